@@ -63,8 +63,7 @@ def test_radii_cover_the_true_model_under_adaptive_play(delta):
         logdets = np.linalg.slogdet(gram / ridge**2)[1]
         error = fits[:, 0] - theta
         distance = np.einsum("rd,rde,re->r", error, gram[:, 0], error)
-        radii = np.array([model_radii(a, b, ridge, sigma, 1.0, delta)[0] for a, b in zip(losses, logdets, strict=True)])
-        lost |= distance > radii
+        lost |= distance > model_radii(losses, logdets, ridge, sigma, 1.0, delta)[:, 0]
     rate, error = lost.mean(), np.sqrt(delta * (1 - delta) / runs)
     print(f"delta {delta}: lost {rate:.4f} +- {error:.4f}")
     assert rate <= delta + 3 * error

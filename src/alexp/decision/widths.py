@@ -62,21 +62,21 @@ def model_radii(losses: ArrayLike, log_determinants: ArrayLike, ridge: float, no
     negative squared radius is therefore ruled out.
 
     Args:
-        losses: F_j, shape (M,).
-        log_determinants: log det(V_j / ridge^2), shape (M,).
+        losses: F_j, shape (..., M).
+        log_determinants: log det(V_j / ridge^2), shape (..., M).
         ridge: the paper's lambda-tilde, as in ``UCB(ridge=...)``.
         noise_std: sub-Gaussian parameter of the noise, above zero.
         reward_bound: bound B on the norm of the true coefficients.
         delta: probability of failure, strictly between 0 and 1.
 
     Returns:
-        rad_j^2, shape (M,); negative where model j is ruled out.
+        rad_j^2, shape (..., M); negative where model j is ruled out.
     """
     penalty_norm = positive("ridge", ridge) * non_negative("reward_bound", reward_bound)
     positive("noise_std", noise_std)
     fits = np.asarray(losses, dtype=np.float64)
     twice_variance = 2.0 * noise_std**2
     evidence = fits + noise_std**2 * np.asarray(log_determinants, dtype=np.float64)
-    mixture = -twice_variance * (logsumexp(-evidence / twice_variance) - np.log(fits.size))
+    mixture = -twice_variance * (logsumexp(-evidence / twice_variance, axis=-1, keepdims=True) - np.log(fits.shape[-1]))
     beta = mixture - twice_variance * np.log(fraction("delta", delta))
     return np.asarray(beta + penalty_norm**2 - fits, dtype=np.float64)
