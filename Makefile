@@ -1,0 +1,23 @@
+# Two commands on a fresh machine do everything: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test install lint
+
+demo: install
+	$(BIN)/alexp demo --out demo
+
+test: install lint
+	$(BIN)/pytest -n 2
+
+lint: install
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[all,test]'
+	touch $@

@@ -1,0 +1,72 @@
+"""Checks of what users hand in: each names the argument, what was wrong, and what would be right."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def positive(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is finite and above zero."""
+    number = finite(name, value)
+    if number <= 0.0:
+        raise ValueError(f"{name} must be positive, got {value!r}")
+    return number
+
+
+def non_negative(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is finite and at least zero."""
+    number = finite(name, value)
+    if number < 0.0:
+        raise ValueError(f"{name} must not be negative, got {value!r}")
+    return number
+
+
+def finite(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is one finite number."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be one real number, got {type(value).__name__}: {value!r}")
+    number = float(value)
+    if not np.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return number
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it lies strictly between 0 and 1."""
+    number = finite(name, value)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+    return number
+
+
+def count(name: str, value: Any, minimum: int = 1) -> int:
+    """Return `value` as an int, or raise unless it is a whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {type(value).__name__}: {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def matrix(name: str, value: Any, rows: int | None = None) -> NDArray[np.float64]:
+    """Return `value` as a finite float64 matrix (vectors become one column), or raise."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a numeric array of shape (n, d): {error}") from error
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have shape (n, d), got {array.shape}")
+    if rows is not None and array.shape[0] != rows:
+        raise ValueError(f"{name} must have {rows} rows, one per point, got {array.shape[0]}")
+    if not np.all(np.isfinite(array)):
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{name} has {array[row, column]} at row {row}, column {column}; features must be finite")
+    return array

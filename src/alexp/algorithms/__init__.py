@@ -1,0 +1,26 @@
+"""One file per algorithm, each with the same ask/tell protocol."""
+
+from typing import Any
+
+from alexp.algorithms.alexp import ALExp
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.linucb import LinUCB
+from alexp.algorithms.trials import AlreadyToldError, Recommendation, Trial, UnknownTrialError
+from alexp.algorithms.uniform import UniformRandom
+
+__all__ = [
+    "ALExp",
+    "Algorithm",
+    "AlreadyToldError",
+    "LinUCB",
+    "Recommendation",
+    "Trial",
+    "UniformRandom",
+    "UnknownTrialError",
+    "load",
+]
+
+
+def load(data: dict[str, Any], **objects: Any) -> Algorithm:
+    """Continue a saved run of any algorithm; see `Algorithm.from_dict`."""
+    return Algorithm.from_dict(data, **objects)

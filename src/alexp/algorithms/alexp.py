@@ -1,0 +1,172 @@
+"""ALExp: anytime exponential weighting with Lasso reward estimates (Algorithm 1 of the paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp.algorithms.base import Algorithm, Proposal
+from alexp.algorithms.streams import AGENTS
+from alexp.decision.agents import UCB
+from alexp.decision.designs import Uniform
+from alexp.decision.pool import AgentPool, Agents
+from alexp.decision.schedules import Schedules
+from alexp.decision.suggestions import Suggestions
+from alexp.decision.weights import exponential_weights
+from alexp.estimation.group_lasso import GroupLasso, LassoFit
+from alexp.estimation.prediction import predict
+from alexp.problem.candidates import Choices
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What round t + 1 is decided on, given t rewards: p_{t+1,j}, theta-hat_t and the returns summed up to t."""
+
+    policies: Suggestions
+    fit: LassoFit | None
+    returns: NDArray[np.float64]
+
+
+class ALExp(Algorithm):
+    """Anytime model selection while optimising.
+
+    Every model has a base agent. A round explores with probability gamma_t and otherwise plays the suggestion of
+    an agent drawn from q_t. One group Lasso on the concatenation of all feature maps estimates what every agent's
+    next policy would return; q follows the sums of these hallucinated returns by exponential weights.
+
+    The next policies are scored in `ask`, where the set they will be played on is known; `probabilities` looks
+    ahead to a round with all candidates and changes nothing. If m rewards arrive between two asks, the newest
+    estimate stands for all m of them, so that the sum always has one term per reward.
+
+    >>> import alexp
+    >>> models = alexp.ModelClass.legendre(degree=4, size=2)
+    >>> opt = alexp.ALExp(models, alexp.Interval(-1.0, 1.0, resolution=50), noise_std=0.01, random_state=0)
+    >>> for _ in range(20):
+    ...     trial = opt.ask()
+    ...     opt.tell(trial, 1.0 - trial.x**2)
+    >>> abs(opt.best().x) < 0.1
+    True
+    """
+
+    name: ClassVar[str] = "alexp"
+    settings: ClassVar[tuple[str, ...]] = ("agents", "oracle", "exploration", "schedules")
+
+    def __init__(
+        self,
+        models: ModelClass,
+        domain: Domain,
+        *,
+        agents: Agents | None = None,
+        oracle: GroupLasso | None = None,
+        exploration: Any = None,
+        schedules: Schedules | None = None,
+        **shared: Any,
+    ) -> None:
+        super().__init__(models, domain, **shared)
+        self.agents = UCB() if agents is None else agents
+        self.oracle = GroupLasso() if oracle is None else oracle
+        self.exploration = Uniform() if exploration is None else exploration
+        self.schedules = Schedules() if schedules is None else schedules
+        self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
+        self._data = self.oracle.bind(
+            models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept, models.subset_size
+        )
+        self._pi = self.exploration.design(models, domain).weights
+        self._returns = np.zeros(models.n_models)  # R_t,j: hallucinated returns summed up to the last scored reward
+        self._fit: LassoFit | None = None
+        self._n_scored = 0
+        self._ahead: tuple[int, Plan] | None = None
+
+    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+        t = self.n_told + 1
+        plan = self._plan(choices)
+        self._commit(plan, choices)
+        q, gamma = self._weights(plan.returns), self.schedules.gamma_t(t)
+        pi = self._exploration_on(choices)
+        if explored := bool(rng.random() < gamma):
+            model, position = None, int(rng.choice(len(choices), p=pi))
+        else:
+            model = int(np.searchsorted(np.cumsum(q), rng.random() * q.sum(), side="right").clip(max=q.size - 1))
+            position = plan.policies.draw(model, rng)
+        propensity = gamma * pi[position] + (1.0 - gamma) * float(q @ plan.policies.mass(position))
+        return Proposal(position, model, explored, propensity)
+
+    def _learn(self, index: int, reward: float) -> None:
+        row = self._row(index)
+        self._data.append(row, reward)
+        self._pool.update(row, reward)
+
+    def _plan(self, choices: Choices) -> Plan:
+        """Update the estimate, get the agents' next policies, and score them on the set they will be played on."""
+        t, everything = self.n_told, choices.table is self._candidates.table
+        if everything and self._ahead is not None and self._ahead[0] == t:
+            return self._ahead[1]
+        policies = self._pool.suggest(choices, self._streams.generator(AGENTS, t))
+        fit, returns = self._fit, self._returns
+        if t > self._n_scored:
+            fit = self._data.solve(self.lambda_t(t), start=self._fit)
+            estimate = predict(fit.beta, fit.intercept, choices.table)
+            returns = self._returns + (t - self._n_scored) * policies.expectation(estimate)
+        plan = Plan(policies, fit, returns)
+        if everything:
+            self._ahead = (t, plan)
+        return plan
+
+    def _commit(self, plan: Plan, choices: Choices) -> None:
+        if choices.table is not self._candidates.table and self.n_told > self._n_scored:
+            self._ahead = None  # it was scored on all candidates, but the round is played on some
+        self._fit, self._returns, self._n_scored = plan.fit, plan.returns, self.n_told
+
+    def _weights(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
+        return exponential_weights(returns, self.schedules.eta_t(max(self.n_told, 1), self.reward_bound))
+
+    def _exploration_on(self, choices: Choices) -> NDArray[np.float64]:
+        weights = self._pi[choices.indices]
+        total = weights.sum()
+        return weights / total if total > 0.0 else np.full(len(choices), 1.0 / len(choices))
+
+    def lambda_t(self, t: int) -> float:
+        """Regularisation of the group Lasso on t rewards, in the units of this run."""
+        return self.schedules.lambda_t(t, self.noise_std, self.models.n_models, self.models.dimension)
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """Hallucinated returns of every model summed over all rewards so far, shape (M,)."""
+        return self._plan(self._candidates.choices()).returns.copy()
+
+    @property
+    def fit(self) -> LassoFit | None:
+        """The group Lasso on all rewards so far; None before the first."""
+        return self._plan(self._candidates.choices()).fit
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """q over the M models for the next round, shape (M,)."""
+        return self._weights(self._plan(self._candidates.choices()).returns)
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        leader = int(np.argmax(self.probabilities))
+        mean = self._pool.mean(leader, self._candidates.table.T)
+        position = int(np.argmax(mean))
+        return position, float(mean[position]), leader
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "pool": self._pool.state(),
+            "data": self._data.state(),
+            "returns": self._returns,
+            "fit": None if self._fit is None else self._fit.state(),
+            "n_scored": self._n_scored,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._pool.restore(state["pool"])
+        self._data.restore(state["data"])
+        self._returns, self._n_scored = state["returns"], state["n_scored"]
+        self._fit = None if state["fit"] is None else LassoFit.from_state(state["fit"])
+        self._ahead = None

@@ -1,0 +1,65 @@
+"""LinUCB: one ridge agent, on one model (the oracle, if it is the right one) or on all features (naive)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from alexp._validation import count
+from alexp.algorithms.base import Algorithm, Proposal
+from alexp.algorithms.streams import AGENTS
+from alexp.decision.agents import UCB, Agent
+from alexp.decision.pool import AgentPool
+from alexp.problem.candidates import Choices
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+
+class LinUCB(Algorithm):
+    """A single base agent that plays alone.
+
+    `model=j` uses the features of model j: Oracle UCB when j is the true model. `model=None` is the naive
+    baseline on all distinct columns of the dictionary (features that are equal on every candidate count once).
+    `agent` is UCB unless another is given.
+    """
+
+    name: ClassVar[str] = "linucb"
+    settings: ClassVar[tuple[str, ...]] = ("model", "agent")
+
+    def __init__(
+        self, models: ModelClass, domain: Domain, *, model: int | None = None, agent: Agent | None = None, **shared: Any
+    ) -> None:
+        super().__init__(models, domain, **shared)
+        if model is not None and count("model", model, 0) >= models.n_models:
+            raise ValueError(f"model must be below the number of models ({models.n_models}), got {model}")
+        self.model, self.agent = None if model is None else int(model), UCB() if agent is None else agent
+        self._pool = AgentPool(self.agent, self._single(), self.noise_std, self.reward_bound)
+
+    def _single(self) -> ModelClass:
+        """The class whose only model is the one to play."""
+        if self.model is not None:
+            columns, scale = self.models.groups[self.model], self.models.scales[self.model]
+        else:
+            _, first = np.unique(self._candidates.table, axis=0, return_index=True)
+            columns, scale = np.sort(first), 1.0
+        return ModelClass(self.models.dictionary, [columns], intercept=self.models.intercept, scales=[scale])
+
+    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+        policy = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
+        position = policy.draw(0, rng)
+        return Proposal(position, self.model, False, float(policy.mass(position)[0]))
+
+    def _learn(self, index: int, reward: float) -> None:
+        self._pool.update(self._row(index), reward)
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        mean = self._pool.mean(0, self._candidates.table.T)
+        position = int(np.argmax(mean))
+        return position, float(mean[position]), self.model
+
+    def _state(self) -> dict[str, Any]:
+        return {"pool": self._pool.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._pool.restore(state["pool"])

@@ -1,0 +1,41 @@
+"""UniformRandom: plays every candidate alike and recommends the best average it has seen."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from alexp.algorithms.base import Algorithm, Proposal
+from alexp.problem.candidates import Choices
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+
+class UniformRandom(Algorithm):
+    """The baseline that learns nothing while it plays."""
+
+    name: ClassVar[str] = "uniform"
+
+    def __init__(self, models: ModelClass, domain: Domain, **shared: Any) -> None:
+        super().__init__(models, domain, **shared)
+        self._sums = np.zeros(domain.n_candidates)
+        self._counts = np.zeros(domain.n_candidates)
+
+    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+        return Proposal(int(rng.integers(len(choices))), None, True, 1.0 / len(choices))
+
+    def _learn(self, index: int, reward: float) -> None:
+        self._sums[index] += reward
+        self._counts[index] += 1.0
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        means = np.where(self._counts > 0, self._sums / np.maximum(self._counts, 1.0), -np.inf)
+        index = int(np.argmax(means))
+        return int(self._candidates.position[index]), float(means[index]), None
+
+    def _state(self) -> dict[str, Any]:
+        return {"sums": self._sums, "counts": self._counts}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._sums, self._counts = state["sums"], state["counts"]

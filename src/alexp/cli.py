@@ -1,0 +1,38 @@
+"""The command line: thin faces over the library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Choose the right model while optimising.")
+
+
+@app.callback()
+def main() -> None:
+    """Choose the right model while optimising, with guarantees that hold at every moment."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("demo"),
+    steps: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of problem and algorithms.")] = 1,
+) -> None:
+    """Run ALExp on the paper's M = 165 problem beside Oracle UCB and uniform play; print a table, draw a figure."""
+    from rich.console import Console
+
+    from alexp.experiments.demo import demo_figure, demo_table, run_demo
+
+    result = run_demo(steps, seed)
+    console = Console()
+    console.print(demo_table(result))
+    path = out / "demo.png"
+    demo_figure(result, path)
+    console.print(f"figure written to {path}")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,22 @@
+"""Anytime exponential weights, in log space."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def exponential_weights(scores: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+    """q_j proportional to exp(rate * scores_j), shape (M,).
+
+    The whole sum of returns is weighted by one rate; running products of exp(rate_s * return_s) are a different
+    algorithm as soon as the rate varies.
+
+    >>> exponential_weights(np.array([0.0, np.log(3.0)]), 1.0).round(12).tolist()
+    [0.25, 0.75]
+    >>> exponential_weights(np.array([1e6, 0.0]), 1e6).tolist()
+    [1.0, 0.0]
+    """
+    exponents = rate * scores
+    weights = np.exp(exponents - exponents.max())
+    return np.asarray(weights / weights.sum())

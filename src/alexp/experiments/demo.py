@@ -1,0 +1,111 @@
+"""The demonstration: ALExp beside Oracle UCB and uniform play on the paper's M = 165 problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alexp.algorithms import ALExp, Algorithm, LinUCB, UniformRandom
+from alexp.experiments.environments import SyntheticEnvironment
+from alexp.experiments.simulation import Run, simulate
+from alexp.experiments.style import COLOURS, DASHES, new_figure
+from alexp.problem import Interval, ModelClass
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One environment and the runs of several algorithms on it."""
+
+    environment: SyntheticEnvironment
+    algorithms: dict[str, Algorithm]
+    runs: dict[str, Run]
+
+
+def run_demo(steps: int = 100, seed: int = 1) -> Demo:
+    """Play 100 rounds on Legendre subsets s = 3, p = 10 with noise 0.01, with progress bars."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    models, domain = ModelClass.legendre(degree=10, size=3), Interval(-1.0, 1.0, resolution=2000)
+    environment = SyntheticEnvironment(models, domain, noise_std=0.01, random_state=seed)
+    common: dict[str, Any] = {"noise_std": 0.01, "random_state": seed}
+    algorithms: dict[str, Algorithm] = {
+        "ALExp": ALExp(models, domain, **common),
+        "Oracle UCB": LinUCB(models, domain, model=environment.true_model, **common),
+        "uniform play": UniformRandom(models, domain, **common),
+    }
+    columns = (TextColumn("{task.description:<13}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    runs = {}
+    with Progress(*columns) as bars:
+        for name, algorithm in algorithms.items():
+            task = bars.add_task(name, total=steps)
+            fresh = SyntheticEnvironment(models, domain, noise_std=0.01, random_state=seed)
+            runs[name] = simulate(
+                algorithm, fresh, steps, progress=lambda done, task=task: bars.update(task, completed=done)  # type: ignore[misc]
+            )
+    return Demo(environment, algorithms, runs)
+
+
+def demo_table(demo: Demo) -> Table:
+    """Regret, chosen model, true model and time per step of every algorithm."""
+    from rich.table import Table
+
+    table = Table(title=f"{len(next(iter(demo.runs.values())).trials)} rounds, M = {demo.environment.models.n_models}")
+    for heading in ("algorithm", "regret", "chosen model", "true model", "best x", "ms per step (median)"):
+        table.add_column(heading, justify="left" if heading == "algorithm" else "right")
+    names = demo.environment.models.names
+    for name, run in demo.runs.items():
+        best = demo.algorithms[name].best()
+        chosen = "-" if best.model is None else names[best.model]
+        table.add_row(
+            name,
+            f"{run.regret[-1]:.2f}",
+            chosen,
+            names[demo.environment.true_model],
+            f"{best.x:+.3f}",
+            f"{1e3 * float(np.median(run.step_seconds)):.2f}",
+        )
+    return table
+
+
+def demo_figure(demo: Demo, path: Path) -> None:
+    """Cumulative regret; q_t of the leading models; the reward function with the points ALExp played."""
+    figure, axes = new_figure(1, 3, width=4.6, height=3.4)
+    regret_ax, q_ax, reward_ax = axes[0]
+    for i, (name, run) in enumerate(demo.runs.items()):
+        regret_ax.plot(np.arange(1, run.regret.size + 1), run.regret, color=COLOURS[i], ls=DASHES[i], label=name)
+    regret_ax.set(xlabel="round t", ylabel="cumulative regret", yscale="symlog", title="Regret")
+    regret_ax.legend(frameon=False)
+    _draw_probabilities(q_ax, demo)
+    _draw_reward(reward_ax, demo)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def _draw_probabilities(ax: Any, demo: Demo) -> None:
+    q = demo.runs["ALExp"].probabilities
+    assert q is not None
+    truth, names = demo.environment.true_model, demo.environment.models.names
+    leaders = [int(j) for j in np.argsort(q[-1])[::-1][:5]]
+    for i, j in enumerate(leaders if truth in leaders else [*leaders, truth]):
+        star = " (true)" if j == truth else ""
+        ax.plot(np.arange(1, len(q) + 1), q[:, j], color=COLOURS[i], ls=DASHES[i], label=f"{names[j]}{star}")
+    ax.set(xlabel="round t", ylabel="probability $q_t$", title="ALExp's leading models")
+    ax.legend(frameon=False, fontsize=8)
+
+
+def _draw_reward(ax: Any, demo: Demo) -> None:
+    x, run = demo.environment.domain.points, demo.runs["ALExp"]
+    played = np.array([trial.x for trial in run.trials])
+    ax.plot(x, demo.environment.rewards, color="black", lw=1.2, label="reward function")
+    marks = ax.scatter(played, run.rewards, c=np.arange(1, played.size + 1), cmap="viridis", s=18, zorder=3)
+    ax.figure.colorbar(marks, ax=ax, label="round t")
+    best = demo.algorithms["ALExp"].best()
+    ax.axvline(best.x, color=COLOURS[1], ls="--", lw=1.0, label="recommended")
+    ax.set(xlabel="x", ylabel="reward", title="Played points")
+    ax.legend(frameon=False, fontsize=8)

@@ -1,0 +1,30 @@
+"""What is to be optimised: domains, dictionaries of features, and classes of models."""
+
+from alexp.problem.candidates import CandidateTable
+from alexp.problem.dictionaries import (
+    Dictionary,
+    Fourier,
+    Legendre,
+    Maps,
+    Matrices,
+    Polynomial,
+    RandomFourier,
+)
+from alexp.problem.domains import Box, Domain, FiniteSet, Interval
+from alexp.problem.models import ModelClass
+
+__all__ = [
+    "Box",
+    "CandidateTable",
+    "Dictionary",
+    "Domain",
+    "FiniteSet",
+    "Fourier",
+    "Interval",
+    "Legendre",
+    "Maps",
+    "Matrices",
+    "ModelClass",
+    "Polynomial",
+    "RandomFourier",
+]

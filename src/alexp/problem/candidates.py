@@ -1,0 +1,81 @@
+"""The dictionary on all candidates, stored the way the hot loops read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+
+class CandidateTable:
+    """Features of N candidates, feature-major and in one fixed visiting order.
+
+    Exact ties between candidates are common (even polynomials cannot tell x from -x). Loops visit candidates in
+    `order`, a random permutation, and the first best wins: deterministic, and without a bias to either side.
+
+    Attributes
+    ----------
+    table : (P, N) float64, C-contiguous; `table[:, k]` are the features of candidate `order[k]`.
+    order : (N,) candidate visited k-th.
+    position : (N,) inverse of `order`.
+    """
+
+    def __init__(self, models: ModelClass, domain: Domain, order: NDArray[np.int64]) -> None:
+        self.order = order
+        self.position = np.empty_like(order)
+        self.position[order] = np.arange(order.size)
+        self.table = np.ascontiguousarray(models.matrix(domain)[order].T)
+
+    @property
+    def n_candidates(self) -> int:
+        """N."""
+        return int(self.order.size)
+
+    def row(self, index: int) -> NDArray[np.float64]:
+        """Features of candidate `index`, shape (P,)."""
+        return np.ascontiguousarray(self.table[:, self.position[index]])
+
+    def choices(self, available: Any = None) -> Choices:
+        """The candidates a round may choose from, all of them or those with the given indices."""
+        if available is None:
+            return Choices(self.order, self.table)
+        indices = check_available(available, self.n_candidates)
+        positions = np.sort(self.position[indices])
+        return Choices(self.order[positions], np.ascontiguousarray(self.table[:, positions]))
+
+
+class Choices:
+    """A set of candidates in visiting order.
+
+    Attributes
+    ----------
+    indices : (n,) candidate numbers.
+    table : (P, n) their features.
+    """
+
+    def __init__(self, indices: NDArray[np.int64], table: NDArray[np.float64]) -> None:
+        self.indices, self.table = indices, table
+
+    def __len__(self) -> int:
+        return int(self.indices.size)
+
+
+def check_available(available: Sequence[int] | NDArray[Any], n_candidates: int) -> NDArray[np.int64]:
+    """Candidate numbers a round may use, from indices or a boolean mask of length N."""
+    array = np.asarray(available)
+    if array.dtype == bool:
+        if array.shape != (n_candidates,):
+            raise ValueError(f"available as a mask must have shape ({n_candidates},), got {array.shape}")
+        array = np.flatnonzero(array)
+    if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError("available must be a non-empty list of candidate indices, or a boolean mask with some True")
+    if array.min() < 0 or array.max() >= n_candidates:
+        raise ValueError(f"available must hold indices in 0..{n_candidates - 1}, got {array.min()}..{array.max()}")
+    if np.unique(array).size != array.size:
+        raise ValueError("available must not list a candidate twice")
+    return array.astype(np.int64)

@@ -1,0 +1,307 @@
+"""Dictionaries: P scalar features of an action, evaluated together.
+
+A dictionary maps n points to an (n, P) matrix. Everything else (models, Gram matrices, sweeps) works on its
+columns, so a feature that many models share is computed and stored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations_with_replacement
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import count, finite, matrix, positive
+
+Matrix = NDArray[np.float64]
+
+
+@runtime_checkable
+class Dictionary(Protocol):
+    """P named scalar features of a point."""
+
+    @property
+    def n_columns(self) -> int:
+        """P, the number of features."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """One short name per feature."""
+
+    def __call__(self, x: Any) -> Matrix:
+        """Features of n points, shape (n, P)."""
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """A JSON-safe description from which the dictionary can be rebuilt, or None if it holds user code."""
+
+
+def _scalars(x: Any, family: str) -> Matrix:
+    points = matrix(f"x of the {family} dictionary", x)
+    if points.shape[1] != 1:
+        raise ValueError(
+            f"the {family} dictionary is for one-dimensional domains, got points with {points.shape[1]} coordinates; "
+            "use Polynomial or RandomFourier for a Box"
+        )
+    return points[:, 0]
+
+
+class Legendre:
+    """Legendre polynomials P_0, ..., P_degree on [lower, upper] (mapped to [-1, 1]), not normalised.
+
+    >>> Legendre(2)(np.array([-1.0, 0.0, 1.0])).tolist()
+    [[1.0, -1.0, 1.0], [1.0, 0.0, -0.5], [1.0, 1.0, 1.0]]
+    """
+
+    def __init__(self, degree: int, lower: float = -1.0, upper: float = 1.0) -> None:
+        self.degree = count("degree", degree, 0)
+        self.lower, self.upper = finite("lower", lower), finite("upper", upper)
+        if self.lower >= self.upper:
+            raise ValueError(f"lower must be below upper, got [{lower}, {upper}]")
+
+    @property
+    def n_columns(self) -> int:
+        """P = degree + 1."""
+        return self.degree + 1
+
+    @property
+    def names(self) -> list[str]:
+        """P0, P1, ..."""
+        return [f"P{i}" for i in range(self.n_columns)]
+
+    def __call__(self, x: Any) -> Matrix:
+        """Features of n points, shape (n, P), by the three-term recurrence (exactly even or odd in x)."""
+        z = (2.0 * _scalars(x, "Legendre") - (self.lower + self.upper)) / (self.upper - self.lower)
+        out = np.ones((z.size, self.n_columns))
+        if self.degree >= 1:
+            out[:, 1] = z
+        for k in range(1, self.degree):
+            out[:, k + 1] = ((2 * k + 1) * z * out[:, k] - k * out[:, k - 1]) / (k + 1)
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe description."""
+        return {"family": "legendre", "degree": self.degree, "lower": self.lower, "upper": self.upper}
+
+
+class Fourier:
+    """1, cos(w x), sin(w x), ..., cos(f w x), sin(f w x) with w = 2 pi / period.
+
+    >>> Fourier(1, period=4.0)(np.array([0.0, 1.0])).round(12).tolist()
+    [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, frequencies: int, period: float = 2.0) -> None:
+        self.frequencies = count("frequencies", frequencies, 0)
+        self.period = positive("period", period)
+
+    @property
+    def n_columns(self) -> int:
+        """P = 2 frequencies + 1."""
+        return 2 * self.frequencies + 1
+
+    @property
+    def names(self) -> list[str]:
+        """The constant, then cosine and sine of each frequency."""
+        return ["1"] + [f"{wave}{k}" for k in range(1, self.frequencies + 1) for wave in ("cos", "sin")]
+
+    def __call__(self, x: Any) -> Matrix:
+        """Features of n points, shape (n, P)."""
+        angle = _scalars(x, "Fourier")[:, None] * (2.0 * np.pi / self.period * np.arange(1, self.frequencies + 1))
+        out = np.ones((angle.shape[0], self.n_columns))
+        out[:, 1::2], out[:, 2::2] = np.cos(angle), np.sin(angle)
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe description."""
+        return {"family": "fourier", "frequencies": self.frequencies, "period": self.period}
+
+
+class Polynomial:
+    """All monomials of `dim` coordinates up to total degree `degree`, the constant first.
+
+    >>> Polynomial(2, dim=2).names
+    ['1', 'x0', 'x1', 'x0^2', 'x0*x1', 'x1^2']
+    """
+
+    def __init__(self, degree: int, dim: int = 1) -> None:
+        self.degree, self.dim = count("degree", degree, 0), count("dim", dim)
+        self._terms = [term for k in range(degree + 1) for term in combinations_with_replacement(range(dim), k)]
+
+    @property
+    def n_columns(self) -> int:
+        """P = C(dim + degree, degree)."""
+        return len(self._terms)
+
+    @property
+    def names(self) -> list[str]:
+        """Monomials as text."""
+
+        def text(term: tuple[int, ...]) -> str:
+            powers = {i: term.count(i) for i in term}
+            return "*".join(f"x{i}" if k == 1 else f"x{i}^{k}" for i, k in powers.items()) or "1"
+
+        return [text(term) for term in self._terms]
+
+    def __call__(self, x: Any) -> Matrix:
+        """Features of n points, shape (n, P)."""
+        points = matrix("x of the polynomial dictionary", x)
+        if points.shape[1] != self.dim:
+            raise ValueError(f"x must have {self.dim} coordinates per point, got {points.shape[1]}")
+        return np.column_stack([np.prod(points[:, list(term)], axis=1) for term in self._terms])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe description."""
+        return {"family": "polynomial", "degree": self.degree, "dim": self.dim}
+
+
+class RandomFourier:
+    """Random Fourier features of a Gaussian kernel: sqrt(2/P) cos(w_i.x/lengthscale + b_i) (Rahimi & Recht 2007).
+
+    >>> RandomFourier(4, dim=2, seed=0)(np.zeros((3, 2))).shape
+    (3, 4)
+    """
+
+    def __init__(self, n_features: int, dim: int = 1, lengthscale: float = 1.0, seed: int = 0) -> None:
+        self.n_features, self.dim = count("n_features", n_features), count("dim", dim)
+        self.lengthscale, self.seed = positive("lengthscale", lengthscale), count("seed", seed, 0)
+        rng = np.random.default_rng(self.seed)
+        self._weights = rng.standard_normal((self.dim, self.n_features)) / self.lengthscale
+        self._phases = rng.uniform(0.0, 2.0 * np.pi, self.n_features)
+
+    @property
+    def n_columns(self) -> int:
+        """P = n_features."""
+        return self.n_features
+
+    @property
+    def names(self) -> list[str]:
+        """rff0, rff1, ..."""
+        return [f"rff{i}" for i in range(self.n_features)]
+
+    def __call__(self, x: Any) -> Matrix:
+        """Features of n points, shape (n, P)."""
+        points = matrix("x of the random Fourier dictionary", x)
+        if points.shape[1] != self.dim:
+            raise ValueError(f"x must have {self.dim} coordinates per point, got {points.shape[1]}")
+        return np.asarray(np.sqrt(2.0 / self.n_features) * np.cos(points @ self._weights + self._phases))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe description."""
+        return {
+            "family": "random-fourier",
+            "n_features": self.n_features,
+            "dim": self.dim,
+            "lengthscale": self.lengthscale,
+            "seed": self.seed,
+        }
+
+
+class Matrices:
+    """Feature matrices of a fixed list of candidates, side by side; points are row numbers."""
+
+    def __init__(self, blocks: Mapping[str, Any]) -> None:
+        rows: int | None = None
+        checked: dict[str, Matrix] = {}
+        for name, block in blocks.items():
+            checked[str(name)] = matrix(f"features {name!r}", block, rows)
+            rows = checked[str(name)].shape[0]
+        self.sizes = [block.shape[1] for block in checked.values()]
+        self.table = np.hstack(list(checked.values()))
+        self._names = [f"{name}[{i}]" for name, block in checked.items() for i in range(block.shape[1])]
+
+    @property
+    def n_columns(self) -> int:
+        """P, the sum of the matrices' widths."""
+        return self.table.shape[1]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of candidates the matrices describe."""
+        return self.table.shape[0]
+
+    @property
+    def names(self) -> list[str]:
+        """matrix[column]."""
+        return self._names
+
+    def __call__(self, x: Any) -> Matrix:
+        """Features of the candidates with row numbers `x`, shape (n, P)."""
+        rows = np.atleast_1d(np.asarray(x))
+        if not np.issubdtype(rows.dtype, np.integer) or rows.ndim != 1:
+            raise TypeError("models made from matrices are evaluated at row numbers: pass an integer or several")
+        if rows.size and (rows.min() < 0 or rows.max() >= self.n_rows):
+            raise IndexError(f"row numbers must lie in 0..{self.n_rows - 1}, got {rows.min()}..{rows.max()}")
+        return np.asarray(self.table[rows])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe after `pack`: the matrices themselves."""
+        return {"family": "matrices", "table": self.table, "names": self._names, "sizes": self.sizes}
+
+    @classmethod
+    def from_table(cls, table: Matrix, names: Sequence[str], sizes: Sequence[int]) -> Matrices:
+        """Rebuild from what `to_dict` stored."""
+        out = cls.__new__(cls)
+        out.table, out._names, out.sizes = matrix("table", table), list(names), list(sizes)
+        return out
+
+
+class Maps:
+    """Feature maps given as Python callables or fitted scikit-learn transformers, side by side.
+
+    How many features a map returns is known once it has been evaluated: at construction when `example` points
+    are given, otherwise at the first call.
+    """
+
+    def __init__(self, maps: Mapping[str, Callable[[Any], Any] | Any], example: Any = None) -> None:
+        self.maps = {str(name): feature_map for name, feature_map in maps.items()}
+        for name, feature_map in self.maps.items():
+            if not (callable(feature_map) or hasattr(feature_map, "transform")):
+                raise TypeError(f"map {name!r} must be callable or have .transform, got {type(feature_map).__name__}")
+        self._sizes: list[int] | None = None
+        if example is not None:
+            self(example)
+
+    def _apply(self, name: str, x: Any) -> Matrix:
+        feature_map = self.maps[name]
+        if hasattr(feature_map, "transform"):
+            is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype != object
+            values = feature_map.transform(x[:, None] if is_vector else x)
+            values = values.toarray() if hasattr(values, "toarray") else values
+        else:
+            values = feature_map(x)
+        return matrix(f"output of map {name!r}", values, len(x))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of features of each map."""
+        if self._sizes is None:
+            raise ValueError(
+                "the maps have not been evaluated yet, so their sizes are unknown: pass example=points to "
+                "from_maps, or call models.matrix(domain) first"
+            )
+        return self._sizes
+
+    @property
+    def n_columns(self) -> int:
+        """P, the sum of the maps' output sizes."""
+        return sum(self.sizes)
+
+    @property
+    def names(self) -> list[str]:
+        """map[column]."""
+        return [f"{name}[{i}]" for name, d in zip(self.maps, self.sizes, strict=True) for i in range(d)]
+
+    def __call__(self, x: Any) -> Matrix:
+        """Features of n points, shape (n, P)."""
+        blocks = [self._apply(name, x) for name in self.maps]
+        sizes = [block.shape[1] for block in blocks]
+        if self._sizes is not None and sizes != self._sizes:
+            raise ValueError(f"the maps returned {sizes} features now but {self._sizes} before")
+        self._sizes = sizes
+        return np.hstack(blocks)
+
+    def to_dict(self) -> None:
+        """User code is not stored; it must be passed again."""
+        return

@@ -1,0 +1,79 @@
+"""Groups of dictionary columns, one per model, in compressed form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+
+
+class Groups(Sequence[Indices]):
+    """Column indices of every model, a view on the compressed arrays."""
+
+    def __init__(self, columns: Indices, offsets: Indices) -> None:
+        self._columns, self._offsets = columns, offsets
+
+    def __len__(self) -> int:
+        return self._offsets.size - 1
+
+    @overload
+    def __getitem__(self, j: int) -> Indices: ...
+    @overload
+    def __getitem__(self, j: slice) -> list[Indices]: ...
+    def __getitem__(self, j: int | slice) -> Indices | list[Indices]:
+        if isinstance(j, slice):
+            return [self[i] for i in range(*j.indices(len(self)))]
+        if not -len(self) <= j < len(self):
+            raise IndexError(f"there are {len(self)} models, no model {j}")
+        j %= len(self)
+        return self._columns[self._offsets[j] : self._offsets[j + 1]]
+
+
+class SubsetNames(Sequence[str]):
+    """Names such as P0+P3 made when asked for: a million of them need not exist at once."""
+
+    def __init__(self, columns: Sequence[str], groups: Groups) -> None:
+        self._columns, self._groups = columns, groups
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @overload
+    def __getitem__(self, j: int) -> str: ...
+    @overload
+    def __getitem__(self, j: slice) -> list[str]: ...
+    def __getitem__(self, j: int | slice) -> str | list[str]:
+        if isinstance(j, slice):
+            return [self[i] for i in range(*j.indices(len(self)))]
+        return "+".join(self._columns[int(i)] for i in self._groups[j])
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[j] for j in range(len(self)))
+
+
+def compress(groups: Any, n_columns: int) -> tuple[Indices, Indices]:
+    """Column indices of all groups one after the other, and where each begins; checks every group."""
+    if isinstance(groups, np.ndarray) and groups.ndim == 2:
+        m, size = groups.shape
+        columns, offsets = groups.astype(np.int64).ravel(), np.arange(m + 1, dtype=np.int64) * size
+    else:
+        arrays = [np.asarray(group) for group in groups]
+        for j, array in enumerate(arrays):
+            if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
+                raise ValueError(f"model {j} must be a non-empty list of column numbers, got {groups[j]!r}")
+        columns = np.concatenate(arrays).astype(np.int64) if arrays else np.empty(0, np.int64)
+        offsets = np.concatenate([[0], np.cumsum([a.size for a in arrays])]).astype(np.int64)
+    if offsets.size < 2 or columns.size == 0:
+        raise ValueError("a ModelClass needs at least one model with at least one column")
+    if columns.min() < 0 or columns.max() >= n_columns:
+        raise ValueError(f"column numbers must lie in 0..{n_columns - 1}, got {columns.min()}..{columns.max()}")
+    owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    keys = np.sort(owner * n_columns + columns)
+    repeated = np.flatnonzero(keys[1:] == keys[:-1])
+    if repeated.size:
+        raise ValueError(f"model {keys[repeated[0]] // n_columns} lists column {keys[repeated[0]] % n_columns} twice")
+    return columns, offsets
