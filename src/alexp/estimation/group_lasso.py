@@ -1,0 +1,291 @@
+"""Online group Lasso: rows arrive one by one, lambda changes, and every solve is warm and certified.
+
+The problem on t observations, in the scaling of "Anytime Model Selection in Linear Bandits" (NeurIPS 2023), is
+
+    min over theta of  (1/t) ||y - Phi theta||^2 + 2 lambda sum_j w_j ||theta_j||_2,
+
+where block j of Phi holds the columns S_j of a dictionary B (t, P). Groups may share columns, repeat and differ in
+size. A prediction needs only beta (P,), the sum of all theta_j scattered to their columns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from alexp.estimation._lasso_data import centre_row, rotate_in
+from alexp.estimation._lasso_groups import Groups, binomial_table, unrank_subset
+from alexp.estimation._lasso_kernels import solve as solve_kernel
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Up to this many columns the P x P factor and Gram matrix pay for themselves (see docs/solver.md).
+GRAM_COLUMNS = 256
+
+
+class ConvergenceError(RuntimeError):
+    """The group Lasso stopped before its relative duality gap reached the tolerance; ``gap`` is where it stood."""
+
+    def __init__(self, gap: float, tol: float, iterations: int) -> None:
+        super().__init__(
+            f"group Lasso: relative duality gap {gap:.3g} after {iterations} iterations, above tol={tol:.3g}; "
+            "raise tol or max_iter"
+        )
+        self.gap = gap
+
+
+@dataclass(frozen=True, eq=False)
+class LassoFit:
+    """A certified solution.
+
+    ``beta`` (P,), ``intercept`` and ``lam`` say what was fitted; ``gap`` is (P - D) / P for the primal value P of this
+    solution and the dual value D of its rescaled residual. ``groups`` (k,) are the active groups in increasing
+    order and ``magnitudes`` (k,) their eta_j, equal to ||theta_j|| / w_j at the optimum.
+    """
+
+    beta: FloatArray
+    intercept: float
+    lam: float
+    gap: float
+    iterations: int
+    groups: IntArray
+    magnitudes: FloatArray
+
+    def state(self) -> dict[str, Any]:
+        """Return the fields as a dict of arrays and numbers."""
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Invert :meth:`state`."""
+        return cls(
+            beta=np.array(state["beta"], dtype=np.float64),
+            intercept=float(state["intercept"]),
+            lam=float(state["lam"]),
+            gap=float(state["gap"]),
+            iterations=int(state["iterations"]),
+            groups=np.array(state["groups"], dtype=np.int64),
+            magnitudes=np.array(state["magnitudes"], dtype=np.float64),
+        )
+
+
+@dataclass(frozen=True)
+class GroupLasso:
+    """Specification of the regression: stop at a certified relative duality gap of ``tol``.
+
+    ``regime`` says how the data are kept: ``"gram"`` (a P x P triangular factor and Gram matrix; P small),
+    ``"rows"`` (the observations themselves; P large) or ``"auto"``.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+    regime: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.tol) and self.tol > 0.0):
+            raise ValueError(f"tol must be positive and finite, got {self.tol!r}")
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        if self.regime not in ("auto", "gram", "rows"):
+            raise ValueError(f'regime must be "auto", "gram" or "rows", got {self.regime!r}')
+
+    def bind(
+        self,
+        n_columns: int,
+        columns: npt.ArrayLike | None,
+        offsets: npt.ArrayLike | None,
+        weights: npt.ArrayLike | None = None,
+        intercept: bool = False,
+        subset_size: int | None = None,
+    ) -> GroupLassoPath:
+        """Return an empty data set for these groups.
+
+        Group j holds ``columns[offsets[j]:offsets[j + 1]]`` of the ``n_columns`` dictionary columns and weight
+        ``weights[j]`` (1 if not given). With ``subset_size=s`` the groups are all size-s subsets of the columns in
+        lexicographic order, with equal weights; ``columns`` and ``offsets`` are then not used.
+        """
+        if n_columns < 1:
+            raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
+        if subset_size is None:
+            groups = _explicit_groups(n_columns, columns, offsets, weights)
+        else:
+            groups = _subset_groups(n_columns, subset_size, weights)
+        gram = self.regime == "gram" or (self.regime == "auto" and n_columns <= GRAM_COLUMNS)
+        return GroupLassoPath(self, n_columns, groups, intercept, gram)
+
+
+class GroupLassoPath:
+    """The observations so far; :meth:`append` adds one, :meth:`solve` changes nothing."""
+
+    def __init__(
+        self, spec: GroupLasso, n_columns: int, groups: Groups, intercept: bool, keeps_gram: bool
+    ) -> None:
+        self.spec = spec
+        self.n_columns = n_columns
+        self.n_observations = 0
+        self.n_groups = (
+            int(groups.binomial[n_columns, groups.size]) if groups.size else int(groups.weights.size)
+        )
+        self._groups = groups
+        self._intercept = intercept
+        self._keeps_gram = keeps_gram
+        self._mean = np.zeros(n_columns + 1)
+        self._rho = np.zeros(1)
+        capacity = n_columns if keeps_gram else 16
+        self._n_rows = n_columns if keeps_gram else 0
+        self._xt = np.zeros((n_columns, capacity))
+        self._z = np.zeros(capacity)
+        self._gram = np.zeros((n_columns, n_columns)) if keeps_gram else np.zeros((0, 0))
+
+    def append(self, row: npt.ArrayLike, y: float) -> None:
+        """Add the observation y with dictionary row ``row`` (P,)."""
+        row = np.ascontiguousarray(row, dtype=np.float64)
+        y = float(y)
+        if row.shape != (self.n_columns,):
+            raise ValueError(f"row must have shape ({self.n_columns},), got {row.shape}")
+        if not (math.isfinite(y) and np.isfinite(row).all()):
+            raise ValueError("row and y must be finite")
+        self.n_observations += 1
+        if self._intercept:
+            row, y = centre_row(row, y, self._mean, self.n_observations)
+        if self._keeps_gram:
+            rotate_in(self._xt, self._z, self._rho, self._gram, row, y)
+        else:
+            self._store(row, y)
+
+    def _store(self, row: FloatArray, y: float) -> None:
+        """Keep the row itself; past 2 P rows, replace them by their triangular factor, which says the same."""
+        if self._n_rows >= 2 * self.n_columns:
+            data = np.column_stack([self._xt[:, : self._n_rows].T, self._z[: self._n_rows]])
+            factor: FloatArray = np.linalg.qr(data, mode="r")  # type: ignore[assignment]
+            self._n_rows = self.n_columns
+            self._xt[:, : self._n_rows] = factor[:-1, :-1].T
+            self._z[: self._n_rows] = factor[:-1, -1]
+            self._rho[0] = math.hypot(self._rho[0], factor[-1, -1])
+        if self._n_rows == self._z.size:
+            xt, z = self._xt, self._z
+            self._xt, self._z = np.zeros((self.n_columns, 2 * z.size)), np.zeros(2 * z.size)
+            self._xt[:, : z.size], self._z[: z.size] = xt, z
+        self._xt[:, self._n_rows] = row
+        self._z[self._n_rows] = y
+        self._n_rows += 1
+
+    def solve(self, lam: float, start: LassoFit | None = None) -> LassoFit:
+        """Return the solution at ``lam`` > 0, started from ``start`` (a fit of these groups on any data) if given.
+
+        Raises :class:`ConvergenceError` if the relative duality gap cannot be brought down to ``tol``.
+        """
+        lam = float(lam)
+        if not (math.isfinite(lam) and lam > 0.0):
+            raise ValueError(f"lam must be positive and finite, got {lam!r}")
+        if self.n_observations == 0:
+            raise ValueError("no observations yet; append one before solving")
+        if start is None:
+            groups, magnitudes = _NO_GROUPS, _NO_MAGNITUDES
+        else:
+            groups, magnitudes = start.groups, start.magnitudes
+            if groups.size and not 0 <= groups[0] <= groups[-1] < self.n_groups:
+                raise ValueError(f"start has groups outside 0..{self.n_groups - 1}; it is not a fit of these groups")
+        rho = self._rho[0]
+        beta, active, eta, gap, iterations = solve_kernel(
+            self._xt, self._n_rows, self._z, rho * rho, self._gram, self._groups, lam * self.n_observations,
+            groups, magnitudes, self.spec.tol, self.spec.max_iter,
+        )
+        if not gap <= self.spec.tol:
+            raise ConvergenceError(gap, self.spec.tol, iterations)
+        intercept = float(self._mean[-1] - self._mean[:-1] @ beta) if self._intercept else 0.0
+        return LassoFit(beta, intercept, lam, gap, iterations, active, eta)
+
+    def group_coefficients(self, fit: LassoFit) -> dict[int, FloatArray]:
+        """Return theta_j of every active group: eta_j beta / d on S_j, where d_i sums eta over the groups of i."""
+        members = {int(j): self.members(int(j)) for j in fit.groups}
+        total = np.zeros(self.n_columns)
+        for (_, columns), eta in zip(members.items(), fit.magnitudes, strict=True):
+            total[columns] += eta
+        slope = np.divide(fit.beta, total, out=np.zeros(self.n_columns), where=total > 0.0)
+        return {j: eta * slope[columns] for (j, columns), eta in zip(members.items(), fit.magnitudes, strict=True)}
+
+    def members(self, j: int) -> IntArray:
+        """Return the dictionary columns of group ``j``."""
+        groups = self._groups
+        if groups.size == 0:
+            return groups.columns[groups.offsets[j] : groups.offsets[j + 1]]
+        subset = np.empty(groups.size, dtype=np.int64)
+        unrank_subset(j, groups.binomial, groups.size, subset)
+        return subset
+
+    def state(self) -> dict[str, Any]:
+        """Return everything needed to continue bit for bit, as arrays and integers."""
+        return {
+            "n_observations": self.n_observations,
+            "mean": self._mean.copy(),
+            "rho": self._rho.copy(),
+            "xt": self._xt[:, : self._n_rows].copy(),
+            "z": self._z[: self._n_rows].copy(),
+            "gram": self._gram.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from :meth:`state` of a path bound to the same groups."""
+        arrays = {name: np.array(state[name], dtype=np.float64) for name in ("mean", "rho", "xt", "z", "gram")}
+        n_rows = arrays["z"].size
+        shapes = {
+            "mean": self._mean.shape, "rho": (1,), "xt": (self.n_columns, n_rows), "z": (n_rows,),
+            "gram": self._gram.shape,
+        }
+        if self._keeps_gram:
+            shapes["z"] = (self.n_columns,)
+        for name, shape in shapes.items():
+            array = arrays[name] = arrays[name].reshape(shape) if arrays[name].size == 0 else arrays[name]
+            if array.shape != shape:
+                raise ValueError(f"state[{name!r}] must have shape {shape}, got {array.shape}")
+        self.n_observations = int(state["n_observations"])
+        self._mean, self._rho, self._gram = arrays["mean"], arrays["rho"], arrays["gram"]
+        self._n_rows = n_rows
+        self._xt, self._z = arrays["xt"], arrays["z"]
+        if n_rows == 0:
+            self._xt, self._z = np.zeros((self.n_columns, 16)), np.zeros(16)
+
+
+_NO_GROUPS: IntArray = np.empty(0, dtype=np.int64)
+_NO_MAGNITUDES: FloatArray = np.empty(0)
+
+
+def _explicit_groups(
+    n_columns: int, columns: npt.ArrayLike | None, offsets: npt.ArrayLike | None, weights: npt.ArrayLike | None
+) -> Groups:
+    if columns is None or offsets is None:
+        raise ValueError("columns and offsets are required unless subset_size is given")
+    flat = np.array(columns, dtype=np.int64)
+    bounds = np.array(offsets, dtype=np.int64)
+    if flat.ndim != 1 or bounds.ndim != 1 or bounds.size < 2 or bounds[0] != 0 or bounds[-1] != flat.size:
+        raise ValueError("offsets must be one-dimensional, start at 0, end at len(columns) and define a group")
+    sizes = np.diff(bounds)
+    if (sizes < 1).any():
+        raise ValueError(f"group {int(np.argmax(sizes < 1))} is empty; offsets must increase strictly")
+    if flat.min() < 0 or flat.max() >= n_columns:
+        raise ValueError(f"columns must lie in 0..{n_columns - 1}, got {flat.min()}..{flat.max()}")
+    keys = np.sort(np.repeat(np.arange(sizes.size), sizes) * n_columns + flat)
+    repeated = keys[1:][keys[1:] == keys[:-1]]
+    if repeated.size:
+        raise ValueError(f"group {repeated[0] // n_columns} holds column {repeated[0] % n_columns} twice")
+    values = np.ones(sizes.size) if weights is None else np.array(weights, dtype=np.float64)
+    if values.shape != (sizes.size,):
+        raise ValueError(f"weights must have shape ({sizes.size},), got {values.shape}")
+    if not (np.isfinite(values).all() and (values > 0.0).all()):
+        raise ValueError("weights must be positive and finite")
+    return Groups(flat, bounds, values, np.zeros((0, 0), dtype=np.int64), 0)
+
+
+def _subset_groups(n_columns: int, size: int, weights: npt.ArrayLike | None) -> Groups:
+    if not 1 <= size <= n_columns:
+        raise ValueError(f"subset_size must lie in 1..{n_columns}, got {size!r}")
+    values = np.ones(1) if weights is None else np.array(weights, dtype=np.float64).ravel()
+    if values.size == 0 or (values != values[0]).any() or not (math.isfinite(values[0]) and values[0] > 0.0):
+        raise ValueError("with subset_size the weights must be equal, positive and finite")
+    return Groups(_NO_GROUPS, _NO_GROUPS, values[:1].copy(), binomial_table(n_columns, size), size)
