@@ -103,12 +103,28 @@ class Algorithm(ABC):
 
     def tell(self, trial: Trial | int, reward: float) -> None:
         """Report the reward of a trial, by the trial or its id, in any order. Wrong input changes nothing."""
-        trial_id = self._log.check_pending(trial)
-        value = finite("reward", reward)
-        if abs(value) > LARGEST_REWARD:
-            raise ValueError(f"reward must not exceed {LARGEST_REWARD:g} in size, got {reward!r}; rescale the rewards")
+        trial_id, value = self.check_tell(trial, reward)
         self._learn(self._log.index[trial_id], self._sign * value)
         self._log.record(trial_id, value)
+
+    def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
+        """Id and reward as `tell` would take them, or the error it would raise; changes nothing."""
+        return self._log.check_pending(trial), _reward(reward)
+
+    def observe(self, index: int, reward: float) -> Trial:
+        """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it.
+
+        It becomes a trial of its own with no model and a propensity of NaN: no probability was at work, and an
+        estimate that weights by propensities must notice. Later asks draw the same random numbers as they would
+        after any other trial.
+        """
+        if count("index", index, 0) >= self.domain.n_candidates:
+            raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
+        value = _reward(reward)
+        self._learn(int(index), self._sign * value)
+        trial_id = self._log.append(int(index), None, False, float("nan"))
+        self._log.record(trial_id, value)
+        return self._log.trial(trial_id, self.domain)
 
     def best(self) -> Recommendation:
         """The action to stop with, judged by what is known now."""
@@ -141,6 +157,11 @@ class Algorithm(ABC):
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward."""
         return self._log.dataframe(self.domain)
+
+    @property
+    def log(self) -> TrialLog:
+        """All trials column by column; to be read, not written."""
+        return self._log
 
     # -- what subclasses provide -------------------------------------------------------------------------------
 
@@ -205,19 +226,39 @@ class Algorithm(ABC):
         stored = data["problem"]
         models = models if models is not None else _stored(stored, "models", ModelClass.from_dict)
         domain = domain if domain is not None else _stored(stored, "domain", domain_from_dict)
-        arguments = {key: component_from_dict(value, key) for key, value in data["settings"].items() if key not in settings}
+        saved = data["settings"].items()
+        arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
         out = kind(models, domain, random_state=int(data["entropy"]), **arguments, **settings)
         if out.fingerprint() != data["fingerprint"]:
             raise ValueError("models and domain give other features than those of the saved run; pass the same ones")
-        out._log.restore(data["log"])
-        out._restore(data["state"])
+        out.resume(data["log"], data["state"])
         return out
+
+    def state(self) -> dict[str, Any]:
+        """JSON-safe: what was learned, without settings and trials. `resume` takes it, unpacked."""
+        packed: dict[str, Any] = pack(self._state())
+        return packed
+
+    def resume(self, log: dict[str, Any], state: dict[str, Any]) -> None:
+        """Take over trials and state from a run with the same problem, settings and seed."""
+        self._log.restore(log)
+        self._restore(state)
+
+    def features(self) -> NDArray[np.float64]:
+        """The dictionary on all candidates in the domain's order, shape (N, P)."""
+        return np.asarray(self._candidates.table[:, self._candidates.position].T)
 
     def fingerprint(self) -> str:
         """Content hash of the features on the candidates and of the groups of columns."""
-        table = self._candidates.table[:, self._candidates.position]
-        parts = [table, self.models.columns_flat, self.models.offsets, self.models.scales]
+        parts = [self.features().T, self.models.columns_flat, self.models.offsets, self.models.scales]
         return fingerprint(np.array([fingerprint(part) for part in parts] + [str(self.models.intercept)]))
+
+
+def _reward(reward: float) -> float:
+    value = finite("reward", reward)
+    if abs(value) > LARGEST_REWARD:
+        raise ValueError(f"reward must not exceed {LARGEST_REWARD:g} in size, got {reward!r}; rescale the rewards")
+    return value
 
 
 def _stored(problem: dict[str, Any], key: str, build: Any) -> Any:
