@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from alexp._validation import fraction, non_negative, positive
 
@@ -77,6 +76,7 @@ def model_radii(losses: ArrayLike, log_determinants: ArrayLike, ridge: float, no
     fits = np.asarray(losses, dtype=np.float64)
     twice_variance = 2.0 * noise_std**2
     evidence = fits + noise_std**2 * np.asarray(log_determinants, dtype=np.float64)
-    mixture = -twice_variance * (logsumexp(-evidence / twice_variance, axis=-1, keepdims=True) - np.log(fits.shape[-1]))
+    best = evidence.min(axis=-1, keepdims=True)  # subtracted first, so that no exponential overflows
+    mixture = best - twice_variance * np.log(np.exp((best - evidence) / twice_variance).mean(axis=-1, keepdims=True))
     beta = mixture - twice_variance * np.log(fraction("delta", delta))
     return np.asarray(beta + penalty_norm**2 - fits, dtype=np.float64)
