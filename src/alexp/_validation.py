@@ -54,6 +54,13 @@ def count(name: str, value: Any, minimum: int = 1) -> int:
     return int(value)
 
 
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return `value`, or raise unless it is one of the allowed words."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return str(value)
+
+
 def matrix(name: str, value: Any, rows: int | None = None) -> NDArray[np.float64]:
     """Return `value` as a finite float64 matrix (vectors become one column), or raise."""
     try:

@@ -1,6 +1,7 @@
 """ALExp against an independent, slow reading of Algorithm 1, and its symmetries."""
 
 import json
+from itertools import pairwise
 from math import log, sqrt
 
 import numpy as np
@@ -21,7 +22,7 @@ def slow_group_lasso(phi_groups, y, lam, sweeps=200_000):
     for sweep in range(sweeps):
         z = momentum - step / t * phi.T @ (phi @ momentum - y)
         new = np.empty_like(z)
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        for a, b in pairwise(bounds):
             norm = np.linalg.norm(z[a:b])
             new[a:b] = z[a:b] * max(0.0, 1.0 - step * lam / norm) if norm > 0 else 0.0
         if (momentum - new) @ (new - theta) > 0:
@@ -30,9 +31,9 @@ def slow_group_lasso(phi_groups, y, lam, sweeps=200_000):
         momentum, theta, k = new + (k - 1.0) / k_next * (new - theta), new, k_next
         if sweep % 200 == 199:
             r = y - phi @ theta
-            penalty = sum(np.linalg.norm(theta[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True))
+            penalty = sum(np.linalg.norm(theta[a:b]) for a, b in pairwise(bounds))
             primal = 0.5 * r @ r + lam * t * penalty
-            largest = max(np.linalg.norm(phi[:, a:b].T @ r) for a, b in zip(bounds[:-1], bounds[1:], strict=True))
+            largest = max(np.linalg.norm(phi[:, a:b].T @ r) for a, b in pairwise(bounds))
             s = np.clip(y @ r / (r @ r), -lam * t / largest, lam * t / largest)
             gap = primal - (s * (y @ r) - 0.5 * s * s * (r @ r))
             if gap <= 1e-14 * primal or gap >= previous * 0.999 < 1e-11 * primal:
@@ -192,7 +193,7 @@ def test_looking_does_not_touch():
                 if (t + k) % 4:
                     opt.tell(trial, np.sin(4 * trial.x))
                 if look:
-                    _ = opt.probabilities, opt.returns, opt.fit
+                    _ = opt.probabilities, opt.cumulative_returns, opt.fit
                     opt.best() if opt.n_told else None
         return json.dumps(opt.to_dict())
 
@@ -205,7 +206,7 @@ def test_restricted_rounds_are_scored_on_the_set_they_are_played_on():
     trial = opt.ask()
     opt.tell(trial, 1.0)
     only = (trial.index + 10) % 31
-    ahead = opt.returns
+    ahead = opt.cumulative_returns
     opt.ask(available=[only])
     estimate = models.columns(domain.points)[only] @ opt.fit.beta + opt.fit.intercept
     np.testing.assert_allclose(opt._returns, estimate, atol=1e-12)
@@ -219,7 +220,7 @@ def test_several_rewards_between_asks_count_once_each():
         opt.tell(trial, float(np.cos(trial.x)))
     policies = opt._plan(opt._candidates.choices()).policies
     estimate = (models.columns(domain.points) @ opt.fit.beta)[opt._candidates.order]
-    np.testing.assert_allclose(opt.returns, 5 * policies.expectation(estimate), atol=1e-12)
+    np.testing.assert_allclose(opt.cumulative_returns, 5 * policies.expectation(estimate), atol=1e-12)
 
 
 class Cautious(Agent):

@@ -152,7 +152,7 @@ def test_descriptions_rebuild_the_same_features():
         (lambda: Matrices({"a": np.eye(2)})([0.5]), "row numbers"),
         (lambda: alexp.ModelClass.from_matrices({"a": np.eye(2)}).matrix(alexp.Interval()), "2 rows but the domain"),
         (lambda: alexp.ModelClass.from_maps({"a": 3}), "callable or have .transform"),
-        (lambda: alexp.ModelClass.from_maps({"a": lambda x: np.ones(2)}).matrix(alexp.Interval()), "must have 2000 rows"),
+        (lambda: alexp.ModelClass.from_maps({"a": lambda x: np.ones(2)}).matrix(alexp.Interval()), "2000 rows"),
     ],
 )
 def test_bad_problems_are_explained(build, message):

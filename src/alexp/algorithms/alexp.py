@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from alexp._validation import one_of
 from alexp.algorithms.base import Algorithm, Proposal
 from alexp.algorithms.streams import AGENTS
 from alexp.decision.agents import UCB
 from alexp.decision.designs import Uniform
 from alexp.decision.pool import AgentPool, Agents
-from alexp.decision.schedules import Schedules
+from alexp.decision.schedules import ReleasedSchedules, Schedules
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights
 from alexp.estimation.group_lasso import GroupLasso, LassoFit
+from alexp.estimation.post_lasso import PostLasso
 from alexp.estimation.prediction import predict
 from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
+
+
+class Oracle(Protocol):
+    """A regression on all feature maps at once: `bind` opens a data set, whose `solve` gives a linear estimate."""
+
+    def bind(self, n_columns: int, columns: Any, offsets: Any, weights: Any, intercept: bool, subset_size: Any) -> Any:
+        """An empty data set with `append(row, y)`, `solve(lam, start)`, `state()` and `restore(state)`."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,7 @@ class Plan:
     policies: Suggestions
     fit: LassoFit | None
     returns: NDArray[np.float64]
+    played: NDArray[np.float64] | None  # (M, P) features of all policies so far, summed; retrospective returns only
 
 
 class ALExp(Algorithm):
@@ -43,6 +53,17 @@ class ALExp(Algorithm):
     ahead to a round with all candidates and changes nothing. If m rewards arrive between two asks, the newest
     estimate stands for all m of them, so that the sum always has one term per reward.
 
+    Parameters
+    ----------
+    agents : one agent for all models, a list of M, or a dict by model name; `UCB()` by default.
+    oracle : the regression; `GroupLasso()` by default.
+    exploration : the design that exploring rounds draw from; `Uniform()` by default.
+    schedules : gamma_t, eta_t and lambda_t.
+    returns : "as-printed" keeps each round's hallucinated returns as they were estimated then; "retrospective"
+        evaluates all past policies again with the newest estimate (needs M x P numbers of memory).
+    clip_returns : clip the estimate to [-reward_bound, reward_bound] before it scores the agents.
+    variant : "paper", or "released-code": the schedules and the scoring of the authors' code, for `horizon` rounds.
+
     >>> import alexp
     >>> models = alexp.ModelClass.legendre(degree=4, size=2)
     >>> opt = alexp.ALExp(models, alexp.Interval(-1.0, 1.0, resolution=50), noise_std=0.01, random_state=0)
@@ -54,7 +75,9 @@ class ALExp(Algorithm):
     """
 
     name: ClassVar[str] = "alexp"
-    settings: ClassVar[tuple[str, ...]] = ("agents", "oracle", "exploration", "schedules")
+    settings: ClassVar[tuple[str, ...]] = (
+        "agents", "oracle", "exploration", "schedules", "returns", "clip_returns", "variant", "horizon",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -62,12 +85,24 @@ class ALExp(Algorithm):
         domain: Domain,
         *,
         agents: Agents | None = None,
-        oracle: GroupLasso | None = None,
+        oracle: Oracle | None = None,
         exploration: Any = None,
         schedules: Schedules | None = None,
+        returns: str = "as-printed",
+        clip_returns: bool = False,
+        variant: str = "paper",
+        horizon: int | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(models, domain, **shared)
+        one_of("returns", returns, ("as-printed", "retrospective"))
+        one_of("variant", variant, ("paper", "released-code"))
+        if variant == "released-code":
+            if horizon is None:
+                raise ValueError('variant="released-code" ties its constants to the horizon; pass horizon=')
+            schedules = schedules if schedules is not None else ReleasedSchedules(horizon=horizon)
+            oracle = oracle if oracle is not None else PostLasso()
+        self.returns, self.clip_returns, self.variant, self.horizon = returns, clip_returns, variant, horizon
         self.agents = UCB() if agents is None else agents
         self.oracle = GroupLasso() if oracle is None else oracle
         self.exploration = Uniform() if exploration is None else exploration
@@ -78,6 +113,7 @@ class ALExp(Algorithm):
         )
         self._pi = self.exploration.design(models, domain).weights
         self._returns = np.zeros(models.n_models)  # R_t,j: hallucinated returns summed up to the last scored reward
+        self._played = np.zeros((models.n_models, models.n_columns)) if returns == "retrospective" else None
         self._fit: LassoFit | None = None
         self._n_scored = 0
         self._ahead: tuple[int, Plan] | None = None
@@ -107,12 +143,15 @@ class ALExp(Algorithm):
         if everything and self._ahead is not None and self._ahead[0] == t:
             return self._ahead[1]
         policies = self._pool.suggest(choices, self._streams.generator(AGENTS, t))
-        fit, returns = self._fit, self._returns
-        if t > self._n_scored:
+        fit, returns, played = self._fit, self._returns, self._played
+        if (fresh := t - self._n_scored) > 0:
             fit = self._data.solve(self.lambda_t(t), start=self._fit)
-            estimate = predict(fit.beta, fit.intercept, choices.table)
-            returns = self._returns + (t - self._n_scored) * policies.expectation(estimate)
-        plan = Plan(policies, fit, returns)
+            if played is None:
+                returns = returns + fresh * policies.expectation(self._clip(predict(fit, choices.table)))
+            else:
+                played = played + fresh * policies.expected_features(choices.table)
+                returns = t * self._clip(predict(fit, played.T / t))
+        plan = Plan(policies, fit, returns, played)
         if everything:
             self._ahead = (t, plan)
         return plan
@@ -120,7 +159,10 @@ class ALExp(Algorithm):
     def _commit(self, plan: Plan, choices: Choices) -> None:
         if choices.table is not self._candidates.table and self.n_told > self._n_scored:
             self._ahead = None  # it was scored on all candidates, but the round is played on some
-        self._fit, self._returns, self._n_scored = plan.fit, plan.returns, self.n_told
+        self._fit, self._returns, self._played, self._n_scored = plan.fit, plan.returns, plan.played, self.n_told
+
+    def _clip(self, estimate: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip(estimate, -self.reward_bound, self.reward_bound) if self.clip_returns else estimate
 
     def _weights(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
         return exponential_weights(returns, self.schedules.eta_t(max(self.n_told, 1), self.reward_bound))
@@ -135,7 +177,7 @@ class ALExp(Algorithm):
         return self.schedules.lambda_t(t, self.noise_std, self.models.n_models, self.models.dimension)
 
     @property
-    def returns(self) -> NDArray[np.float64]:
+    def cumulative_returns(self) -> NDArray[np.float64]:
         """Hallucinated returns of every model summed over all rewards so far, shape (M,)."""
         return self._plan(self._candidates.choices()).returns.copy()
 
@@ -160,6 +202,7 @@ class ALExp(Algorithm):
             "pool": self._pool.state(),
             "data": self._data.state(),
             "returns": self._returns,
+            "played": self._played,
             "fit": None if self._fit is None else self._fit.state(),
             "n_scored": self._n_scored,
         }
@@ -167,6 +210,6 @@ class ALExp(Algorithm):
     def _restore(self, state: dict[str, Any]) -> None:
         self._pool.restore(state["pool"])
         self._data.restore(state["data"])
-        self._returns, self._n_scored = state["returns"], state["n_scored"]
+        self._returns, self._played, self._n_scored = state["returns"], state["played"], state["n_scored"]
         self._fit = None if state["fit"] is None else LassoFit.from_state(state["fit"])
         self._ahead = None

@@ -7,13 +7,15 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from alexp.decision import agents, designs, schedules
-from alexp.estimation import group_lasso
+from alexp.estimation import group_lasso, post_lasso
 
 _KNOWN: dict[str, type[Any]] = {
     **agents.BUILT_IN,
     **{kind.__name__: kind for kind in (designs.Uniform, designs.EOptimal, designs.DOptimal)},
     "Schedules": schedules.Schedules,
+    "ReleasedSchedules": schedules.ReleasedSchedules,
     "GroupLasso": group_lasso.GroupLasso,
+    "PostLasso": post_lasso.PostLasso,
 }
 
 

@@ -54,3 +54,34 @@ class Schedules:
     def lambda_t(self, t: int, noise_std: float, n_models: int, dimension: int) -> float:
         """Regularisation of the group Lasso on t rewards."""
         return self.lam * anytime_lasso_lambda(count("t", t), noise_std, n_models, dimension, self.delta)
+
+
+@dataclass(frozen=True)
+class ReleasedSchedules(Schedules):
+    """What the authors' released code does instead: constants tied to the horizon n, and a larger lambda formula.
+
+    gamma = gamma/sqrt(n), eta = eta/(reward_bound sqrt(n)) in every round, and lambda_t = lam (8 sigma/sqrt t)
+    sqrt(1 + (12/sqrt 2) w + (5/sqrt 2) sqrt(d w)) with w = log(8M/delta). With a constant rate, the code's
+    products of exp(eta * return_s) equal the exponential of the sum.
+    """
+
+    lam: float = 0.009
+    horizon: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count("horizon", self.horizon)
+
+    def gamma_t(self, t: int) -> float:
+        """The same in every round."""
+        return min(1.0, self.gamma / sqrt(self.horizon))
+
+    def eta_t(self, t: int, reward_bound: float = 1.0) -> float:
+        """The same after every reward."""
+        return self.eta / (reward_bound * sqrt(self.horizon))
+
+    def lambda_t(self, t: int, noise_std: float, n_models: int, dimension: int) -> float:
+        """The formula in the code."""
+        w = log(8.0 * n_models / self.delta)
+        root = sqrt(1.0 + 12.0 / sqrt(2.0) * w + 5.0 / sqrt(2.0) * sqrt(dimension * w))
+        return self.lam * 8.0 * noise_std / sqrt(count("t", t)) * root

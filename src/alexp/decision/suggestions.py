@@ -72,6 +72,10 @@ class Suggestions:
             expected = expected + self.spread * values.mean()
         return expected
 
+    def expected_features(self, table: Vector) -> Vector:
+        """E_{x ~ p_j} features(x) for every agent, shape (M, P); table is feature-major, shape (P, n)."""
+        return np.array([self.expectation(feature) for feature in table]).T
+
     def mass(self, position: int) -> Vector:
         """p_j(x) of one candidate for every agent, shape (M,)."""
         hits = np.where(self.atoms == position, self.weights, 0.0)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 
-def predict(
-    beta: NDArray[np.float64], intercept: float, table: NDArray[np.float64]
-) -> NDArray[np.float64]:
+class LinearFit(Protocol):
+    """Coefficients of the P dictionary columns, and a constant."""
+
+    @property
+    def beta(self) -> NDArray[np.float64]:
+        """Coefficients, shape (P,)."""
+
+    @property
+    def intercept(self) -> float:
+        """The constant."""
+
+
+def predict(fit: LinearFit, table: NDArray[np.float64]) -> NDArray[np.float64]:
     """intercept + beta . features of n candidates, shape (n,); table is feature-major, shape (P, n).
 
     Group Lasso coefficients are sparse, so only the columns in use are read.
-
-    >>> predict(np.array([0.0, 2.0]), 1.0, np.array([[1.0, 1.0], [0.0, 3.0]])).tolist()
-    [1.0, 7.0]
     """
-    active = np.flatnonzero(beta)
-    return np.asarray(beta[active] @ table[active] + intercept)
+    active = np.flatnonzero(fit.beta)
+    return np.asarray(fit.beta[active] @ table[active] + fit.intercept)
