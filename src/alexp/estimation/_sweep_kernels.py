@@ -1,13 +1,10 @@
 """Fused search for every agent's best candidate, without a models x candidates array.
 
-For one model with coefficients theta and factor R the score of a candidate with features phi is
-
-    mean + width * sqrt(q),   mean = theta'phi,   q = ||R^-T (1?, phi)||^2,
-
-q by forward substitution, a sum of squares that cannot be negative.  Every operation is one IEEE multiply, add
-or root in a fixed order, so a plain NumPy loop over features reproduces each score bit for bit.  Candidates go
-through in blocks that stay in the first-level cache.  A block that provably cannot hold a better score than one
-already seen is skipped before its roots are taken; the proof allows for rounding, so the answer never changes.
+The score of a candidate is mean + width * sqrt(q).  Roots are expensive, and almost no candidate wins, so each
+block is first screened: with B a score that some candidate reaches, a candidate can only reach B as well if
+B - mean <= width * sqrt(q), that is if g |g| <= width^2 q with g = B - mean.  The screen evaluates this with a
+margin that covers all rounding, so it may let losers through but never drops a winner; what it lets through is
+scored exactly.  The result is the argmax of the plain formula, bit for bit, the first of equal candidates.
 """
 
 from __future__ import annotations
@@ -17,115 +14,167 @@ import math
 import numpy as np
 from numba import njit
 
+from alexp.estimation._block_kernels import BLOCK, block_means, block_quadratics, unpack
 from alexp.estimation._ridge_kernels import FloatArray, IntArray, model_coefficients
 
-BLOCK = 256  # candidates per block; larger models take smaller blocks so that their scratch stays in cache
-_SCRATCH = 2048  # floats of scratch per block before the block shrinks
-_SMALLEST_BLOCK = 32
+# Rounding margins of the screen.  Relative: seven roundings of 2^-53 separate g^2 from width^2 q.  Absolute:
+# products below 1e-300 may have underflowed.  Screening is off where width^2 itself is near either end.
+_MARGIN = 1e-14
+_UNDERFLOW = 1e-300
+_SMALLEST, _LARGEST = 1e-280, 1e280
+
+_STRIP = 16  # a block that is not dropped as a whole is screened again in strips of this many candidates
 
 
 @njit(cache=True, nogil=True)
-def unpack(
-    packed: FloatArray, rows: int, lead: int,
-    shift: FloatArray, inverse: FloatArray, lower: FloatArray,
-) -> float:
-    """Lay out one factor for forward substitution u_k = ((phi_k - shift_k) - sum_l lower_kl u_l) * inverse_k.
+def _hits(terms: FloatArray, n: int, squared: float, bound: float) -> int:
+    """Number of the first n candidates of ``terms`` whose score may reach ``bound``.
 
-    ``shift`` carries the intercept's coordinate u_0 = 1/R_00, whose square is returned: it is the same for all
-    candidates.  Before any observation R_00 = 0 and the (infinite) coordinate is left out.  Row k of the strictly
-    lower triangular part starts at k(k-1)/2 of ``lower``.
+    ``terms`` holds the means and, BLOCK further on, the quadratic forms; ``squared`` is width^2 plus margin.
     """
-    constant = 0.0
-    if lead == 1 and packed[0] > 0.0:
-        constant = 1.0 / packed[0]
-    size = rows - 1 - lead
-    for k in range(size):
-        shift[k] = packed[1 + k] * constant if lead == 1 else 0.0
-    position = rows if lead == 1 else 0
-    for k in range(size):
-        inverse[k] = 1.0 / packed[position]
-        for i in range(k + 1, size):
-            lower[(i * (i - 1)) // 2 + k] = packed[position + i - k]
-        position += rows - lead - k
-    return constant * constant
-
-
-@njit(cache=True, nogil=True)
-def _subtract(out: FloatArray, coords: FloatArray, lower: FloatArray, row: int, count: int) -> None:
-    """out -= lower[row, l] * coords[l] for l = 0..count-1 in order, several l per pass to spare loads."""
-    n = out.shape[0]
-    base = (row * (row - 1)) // 2
-    done = 0
-    while done + 4 <= count:
-        c0, c1, c2, c3 = coords[done, :n], coords[done + 1, :n], coords[done + 2, :n], coords[done + 3, :n]
-        r0, r1, r2, r3 = lower[base + done], lower[base + done + 1], lower[base + done + 2], lower[base + done + 3]
-        for i in range(n):
-            out[i] = (((out[i] - r0 * c0[i]) - r1 * c1[i]) - r2 * c2[i]) - r3 * c3[i]
-        done += 4
-    while done < count:
-        c0, r0 = coords[done, :n], lower[base + done]
-        for i in range(n):
-            out[i] = out[i] - r0 * c0[i]
-        done += 1
-
-
-@njit(cache=True, nogil=True)
-def block_means(
-    table: FloatArray, columns: IntArray, low: int, high: int, coefficients: FloatArray, mean: FloatArray
-) -> None:
-    """mean[i] = sum_k coefficients_k table[columns_k, low + i], summed in column order."""
-    mean[: high - low] = 0.0
-    out = mean[: high - low]
-    for k in range(columns.shape[0]):
-        feature = table[columns[k], low:high]
-        theta = coefficients[k]
-        for i in range(out.shape[0]):
-            out[i] = out[i] + theta * feature[i]
-
-
-@njit(cache=True, nogil=True)
-def block_quadratics(
-    table: FloatArray, columns: IntArray, low: int, high: int,
-    shift: FloatArray, inverse: FloatArray, lower: FloatArray, constant: float,
-    coords: FloatArray, quadratic: FloatArray,
-) -> None:
-    """quadratic[i] = constant + sum_k u_k^2 at candidate low + i; ``coords`` (d_j, block) is scratch for u."""
-    n = high - low
-    total = quadratic[:n]
-    total[:] = constant
-    for k in range(columns.shape[0]):
-        feature = table[columns[k], low:high]
-        out = coords[k, :n]
-        offset = shift[k]
-        for i in range(n):
-            out[i] = feature[i] - offset
-        _subtract(out, coords, lower, k, k)
-        scale = inverse[k]
-        for i in range(n):
-            u = out[i] * scale
-            out[i] = u
-            total[i] = total[i] + u * u
-
-
-@njit(cache=True, nogil=True)
-def _scan(scores: FloatArray, n: int, low: int, best: float, index: int) -> tuple[float, int]:
-    """First position whose score beats ``best``, and that score; a vectorised test guards the search."""
-    better = 0
-    view = scores[:n]
+    hits = 0
     for i in range(n):
-        better += view[i] > best
-    if better > 0:
-        for i in range(n):
-            if view[i] > best:
-                best = view[i]
-                index = low + i
-    return best, index
+        g = bound - terms[i]
+        hits += g * abs(g) <= squared * terms[BLOCK + i] + _UNDERFLOW
+    return hits
 
 
 @njit(cache=True, nogil=True)
-def block_size(widest: int) -> int:
-    """Candidates per block for models of up to ``widest`` features."""
-    return max(_SMALLEST_BLOCK, min(BLOCK, _SCRATCH // max(widest, 1) // 16 * 16))
+def _small_block(
+    table: FloatArray, own: IntArray, low: int, high: int, theta: FloatArray,
+    shift: FloatArray, inverse: FloatArray, lower: FloatArray, constant: float,
+    squared: float, bound: float, terms: FloatArray,
+) -> int:
+    """Means, quadratic forms and number of hits of a block for one to four features, all in registers.
+
+    The operations are those of ``block_means``, ``block_quadratics`` and ``_hits``, in the same order.
+    """
+    size = own.shape[0]
+    last = size - 1
+    f0, f1 = table[own[0], low:high], table[own[min(1, last)], low:high]
+    f2, f3 = table[own[min(2, last)], low:high], table[own[last], low:high]
+    n = f0.shape[0]
+    t0, s0, v0 = theta[0], shift[0], inverse[0]
+    hits = 0
+    if size == 1:
+        for i in range(n):
+            u0 = (f0[i] - s0) * v0
+            m = t0 * f0[i]
+            q = constant + u0 * u0
+            terms[i] = m
+            terms[BLOCK + i] = q
+            hits += (bound - m) * abs(bound - m) <= squared * q + _UNDERFLOW
+        return hits
+    t1, s1, v1, a10 = theta[1], shift[1], inverse[1], lower[0]
+    if size == 2:
+        for i in range(n):
+            u0 = (f0[i] - s0) * v0
+            u1 = ((f1[i] - s1) - a10 * u0) * v1
+            m = t0 * f0[i] + t1 * f1[i]
+            q = (constant + u0 * u0) + u1 * u1
+            terms[i] = m
+            terms[BLOCK + i] = q
+            hits += (bound - m) * abs(bound - m) <= squared * q + _UNDERFLOW
+        return hits
+    t2, s2, v2, a20, a21 = theta[2], shift[2], inverse[2], lower[1], lower[2]
+    if size == 3:
+        for i in range(n):
+            u0 = (f0[i] - s0) * v0
+            u1 = ((f1[i] - s1) - a10 * u0) * v1
+            u2 = (((f2[i] - s2) - a20 * u0) - a21 * u1) * v2
+            m = (t0 * f0[i] + t1 * f1[i]) + t2 * f2[i]
+            q = ((constant + u0 * u0) + u1 * u1) + u2 * u2
+            terms[i] = m
+            terms[BLOCK + i] = q
+            hits += (bound - m) * abs(bound - m) <= squared * q + _UNDERFLOW
+        return hits
+    t3, s3, v3, a30, a31, a32 = theta[3], shift[3], inverse[3], lower[3], lower[4], lower[5]
+    for i in range(n):
+        u0 = (f0[i] - s0) * v0
+        u1 = ((f1[i] - s1) - a10 * u0) * v1
+        u2 = (((f2[i] - s2) - a20 * u0) - a21 * u1) * v2
+        u3 = ((((f3[i] - s3) - a30 * u0) - a31 * u1) - a32 * u2) * v3
+        m = ((t0 * f0[i] + t1 * f1[i]) + t2 * f2[i]) + t3 * f3[i]
+        q = (((constant + u0 * u0) + u1 * u1) + u2 * u2) + u3 * u3
+        terms[i] = m
+        terms[BLOCK + i] = q
+        hits += (bound - m) * abs(bound - m) <= squared * q + _UNDERFLOW
+    return hits
+
+
+@njit(cache=True, nogil=True)
+def _reaching(values: FloatArray, bound: float) -> int:
+    """Number of values not below ``bound``."""
+    count = 0
+    for i in range(values.shape[0]):
+        count += values[i] >= bound
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _best_mean(
+    table: FloatArray, own: IntArray, low: int, high: int, theta: FloatArray,
+    guess: int, mean: FloatArray,
+) -> tuple[float, int]:
+    """Largest theta'phi over candidates low..high-1 and the first candidate that attains it.
+
+    The score at ``guess``, any candidate of the range, only serves to skip blocks that do not reach it.
+    """
+    block_means(table, own, guess, guess + 1, theta, mean)
+    reached = mean[0]
+    best, winner = -np.inf, low
+    for begin in range(low, high, BLOCK):
+        end = min(begin + BLOCK, high)
+        block_means(table, own, begin, end, theta, mean)
+        if _reaching(mean[: end - begin], reached) > 0:
+            for i in range(end - begin):
+                if mean[i] > best:
+                    best = mean[i]
+                    winner = begin + i
+            reached = max(reached, best)
+    return best, winner
+
+
+@njit(cache=True, nogil=True)
+def _best_ucb(
+    table: FloatArray, own: IntArray, low: int, high: int, theta: FloatArray,
+    guess: int, weight: float, shift: FloatArray, inverse: FloatArray, lower: FloatArray, constant: float,
+    coords: FloatArray, terms: FloatArray,
+) -> tuple[float, int]:
+    """``_best_mean`` for the score theta'phi + weight sqrt(q)."""
+    size = own.shape[0]
+    squared = weight * weight * (1.0 + _MARGIN)
+    screened = _SMALLEST < squared < _LARGEST
+    quadratic = terms[BLOCK:]
+    block_means(table, own, guess, guess + 1, theta, terms)
+    block_quadratics(table, own, guess, guess + 1, shift, inverse, lower, constant, coords, quadratic)
+    reached = terms[0] + weight * math.sqrt(quadratic[0])
+    bound = reached - _MARGIN * abs(reached)
+    best, winner = -np.inf, low
+    for begin in range(low, high, BLOCK):
+        end = min(begin + BLOCK, high)
+        if 1 <= size <= 4:
+            hits = _small_block(
+                table, own, begin, end, theta, shift, inverse, lower, constant, squared, bound, terms
+            )
+        else:
+            block_means(table, own, begin, end, theta, terms)
+            block_quadratics(table, own, begin, end, shift, inverse, lower, constant, coords, quadratic)
+            hits = _hits(terms, end - begin, squared, bound)
+        if screened and hits == 0:
+            continue
+        for strip in range(0, end - begin, _STRIP):
+            part = terms[strip:]
+            n = min(_STRIP, end - begin - strip)
+            if screened and _hits(part, n, squared, bound) == 0:
+                continue
+            for i in range(n):
+                score = part[i] + weight * math.sqrt(part[BLOCK + i])
+                if score > best:
+                    best = score
+                    winner = begin + strip + i
+            bound = max(bound, best - _MARGIN * abs(best))
+    return best, winner
 
 
 @njit(cache=True, nogil=True)
@@ -135,16 +184,12 @@ def sweep_linear(
 ) -> None:
     """argmax over candidates low..high-1 of theta_j'phi_j for models first..last-1, and its value."""
     mean = np.empty(BLOCK)
+    winner = low
     for j in range(first, last):
         own = columns[offsets[j] : offsets[j + 1]]
         theta = coefficients[offsets[j] : offsets[j + 1]]
-        best, winner = -np.inf, low
-        for begin in range(low, high, BLOCK):
-            end = min(begin + BLOCK, high)
-            block_means(table, own, begin, end, theta, mean)
-            best, winner = _scan(mean, end - begin, begin, best, winner)
+        value[j], winner = _best_mean(table, own, low, high, theta, winner, mean)
         index[j] = winner
-        value[j] = best
 
 
 @njit(cache=True, nogil=True)
@@ -153,35 +198,32 @@ def sweep_ucb(
     table: FloatArray, width: FloatArray,
     first: int, last: int, low: int, high: int, index: IntArray, value: FloatArray,
 ) -> None:
-    """argmax over candidates low..high-1 of mean + width_j sqrt(q) for models first..last-1, and its value."""
+    """argmax over candidates low..high-1 of mean + width_j sqrt(q) for models first..last-1, and its value.
+
+    The previous model's winner is scored first: neighbours share features, so it is often close to the best and
+    lets the screen drop most blocks.  It only ever serves as a bound.
+    """
     widest = 0
     for j in range(first, last):
         widest = max(widest, offsets[j + 1] - offsets[j])
-    block = block_size(widest)
-    coords = np.empty((widest, block))
-    mean, quadratic, scores = np.empty(block), np.empty(block), np.empty(block)
-    theta, shift, inverse = np.empty(widest), np.empty(widest), np.empty(widest)
+    coords, terms = np.empty(widest * BLOCK), np.empty(2 * BLOCK)
+    coefficients, shift, inverse = np.empty(widest), np.empty(widest), np.empty(widest)
     lower = np.empty((widest * (widest - 1)) // 2 + 1)
+    winner = low
     for j in range(first, last):
         own = columns[offsets[j] : offsets[j + 1]]
         rows = lead + own.shape[0] + 1
         packed = factor[starts[j] : starts[j + 1]]
+        theta = coefficients[: own.shape[0]]
         model_coefficients(packed, rows, lead, theta)
-        constant = unpack(packed, rows, lead, shift, inverse, lower)
-        best, winner = -np.inf, low
-        for begin in range(low, high, block):
-            end = min(begin + block, high)
-            n = end - begin
-            block_means(table, own, begin, end, theta, mean)
-            if width[j] > 0.0:
-                block_quadratics(table, own, begin, end, shift, inverse, lower, constant, coords, quadratic)
-                for i in range(n):
-                    scores[i] = mean[i] + width[j] * math.sqrt(quadratic[i])
-                best, winner = _scan(scores, n, begin, best, winner)
-            else:
-                best, winner = _scan(mean, n, begin, best, winner)
+        if width[j] > 0.0:
+            constant = unpack(packed, rows, lead, shift, inverse, lower)
+            value[j], winner = _best_ucb(
+                table, own, low, high, theta, winner, width[j], shift, inverse, lower, constant, coords, terms
+            )
+        else:
+            value[j], winner = _best_mean(table, own, low, high, theta, winner, terms)
         index[j] = winner
-        value[j] = best
 
 
 @njit(cache=True, nogil=True)
@@ -191,13 +233,12 @@ def model_posterior(
 ) -> None:
     """Fill mean (n,) = coefficients'phi and width (n,) = sqrt(q) of one model at ``features`` (d_j, n)."""
     size, n = features.shape
-    block = block_size(size)
-    coords = np.empty((size, block))
+    coords = np.empty(size * BLOCK)
     shift, inverse, lower = np.empty(size), np.empty(size), np.empty((size * (size - 1)) // 2 + 1)
     constant = unpack(packed, lead + size + 1, lead, shift, inverse, lower)
     own = np.arange(size)
-    for begin in range(0, n, block):
-        end = min(begin + block, n)
+    for begin in range(0, n, BLOCK):
+        end = min(begin + BLOCK, n)
         block_means(features, own, begin, end, coefficients, mean[begin:end])
         out = width[begin:end]
         block_quadratics(features, own, begin, end, shift, inverse, lower, constant, coords, out)

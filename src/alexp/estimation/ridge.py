@@ -18,7 +18,7 @@ from alexp.estimation._ridge_kernels import FloatArray, IntArray
 
 # Handing work to a thread costs tens of microseconds; below these sizes one thread is faster.
 _THREADED_FACTOR = 400_000  # floats of factor touched by an update
-_THREADED_SWEEP = 2_000_000  # floats of factor times candidates
+_THREADED_SWEEP = 10_000_000  # floats of factor times candidates, about a millisecond of work
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_pid = 0
