@@ -1,0 +1,166 @@
+"""One run of one algorithm as data, and what it leaves behind.
+
+A `Task` is plain data: a scenario, an algorithm, its settings and a seed. Everything random in it follows from the
+seed through `SeedSequence.spawn`, so that a task gives the same record on any machine, in any process, in any order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import count
+from alexp.algorithms import Algorithm
+from alexp.algorithms.components import component_from_dict
+from alexp.experiments.cache import code_fingerprint
+from alexp.experiments.scenarios import Scenario, ScenarioEnvironment
+from alexp.experiments.simulation import simulate
+
+SNAPSHOT_ROUND = 20  # q_t of this round is kept whole, as in the paper's figure on learning dynamics
+
+# Names for algorithms with settings that make them a baseline of the paper.
+ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "oracle": ("linucb", {"model": "$true_model"}),
+    "naive": ("linucb", {}),
+    "corral": ("corral", {"horizon": "$steps", "loss_range": "$reward_range"}),
+    "corral-own": ("corral", {"horizon": "$steps", "loss_range": "$reward_range", "data_mode": "own"}),
+    "corral-released": ("corral", {"horizon": "$steps", "variant": "released-code"}),
+    "alexp-released": ("alexp", {"horizon": "$steps", "variant": "released-code"}),
+    "exp4-ix": ("exp4-ix", {"loss_range": "$reward_range"}),
+}
+
+
+def algorithm_names() -> list[str]:
+    """Every name a task may use: those of the registry, and the aliases."""
+    return sorted({*Algorithm.registry, *ALIASES} - {"linucb"})
+
+
+def resolve(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+    """Registry name and settings of an algorithm or alias, or an error that lists the names."""
+    kind, defaults = ALIASES.get(name, (name, {}))
+    if kind not in Algorithm.registry:
+        raise ValueError(f"there is no algorithm {name!r}; known are {', '.join(algorithm_names())}")
+    return kind, defaults | dict(settings or {})
+
+
+@dataclass(frozen=True)
+class Task:
+    """A scenario, an algorithm, its settings and a seed.
+
+    `algorithm` is a name of the registry or an alias. `settings` are JSON data for its constructor; objects are
+    written as {"kind": "Schedules", "gamma": 0.01}, and three placeholders stand for what only the environment
+    knows: "$true_model", "$steps" and "$reward_range".
+
+    >>> Task(Scenario(steps=5), "oracle", {}, 0).kind
+    'linucb'
+    """
+
+    scenario: Scenario
+    algorithm: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        count("seed", self.seed, 0)
+        resolve(self.algorithm)
+
+    @property
+    def kind(self) -> str:
+        """Name in the registry of algorithms."""
+        return resolve(self.algorithm)[0]
+
+    @cached_property
+    def configuration(self) -> str:
+        """Content hash of everything but the seed: scenario, algorithm, settings and the code that runs it."""
+        kind, settings = resolve(self.algorithm, self.settings)
+        code = code_fingerprint(Algorithm.registry[kind].__module__, __name__)
+        content = [self.scenario.to_dict(), kind, settings, code]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+    @property
+    def key(self) -> str:
+        """Content hash of the task."""
+        return f"{self.configuration}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run leaves behind, n rounds and M models.
+
+    Attributes
+    ----------
+    regret : (n,) cumulative regret after each round.
+    visited : (n,) number of distinct models that had proposed an action by then; zeros if none ever did.
+    q_true : (n,) probability of the true model in force at each round; empty for algorithms without.
+    snapshot : (M,) q_t of round 20 (of the last round, if there are fewer); empty for algorithms without.
+    true_model : its number.
+    recommended : model behind the final recommendation, -1 if none.
+    final_gap : regret of the recommended action.
+    seconds : time spent in ask and tell.
+    """
+
+    regret: NDArray[np.float64]
+    visited: NDArray[np.int32]
+    q_true: NDArray[np.float32]
+    snapshot: NDArray[np.float32]
+    true_model: int
+    recommended: int
+    final_gap: float
+    seconds: float
+
+
+def run_seeds(seed: int) -> tuple[int, int]:
+    """Seeds of the environment and of the algorithm, from two spawned children of SeedSequence(seed).
+
+    All algorithms meet the same environment, with the same noise, under the same seed.
+    """
+    children = np.random.SeedSequence(seed).spawn(2)
+    environment, algorithm = (int.from_bytes(child.generate_state(4).tobytes(), "little") for child in children)
+    return environment, algorithm
+
+
+def build(task: Task) -> tuple[Algorithm, ScenarioEnvironment]:
+    """The algorithm of a task, and its environment."""
+    environment_seed, algorithm_seed = run_seeds(task.seed)
+    environment = task.scenario.environment(environment_seed)
+    kind, settings = resolve(task.algorithm, task.settings)
+    known = {
+        "$true_model": environment.true_model,
+        "$steps": task.scenario.steps,
+        "$reward_range": list(task.scenario.reward_range),
+    }
+    filled = {
+        name: known[value] if isinstance(value, str) and value in known else component_from_dict(value, name)
+        for name, value in settings.items()
+    }
+    stated_noise = task.scenario.noise_std * task.scenario.stated_noise
+    arguments: dict[str, Any] = {"noise_std": stated_noise, "random_state": algorithm_seed} | filled
+    return Algorithm.registry[kind](environment.models, environment.domain, **arguments), environment
+
+
+def run_task(task: Task) -> Record:
+    """Play one task. Same task, same record, apart from `seconds`."""
+    algorithm, environment = build(task)
+    run = simulate(algorithm, environment, task.scenario.steps)
+    models = [trial.model for trial in run.trials]
+    first = {model: t for t, model in reversed(list(enumerate(models))) if model is not None}
+    visited = np.cumsum(np.bincount(np.array(list(first.values()), np.int64), minlength=len(models))).astype(np.int32)
+    q = run.probabilities
+    best = algorithm.best()
+    return Record(
+        regret=run.regret,
+        visited=visited,
+        q_true=np.empty(0, np.float32) if q is None else q[:, environment.true_model].astype(np.float32),
+        snapshot=np.empty(0, np.float32) if q is None else q[min(SNAPSHOT_ROUND, len(q)) - 1].astype(np.float32),
+        true_model=environment.true_model,
+        recommended=-1 if best.model is None else best.model,
+        final_gap=float(environment.best_value - environment.rewards[best.index]),
+        seconds=run.seconds,
+    )
