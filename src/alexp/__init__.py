@@ -7,7 +7,9 @@ from alexp.algorithms import (
     ALExp,
     Algorithm,
     AlreadyToldError,
+    EvidenceMixture,
     LinUCB,
+    MixtureThompson,
     Recommendation,
     Trial,
     UniformRandom,
@@ -24,6 +26,7 @@ from alexp.decision import (
     ThompsonSampling,
     Uniform,
 )
+from alexp.estimation.evidence import Evidence
 from alexp.estimation.group_lasso import GroupLasso
 from alexp.experiments import Environment, Run, SyntheticEnvironment, simulate
 from alexp.problem import (
@@ -50,6 +53,8 @@ __all__ = [
     "EOptimal",
     "Environment",
     "EpsilonGreedy",
+    "Evidence",
+    "EvidenceMixture",
     "FiniteSet",
     "Fourier",
     "Greedy",
@@ -57,6 +62,7 @@ __all__ = [
     "Interval",
     "Legendre",
     "LinUCB",
+    "MixtureThompson",
     "ModelClass",
     "Polynomial",
     "RandomFourier",

@@ -4,6 +4,8 @@ from typing import Any
 
 from alexp.algorithms.alexp import ALExp
 from alexp.algorithms.base import Algorithm
+from alexp.algorithms.certified import Band, Certified, StopReport
+from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
 from alexp.algorithms.linucb import LinUCB
 from alexp.algorithms.trials import AlreadyToldError, Recommendation, Trial, UnknownTrialError
 from alexp.algorithms.uniform import UniformRandom
@@ -12,8 +14,13 @@ __all__ = [
     "ALExp",
     "Algorithm",
     "AlreadyToldError",
+    "Band",
+    "Certified",
+    "EvidenceMixture",
     "LinUCB",
+    "MixtureThompson",
     "Recommendation",
+    "StopReport",
     "Trial",
     "UniformRandom",
     "UnknownTrialError",

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from alexp.decision import agents, designs, schedules
-from alexp.estimation import group_lasso, post_lasso
+from alexp.estimation import evidence, group_lasso, post_lasso
 
 _KNOWN: dict[str, type[Any]] = {
     **agents.BUILT_IN,
@@ -16,6 +16,7 @@ _KNOWN: dict[str, type[Any]] = {
     "ReleasedSchedules": schedules.ReleasedSchedules,
     "GroupLasso": group_lasso.GroupLasso,
     "PostLasso": post_lasso.PostLasso,
+    "Evidence": evidence.Evidence,
 }
 
 

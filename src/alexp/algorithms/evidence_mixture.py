@@ -1,0 +1,215 @@
+"""Evidence mixture: act on the exact posterior over models, noise levels and coefficient scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import count, non_negative, positive
+from alexp.algorithms.base import Proposal
+from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.algorithms.streams import AGENTS
+from alexp.decision.selection import information_directed, upper_confidence
+from alexp.estimation.mixture import Mixture
+from alexp.problem.candidates import Choices
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+Vector = NDArray[np.float64]
+_UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
+_BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0}
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a round is decided on: component weights (cells, M), mixture mean and standard deviation (n,)."""
+
+    weights: Vector
+    mean: Vector
+    std: Vector
+
+
+class EvidenceMixture(Certified):
+    """Bayesian model averaging whose uncertainty includes the disagreement between models.
+
+    Every component, one model with one noise level and one coefficient scale, is weighted by its exact Gaussian
+    evidence. The mixture's mean m(x) and standard deviation s(x), within plus between components, decide the round:
+
+    * rule="ids": argmin of (max(m + beta s) - m(x))^2 / log(1 + s(x)^2 / noise^2), regret per information;
+    * rule="ucb": argmax of m + beta s;
+    * rule="thompson": argmax under coefficients drawn from the posterior; a round chooses evenly among `draws`
+      such maximisers, so that its propensity is exact given the draws.
+
+    Parameters
+    ----------
+    noise_std : nominal noise; None when unknown, which means a grid from 1% to 100% of `reward_bound`.
+    reward_bound : nominal norm of the coefficients.
+    noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
+    light : a single noise level and scale, six times cheaper; for when both are trusted.
+    beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb".
+    gamma : explore evenly with probability gamma t^(-1/3); zero by default.
+
+    The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
+    says); `confidence` and `plausible_models` are certified. All asks of a batch see the same state and, except
+    under "thompson" or with gamma > 0, propose the same action.
+
+    >>> import alexp
+    >>> models = alexp.ModelClass.legendre(degree=4, size=2)
+    >>> opt = alexp.EvidenceMixture(models, alexp.Interval(-1.0, 1.0, resolution=50), noise_std=None, random_state=0)
+    >>> for _ in range(20):
+    ...     trial = opt.ask()
+    ...     opt.tell(trial, 1.0 - trial.x**2)
+    >>> abs(opt.best().x) < 0.1, opt.noise_estimate < 0.05
+    (True, True)
+    """
+
+    name: ClassVar[str] = "evidence-mixture"
+    settings: ClassVar[tuple[str, ...]] = ("rule", "noise_grid", "scale_grid", "beta", "gamma", "draws")
+
+    def __init__(
+        self,
+        models: ModelClass,
+        domain: Domain,
+        *,
+        rule: str = "ids",
+        noise_std: float | None = 0.1,
+        noise_grid: Sequence[float] | None = None,
+        scale_grid: Sequence[float] | None = None,
+        light: bool = False,
+        beta: float | None = None,
+        gamma: float = 0.0,
+        draws: int = 8,
+        **shared: Any,
+    ) -> None:
+        if rule not in _BETA_SQUARED:
+            raise ValueError(f"rule must be one of {sorted(_BETA_SQUARED)}, got {rule!r}")
+        if light and (noise_std is None or noise_grid is not None or scale_grid is not None):
+            raise ValueError("light means one noise level and one scale; give noise_std and neither grid with it")
+        nominal = shared.get("reward_bound", 1.0) if noise_std is None else noise_std
+        super().__init__(models, domain, noise_std=nominal, **shared)
+        levels = _UNKNOWN_NOISE if noise_std is None else (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
+        self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
+        self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
+        self.rule, self.beta = rule, None if beta is None else non_negative("beta", beta)
+        self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
+        self._mixture = Mixture(
+            models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept,
+            noise_std=self.noise_std, reward_bound=self.reward_bound,
+            noise_grid=self.noise_grid, scale_grid=self.scale_grid,
+        )  # fmt: skip
+        self._ahead: tuple[int, Outlook] | None = None
+
+    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+        t, n = self.n_told + 1, len(choices)
+        gamma = min(1.0, self.gamma * t ** (-1.0 / 3.0))
+        chosen = self._maximisers(choices) if self.rule == "thompson" else np.array([self._index_rule(choices)])
+        explored = gamma > 0.0 and bool(rng.random() < gamma)
+        position = int(rng.integers(n)) if explored else int(chosen[rng.integers(chosen.size)])
+        propensity = gamma / n + (1.0 - gamma) * float(np.mean(chosen == position))
+        return Proposal(position, None, explored, propensity)
+
+    def _index_rule(self, choices: Choices) -> int:
+        """Position of the choice that the "ids" or "ucb" rule plays."""
+        outlook = self._outlook(choices)
+        if self.rule == "ucb":
+            return upper_confidence(outlook.mean, outlook.std, self.beta_t(self.n_told + 1))
+        variance = self._noise_variance(outlook.weights)
+        return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
+
+    def _maximisers(self, choices: Choices) -> NDArray[np.int64]:
+        """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
+        rng, weights = self._streams.generator(AGENTS, self.n_told), self._weights()
+        cumulative = np.cumsum(weights.ravel())
+        sizes = np.diff(self.models.offsets)
+        out = np.empty(self.draws, dtype=np.int64)
+        for k in range(self.draws):
+            component = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+            cell, model = divmod(min(component, cumulative.size - 1), self.models.n_models)
+            normals = rng.standard_normal(int(sizes[model]))
+            out[k] = np.argmax(self._mixture.draw(cell, model, normals, choices.table))
+        return out
+
+    def _learn(self, index: int, reward: float) -> None:
+        self._mixture.update(self._row(index), reward)
+
+    def _outlook(self, choices: Choices) -> Outlook:
+        everything = choices.table is self._candidates.table
+        if everything and self._ahead is not None and self._ahead[0] == self.n_told:
+            return self._ahead[1]
+        weights = self._weights()
+        mean, variance = self._mixture.moments(weights, choices.table)
+        outlook = Outlook(weights, mean, np.sqrt(variance))
+        if everything:
+            self._ahead = (self.n_told, outlook)
+        return outlook
+
+    def _weights(self) -> Vector:
+        """Posterior of the components, shape (cells, M)."""
+        if self._ahead is not None and self._ahead[0] == self.n_told:
+            return self._ahead[1].weights
+        return self._mixture.weights()
+
+    def _noise_variance(self, weights: Vector) -> float:
+        return float(weights.sum(axis=1) @ self._mixture.noise**2)
+
+    def beta_t(self, t: int) -> float:
+        """Width of the index in round t."""
+        return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if self.beta is None else self.beta
+
+    @property
+    def probabilities(self) -> Vector:
+        """Posterior probability of each model, shape (M,)."""
+        weights = self._weights().sum(axis=0)
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def noise_estimate(self) -> float:
+        """Square root of the posterior mean of the noise variance."""
+        return sqrt(self._noise_variance(self._weights()))
+
+    def predict(self, x: Any) -> tuple[Any, Any]:
+        """Mixture mean and standard deviation of the reward at `x`; a credible, not a confidence statement."""
+        rows, single = self.models.rows(self.domain, x)
+        mean, variance = self._mixture.moments(self._weights(), np.ascontiguousarray(rows.T))
+        mean, std = self._sign * mean, np.sqrt(variance)
+        return (float(mean[0]), float(std[0])) if single else (mean, std)
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        outlook = self._outlook(self._candidates.choices())
+        position = int(np.argmax(outlook.mean))
+        return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
+
+    def _certified_fits(self) -> list[CertifiedFits]:
+        cell = self._mixture.nominal_cell()
+        everyone = np.arange(self.models.n_models)
+        return [CertifiedFits(self._mixture.banks[cell], everyone, float(self._mixture.ridges[cell]))]
+
+    def _state(self) -> dict[str, Any]:
+        return {"mixture": self._mixture.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._mixture.restore(state["mixture"])
+        self._ahead = None
+
+
+class MixtureThompson(EvidenceMixture):
+    """Thompson sampling from the evidence mixture: `EvidenceMixture(rule="thompson")` under a name of its own."""
+
+    name: ClassVar[str] = "mixture-thompson"
+
+    def __init__(self, models: ModelClass, domain: Domain, *, rule: str = "thompson", **settings: Any) -> None:
+        super().__init__(models, domain, rule=rule, **settings)
+
+
+def _grid(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    if isinstance(values, str) or not len(values):
+        raise ValueError(f"{name} must hold at least one positive number, got {values!r}")
+    levels = tuple(positive(name, value) for value in values)
+    if len(set(levels)) != len(levels):
+        raise ValueError(f"{name} must hold distinct numbers, got {values!r}")
+    return levels

@@ -1,0 +1,33 @@
+"""Index rules: which candidate to play, given a mean and a standard deviation for each."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+_NO_INFORMATION = 1e-300
+
+
+def upper_confidence(mean: Vector, std: Vector, beta: float) -> int:
+    """First argmax of mean + beta std, both of shape (n,)."""
+    return int(np.argmax(mean + beta * std))
+
+
+def information_directed(mean: Vector, std: Vector, beta: float, noise_variance: float) -> int:
+    """First argmin of D^2 / I, the squared regret paid per unit of information gained.
+
+    D(x) = max(mean + beta std) - mean(x) is the largest regret one may be paying and I(x) = log(1 + std(x)^2 /
+    noise_variance) twice the information about the reward that one observation at x brings.  Kirschner and Krause
+    (2018) use this deterministic form for a single model.  Where nothing is left to learn the best mean wins.
+
+    >>> information_directed(np.array([1.0, 0.9]), np.array([0.1, 0.5]), 2.0, 0.01)
+    1
+    """
+    regret = (mean + beta * std).max() - mean
+    information = np.log1p(std**2 / noise_variance)
+    if information.max() < _NO_INFORMATION:
+        return int(np.argmax(mean))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = regret**2 / information
+    return int(np.argmin(np.where(information < _NO_INFORMATION, np.inf, ratio)))

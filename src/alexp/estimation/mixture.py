@@ -1,0 +1,194 @@
+"""Evidence mixture: the posterior over models, noise levels and scales, and its predictions.
+
+Component c = (j, a, b) says: model j is true, the noise has standard deviation s = a sigma and the coefficients have
+the prior N(0, (b B)^2 I).  Then V_c = Phi_j'Phi_j + (s / (b B))^2 I is a ridge regression, and the log evidence of t
+rewards is, up to a constant common to all components,
+
+    -F_c / (2 s^2) - log det(V_c / ridge_c^2) / 2 - t log a,
+
+with F_c = min_theta ||y - Phi_j theta||^2 + ridge_c^2 ||theta||^2 and ridge_c = s / (b B).
+
+With an intercept its flat prior takes one degree of freedom: t - 1 instead of t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from alexp.estimation import _mixture_kernels as mixing
+from alexp.estimation import _ridge_kernels as kernels
+from alexp.estimation._ridge_kernels import FloatArray, IntArray
+from alexp.estimation.ridge import RidgeBank, _pool
+
+_NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
+_THREADED = 2_000_000  # candidates times factor entries from which threads pay
+# Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
+# would round the small ones away; candidates are then done one component at a time.
+_SAFE_NOISE = 1e-4
+
+
+class Mixture:
+    """Bayesian model average of ridge regressions over a grid of noise levels and prior scales.
+
+    Parameters
+    ----------
+    n_columns : P, columns of the dictionary.
+    columns : int (nnz,) and offsets : int (M+1,), the groups in compressed rows.
+    divisors : (M,) what the features of each model are divided by.
+    intercept : whether every model has an unpenalised constant.
+    noise_std : sigma; noise level g is noise_grid[g] * sigma.
+    reward_bound : B; prior standard deviation h is scale_grid[h] * B.
+
+    Cells of the grid are numbered noise-major; weights have shape (cells, M).
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        columns: IntArray,
+        offsets: IntArray,
+        divisors: FloatArray,
+        intercept: bool,
+        *,
+        noise_std: float,
+        reward_bound: float,
+        noise_grid: Sequence[float] = (1.0,),
+        scale_grid: Sequence[float] = (1.0,),
+    ) -> None:
+        cells = [(float(a), float(b)) for a in noise_grid for b in scale_grid]
+        self.n_models, self.n_columns, self._lead = len(offsets) - 1, n_columns, int(intercept)
+        self._columns, self._offsets = columns, offsets
+        self.factors, self.scales = np.array([a for a, _ in cells]), np.array([b for _, b in cells])
+        self.noise = self.factors * noise_std
+        self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in cells])
+        self.banks = [RidgeBank(columns, offsets, ridge * divisors, intercept) for ridge in self.ridges]
+        largest = float(self.scales.max()) * reward_bound
+        self._precise = bool(self.noise.min() < _SAFE_NOISE * largest)
+
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards taken in so far, t."""
+        return self.banks[0].n_observations
+
+    def update(self, row: FloatArray, y: float) -> None:
+        """Absorb one observation; ``row`` (P,) is the dictionary at the action taken."""
+        for bank in self.banks:
+            bank.update(row, y)
+
+    def log_evidence(self) -> FloatArray:
+        """Log evidence of every component up to a common constant, shape (cells, M)."""
+        freedom = max(self.n_observations - self._lead, 0)
+        out = np.empty((len(self.banks), self.n_models))
+        for g, bank in enumerate(self.banks):
+            fit = bank.residuals() / (2.0 * self.noise[g] ** 2)
+            out[g] = -fit - 0.5 * bank.log_determinants() - freedom * np.log(self.factors[g])
+        return out
+
+    def weights(self) -> FloatArray:
+        """Posterior probability of every component, shape (cells, M); uniform prior."""
+        scores = self.log_evidence()
+        weights = np.exp(scores - scores.max())
+        return np.asarray(weights / weights.sum())
+
+    def moments(self, weights: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and total variance (within plus between components) at the candidates, shapes (n,).
+
+        ``weights`` (cells, M) as returned by :meth:`weights`, ``table`` (P, n) feature-major.
+        """
+        active = [np.flatnonzero(row > _NEGLIGIBLE) for row in weights]
+        parts = [
+            (bank, own, weights[g, own], float(self.noise[g] ** 2))
+            for g, (bank, own) in enumerate(zip(self.banks, active, strict=True))
+            if own.size
+        ]
+        kept = sum(float(part[2].sum()) for part in parts)
+        parts = [(bank, own, share / kept, variance) for bank, own, share, variance in parts]
+        if self._by_coefficients(sum(own.size for own in active), table.shape[1]):
+            return self._through_coefficients(parts, table)
+        return self._through_candidates(parts, table)
+
+    def _by_coefficients(self, n_active: int, n_candidates: int) -> bool:
+        """Whether the route over coefficients is safe and takes fewer operations."""
+        if self._precise:
+            return False
+        d, q = len(self._columns) / self.n_models + self._lead, self.n_columns + self._lead
+        through_coefficients = n_active * (q * q / 2 + d**3 / 2 + 20) + n_candidates * q * q / 2
+        return through_coefficients < n_active * n_candidates * (d * d / 2 + 2 * d + 3)
+
+    def _through_coefficients(self, parts: list[Any], table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean = np.zeros(self.n_columns + self._lead)
+        covariance = np.zeros((mean.size, mean.size))
+        fits = [bank.coefficients() for bank, *_ in parts]
+        for (_, own, share, _), (theta, constants) in zip(parts, fits, strict=True):
+            mixing.add_mean_coefficients(
+                self._columns, self._offsets, self._lead, theta, constants, own, share, mean
+            )
+        for (bank, own, share, variance), (theta, constants) in zip(parts, fits, strict=True):
+            mixing.add_coefficient_covariance(
+                *self._layout(bank), theta, constants, own, share, variance, mean, covariance
+            )
+        values, spread = mean[: self.n_columns] @ table, np.empty(table.shape[1])
+        mixing.quadratic_forms(table, covariance, self._lead, 0, table.shape[1], spread)
+        return values + (mean[-1] if self._lead else 0.0), np.maximum(spread, 0.0)
+
+    def _through_candidates(self, parts: list[Any], table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n = table.shape[1]
+        mean, within, between = np.zeros(n), np.zeros(n), np.zeros(n)
+        total = 0.0
+        for bank, own, share, variance in parts:
+            components = (*self._layout(bank), *bank.coefficients(), own, share, variance, table)
+            merged = (total, mean, within, between)
+            task = partial(_merge_candidates, components, merged)
+            split_candidates(task, n, own.size * n * 8, bank._threads)
+            total += float(share.sum())
+        return mean, within + between
+
+    def draw(self, cell: int, model: int, normals: FloatArray, table: FloatArray) -> FloatArray:
+        """Rewards at the candidates under one draw of the coefficients of a component, shape (n,).
+
+        ``normals`` (d_j,) are independent standard normals; the constant, common to all candidates, is left out.
+        """
+        bank = self.banks[cell]
+        packed = bank._factor[bank._starts[model] : bank._starts[model + 1]]
+        own = self._columns[self._offsets[model] : self._offsets[model + 1]]
+        rows = self._lead + own.size + 1
+        theta, noise = np.empty(own.size), normals.copy()
+        kernels.back_substitute(packed, rows, self._lead, noise)
+        kernels.model_coefficients(packed, rows, self._lead, theta)
+        return np.asarray((theta + self.noise[cell] * noise) @ table[own])
+
+    def nominal_cell(self) -> int:
+        """The cell closest to the stated noise and, among those, to the stated scale."""
+        return int(np.lexsort((np.abs(np.log(self.scales)), np.abs(np.log(self.factors))))[0])
+
+    def _layout(self, bank: RidgeBank) -> tuple[FloatArray, IntArray, IntArray, IntArray, int]:
+        return bank._factor, bank._starts, self._columns, self._offsets, self._lead
+
+    def state(self) -> list[dict[str, Any]]:
+        """Everything that observations have changed."""
+        return [bank.state() for bank in self.banks]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        """Continue from `state`."""
+        for bank, saved in zip(self.banks, state, strict=True):
+            bank.restore(saved)
+
+
+def _merge_candidates(components: tuple[Any, ...], merged: tuple[Any, ...], low: int, high: int) -> None:
+    mixing.add_candidate_moments(*components, low, high, *merged)  # type: ignore[call-arg]
+
+
+def split_candidates(task: Any, n_candidates: int, work: int, threads: int) -> None:
+    """Run task(low, high) over all candidates, in parallel when there is enough work."""
+    parts = threads if work > _THREADED else 1
+    cuts = [n_candidates * part // parts for part in range(parts + 1)]
+    if parts == 1:
+        task(0, n_candidates)
+        return
+    for job in [_pool(parts).submit(task, low, high) for low, high in pairwise(cuts)]:
+        job.result()
