@@ -11,7 +11,7 @@ so that the oracle needs neither the noise nor the scale of the rewards. Several
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,29 +19,8 @@ import numpy.typing as npt
 from alexp._validation import positive
 from alexp.estimation._mixture_kernels import add_mean_coefficients
 from alexp.estimation._ridge_kernels import FloatArray
+from alexp.estimation.group_lasso import LassoFit
 from alexp.estimation.ridge import RidgeBank
-
-
-@dataclass(frozen=True, eq=False)
-class EvidenceFit:
-    """The aggregate: ``beta`` (P,), ``intercept``, and the posterior probability of every model, ``weights`` (M,)."""
-
-    beta: FloatArray
-    intercept: float
-    weights: FloatArray
-
-    def state(self) -> dict[str, Any]:
-        """Return the fields as a dict of arrays and numbers."""
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Invert :meth:`state`."""
-        return cls(
-            np.array(state["beta"], dtype=np.float64),
-            float(state["intercept"]),
-            np.array(state["weights"], dtype=np.float64),
-        )
 
 
 @dataclass(frozen=True)
@@ -89,8 +68,12 @@ class EvidencePath:
         for bank in self._banks:
             bank.update(row, y)
 
-    def solve(self, lam: float, start: EvidenceFit | None = None) -> EvidenceFit:
-        """Return the aggregate; ``lam`` and ``start`` belong to the interface and are not used."""
+    def solve(self, lam: float, start: LassoFit | None = None) -> LassoFit:
+        """Return the aggregate in the form of a group Lasso fit, so that either oracle serves the same callers.
+
+        ``groups`` are the models with positive weight and ``magnitudes`` their posterior probabilities; ``lam`` and
+        ``start`` are not used.
+        """
         if self.n_observations == 0:
             raise ValueError("no observations yet; append one before solving")
         shares = self._weights()
@@ -101,7 +84,10 @@ class EvidencePath:
             add_mean_coefficients(
                 bank._columns, bank._offsets, lead, *bank.coefficients(), active, share[active], mean
             )
-        return EvidenceFit(mean[: self.n_columns].copy(), float(mean[-1]) if lead else 0.0, shares.sum(axis=0))
+        weights = shares.sum(axis=0)
+        groups = np.flatnonzero(weights)
+        constant = float(mean[-1]) if lead else 0.0
+        return LassoFit(mean[: self.n_columns].copy(), constant, lam, 0.0, 0, groups, weights[groups])
 
     def _weights(self) -> FloatArray:
         """Posterior probability of every (ridge, model), shape (R, M)."""
