@@ -32,9 +32,9 @@ class Schedules:
     0.25
     """
 
-    gamma: float = 0.01
-    eta: float = 3.0
-    lam: float = 0.036
+    gamma: float = 0.003
+    eta: float = 5.0
+    lam: float = 0.009
     delta: float = 0.1
 
     def __post_init__(self) -> None:
