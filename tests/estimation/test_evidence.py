@@ -47,7 +47,8 @@ def test_aggregate_is_the_weighted_sum_of_ridge_fits():
     for j, divisor in enumerate([1.0, 2.0, 0.5]):
         own = COLUMNS[OFFSETS[j] : OFFSETS[j + 1]]
         penalty = (0.3 * divisor) ** 2 * np.eye(own.size)
-        beta[own] += weights_of(fit)[j] * np.linalg.solve(rows[:, own].T @ rows[:, own] + penalty, rows[:, own].T @ rewards)
+        phi = rows[:, own]
+        beta[own] += weights_of(fit)[j] * np.linalg.solve(phi.T @ phi + penalty, phi.T @ rewards)
     np.testing.assert_allclose(fit.beta, beta, rtol=1e-10)
 
 
