@@ -109,7 +109,7 @@ class Algorithm(ABC):
 
     def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
         """Id and reward as `tell` would take them, or the error it would raise; changes nothing."""
-        return self._log.check_pending(trial), _reward(reward)
+        return self._log.check_pending(trial), check_reward(reward)
 
     def observe(self, index: int, reward: float) -> Trial:
         """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it.
@@ -120,7 +120,7 @@ class Algorithm(ABC):
         """
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
-        value = _reward(reward)
+        value = check_reward(reward)
         self._learn(int(index), self._sign * value)
         trial_id = self._log.append(int(index), None, False, float("nan"))
         self._log.record(trial_id, value)
@@ -254,7 +254,8 @@ class Algorithm(ABC):
         return fingerprint(np.array([fingerprint(part) for part in parts] + [str(self.models.intercept)]))
 
 
-def _reward(reward: float) -> float:
+def check_reward(reward: float) -> float:
+    """Return a reward as a float, or raise unless it is finite and not absurdly large."""
     value = finite("reward", reward)
     if abs(value) > LARGEST_REWARD:
         raise ValueError(f"reward must not exceed {LARGEST_REWARD:g} in size, got {reward!r}; rescale the rewards")
