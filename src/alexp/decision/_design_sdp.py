@@ -139,7 +139,7 @@ def _violated(values: FloatArray, known: IntArray, threshold: float, limit: int)
 def _solve_restricted(features: FloatArray, rows: IntArray,
                       blocks: Sequence[tuple[IntArray, float]]) -> tuple[FloatArray, list[FloatArray]]:
     """Semidefinite program over the given candidates and blocks: weights on all N candidates, and one Z per block."""
-    cp = _cvxpy()
+    cp = load_cvxpy()
     mass, level = cp.Variable(rows.size, nonneg=True), cp.Variable()
     cones = []
     for group, divisor in blocks:
@@ -148,10 +148,7 @@ def _solve_restricted(features: FloatArray, rows: IntArray,
         moment = cp.reshape(products.T @ mass, (group.size, group.size), order="C")
         cones.append(moment - level * np.eye(group.size) >> 0)
     problem = cp.Problem(cp.Maximize(level), [*cones, cp.sum(mass) == 1])
-    with warnings.catch_warnings():
-        # An inaccurate end is harmless: value and bound are recomputed from whatever came back.
-        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        problem.solve(solver=cp.CLARABEL)
+    solve_quietly(problem)
     if mass.value is None or any(cone.dual_value is None for cone in cones):
         raise RuntimeError(f"the semidefinite program for the E-optimal design ended as {problem.status!r}; use "
                            "DOptimal() or Uniform(), or rescale the features")
@@ -161,11 +158,19 @@ def _solve_restricted(features: FloatArray, rows: IntArray,
     return weights / weights.sum(), duals
 
 
-def _cvxpy() -> Any:
+def solve_quietly(problem: Any) -> None:
+    """Run Clarabel. An inaccurate end is harmless: values and bounds are recomputed from whatever came back."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        problem.solve(solver="CLARABEL")
+
+
+def load_cvxpy() -> Any:
+    """cvxpy, or an ImportError that says what to install."""
     try:
         import clarabel  # noqa: F401
         import cvxpy
     except ImportError as error:
-        raise ImportError("E-optimal designs need cvxpy and clarabel: pip install alexp[design]. "
-                          "DOptimal() and Uniform() work without them.") from error
+        raise ImportError("E-optimal designs and restricted eigenvalues need cvxpy and clarabel: pip install "
+                          "alexp[design]. DOptimal() and Uniform() work without them.") from error
     return cvxpy

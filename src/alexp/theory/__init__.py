@@ -13,6 +13,14 @@ from alexp.theory.boundaries import (
     squared_noise_boundary,
     stitched_boundary,
 )
+from alexp.theory.eigenvalues import (
+    CMin,
+    RestrictedEigenvalue,
+    c_min,
+    concatenation,
+    design_lambda_min,
+    restricted_eigenvalue,
+)
 from alexp.theory.exploration import (
     burn_in,
     covariance_entries_radius,
@@ -45,14 +53,19 @@ from alexp.theory.ridge import (
 
 __all__ = [
     "Band",
+    "CMin",
+    "RestrictedEigenvalue",
     "azuma_boundary",
     "bernoulli_bernstein_boundary",
     "bernoulli_boundary",
     "burn_in",
+    "c_min",
     "coefficient_radius",
     "column_cover",
+    "concatenation",
     "corrected_lambda",
     "covariance_entries_radius",
+    "design_lambda_min",
     "distinct_columns_band",
     "expected_explorations",
     "exploration_count_radius",
@@ -69,6 +82,7 @@ __all__ = [
     "paper_boundary",
     "plausible_band",
     "printed_lambda",
+    "restricted_eigenvalue",
     "ridge_radius_bound",
     "self_normalised_boundary",
     "self_normalised_lambda",
