@@ -143,13 +143,25 @@ def test_scores_that_cancel_to_zero_are_ranked_exactly():
     assert np.abs(scores).max() < 1e-9
 
 
-@pytest.mark.parametrize("magnitude", [1e-200, 1e-150, 1e-139, 1e139, 1e150, 1e200])
-def test_widths_whose_square_leaves_the_float_range(magnitude):
+@pytest.mark.parametrize("magnitude", [1e-200, 1e-158, 1e-139, 1.0, 1e139, 1e158, 1e200])
+@pytest.mark.parametrize("size", [1e-170, 1e-161, 1e-160, 1.0, 1e15, 1e60])
+def test_squares_that_leave_the_float_range(magnitude, size):
+    """Widths and features whose squares under- or overflow, on candidates that are nearly tied."""
     rng = np.random.default_rng(3)
-    sizes = [1, 2, 3, 4, 7]
+    sizes = [1, 2, 3, 4, 7] * 4
     bank, groups = random_bank(rng, sizes, 8, scale=magnitude)
-    assert_equals_twin(bank, groups, rng.normal(size=(8, 700)), np.full(5, magnitude))
-    assert_equals_twin(bank, groups, rng.normal(size=(8, 700)) * 1e-170, np.full(5, magnitude))
+    width = magnitude * rng.uniform(0.5, 2.0, len(sizes))
+    for spread in (1.0, 1e-6, 1e-12):
+        table = size * (rng.normal(size=(8, 1)) + spread * rng.normal(size=(8, 500)))
+        assert np.all(np.isfinite(assert_equals_twin(bank, groups, table, width)))
+
+
+def test_a_width_with_infinite_square_still_finds_the_candidate_without_width():
+    bank = RidgeBank(np.array([0]), np.array([0, 1]), 1.0)
+    bank.update(np.array([1.0]), -1e162)
+    table = np.random.default_rng(0).uniform(0.1, 1.0, size=(1, 600))
+    table[0, 300] = 0.0
+    assert bank.argmax_ucb(table, 1e158).tolist() == [300]
 
 
 def test_first_of_duplicated_candidates_wins():

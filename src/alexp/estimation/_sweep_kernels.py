@@ -17,10 +17,11 @@ from numba import njit
 from alexp.estimation._block_kernels import BLOCK, block_means, block_quadratics, unpack
 from alexp.estimation._ridge_kernels import FloatArray, IntArray, model_coefficients
 
-# Rounding margins of the screen.  Relative: seven roundings of 2^-53 separate g^2 from width^2 q.  Absolute:
-# products below 1e-300 may have underflowed.  Screening is off where width^2 itself is near either end.
+# Suppose fl(mean + x) >= B with x = fl(width fl(sqrt(q))).  Then x >= B - mean up to 2^-53 |B|, which lowering B by
+# _MARGIN |B| absorbs, and g^2 <= width^2 q up to a handful of relative roundings, absorbed by width^2 (1 + _MARGIN).
+# Rounding is monotone, so an inequality that holds for the factors also holds for the rounded products, even where
+# those underflow.  Only width^2 itself must be an ordinary number; outside these limits nothing is screened.
 _MARGIN = 1e-14
-_UNDERFLOW = 1e-300
 _SMALLEST, _LARGEST = 1e-280, 1e280
 
 _STRIP = 16  # a block that is not dropped as a whole is screened again in strips of this many candidates
@@ -35,7 +36,7 @@ def _hits(terms: FloatArray, n: int, squared: float, bound: float) -> int:
     hits = 0
     for i in range(n):
         g = bound - terms[i]
-        hits += g * abs(g) <= squared * terms[BLOCK + i] + _UNDERFLOW
+        hits += g * abs(g) <= squared * terms[BLOCK + i]
     return hits
 
 
@@ -63,7 +64,7 @@ def _small_block(
             q = constant + u0 * u0
             terms[i] = m
             terms[BLOCK + i] = q
-            hits += (bound - m) * abs(bound - m) <= squared * q + _UNDERFLOW
+            hits += (bound - m) * abs(bound - m) <= squared * q
         return hits
     t1, s1, v1, a10 = theta[1], shift[1], inverse[1], lower[0]
     if size == 2:
@@ -74,7 +75,7 @@ def _small_block(
             q = (constant + u0 * u0) + u1 * u1
             terms[i] = m
             terms[BLOCK + i] = q
-            hits += (bound - m) * abs(bound - m) <= squared * q + _UNDERFLOW
+            hits += (bound - m) * abs(bound - m) <= squared * q
         return hits
     t2, s2, v2, a20, a21 = theta[2], shift[2], inverse[2], lower[1], lower[2]
     if size == 3:
@@ -86,7 +87,7 @@ def _small_block(
             q = ((constant + u0 * u0) + u1 * u1) + u2 * u2
             terms[i] = m
             terms[BLOCK + i] = q
-            hits += (bound - m) * abs(bound - m) <= squared * q + _UNDERFLOW
+            hits += (bound - m) * abs(bound - m) <= squared * q
         return hits
     t3, s3, v3, a30, a31, a32 = theta[3], shift[3], inverse[3], lower[3], lower[4], lower[5]
     for i in range(n):
@@ -98,7 +99,7 @@ def _small_block(
         q = (((constant + u0 * u0) + u1 * u1) + u2 * u2) + u3 * u3
         terms[i] = m
         terms[BLOCK + i] = q
-        hits += (bound - m) * abs(bound - m) <= squared * q + _UNDERFLOW
+        hits += (bound - m) * abs(bound - m) <= squared * q
     return hits
 
 
