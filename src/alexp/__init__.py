@@ -4,9 +4,13 @@ from importlib.metadata import version as _version
 
 from alexp import decision, theory
 from alexp.algorithms import (
+    ETC,
+    ETS,
+    EXP4IX,
     ALExp,
     Algorithm,
     AlreadyToldError,
+    Corral,
     EvidenceMixture,
     LinUCB,
     MixtureThompson,
@@ -43,12 +47,16 @@ from alexp.problem import (
 __version__ = _version("alexp")
 
 __all__ = [
+    "ETC",
+    "ETS",
+    "EXP4IX",
     "UCB",
     "ALExp",
     "Agent",
     "Algorithm",
     "AlreadyToldError",
     "Box",
+    "Corral",
     "DOptimal",
     "EOptimal",
     "Environment",

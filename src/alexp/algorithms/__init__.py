@@ -5,17 +5,25 @@ from typing import Any
 from alexp.algorithms.alexp import ALExp
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.certified import Band, Certified, StopReport
+from alexp.algorithms.corral import Corral
+from alexp.algorithms.etc import ETC
+from alexp.algorithms.ets import ETS
 from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
+from alexp.algorithms.exp4ix import EXP4IX
 from alexp.algorithms.linucb import LinUCB
 from alexp.algorithms.trials import AlreadyToldError, Recommendation, Trial, UnknownTrialError
 from alexp.algorithms.uniform import UniformRandom
 
 __all__ = [
+    "ETC",
+    "ETS",
+    "EXP4IX",
     "ALExp",
     "Algorithm",
     "AlreadyToldError",
     "Band",
     "Certified",
+    "Corral",
     "EvidenceMixture",
     "LinUCB",
     "MixtureThompson",

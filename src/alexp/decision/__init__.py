@@ -2,6 +2,7 @@
 
 from alexp.decision.agents import UCB, Agent, EpsilonGreedy, Greedy, ThompsonSampling, View
 from alexp.decision.designs import DOptimal, EOptimal, Uniform
+from alexp.decision.omd import log_barrier_omd
 from alexp.decision.schedules import Schedules, anytime_lasso_lambda
 from alexp.decision.weights import exponential_weights
 
@@ -18,4 +19,5 @@ __all__ = [
     "View",
     "anytime_lasso_lambda",
     "exponential_weights",
+    "log_barrier_omd",
 ]

@@ -1,0 +1,118 @@
+"""EXP4-IX: exponential weights over agents from the loss of the played action alone (Neu 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import positive
+from alexp.algorithms.base import Proposal
+from alexp.algorithms.certified import Certified
+from alexp.algorithms.streams import AGENTS
+from alexp.algorithms.trials import Trial
+from alexp.decision.agents import UCB
+from alexp.decision.losses import LossScale
+from alexp.decision.pool import AgentPool, Agents
+from alexp.decision.suggestions import Suggestions
+from alexp.decision.weights import exponential_weights
+from alexp.problem.candidates import Choices
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+
+class EXP4IX(Certified):
+    """Agents as experts: all that would have played the action share its loss, implicitly explored.
+
+    With P(x) = sum_j q_j p_j(x) the probability of the played action, every agent's loss grows by
+    p_j(x) loss / (P(x) + gamma_t), and q is the softmax of -eta_t times the sums. eta_t = eta sqrt(2 log M / W_t)
+    and gamma_t = eta_t / 2, where W_t sums the number of distinct actions that were suggested, the K of the theory,
+    over the rounds; no horizon is needed. All agents learn from every reward. The weights of a late reward are
+    those of the round in which its trial was asked for. Measurements from elsewhere train the agents alone.
+
+    Losses are (hi - y)/(hi - lo) clipped to [0, 1], with `loss_range` = (lo, hi) or +-(reward_bound + 3 noise_std).
+    """
+
+    name: ClassVar[str] = "exp4-ix"
+    settings: ClassVar[tuple[str, ...]] = ("agents", "eta", "loss_range")
+
+    def __init__(
+        self,
+        models: ModelClass,
+        domain: Domain,
+        *,
+        agents: Agents | None = None,
+        eta: float = 1.0,
+        loss_range: Sequence[float] | None = None,
+        **shared: Any,
+    ) -> None:
+        super().__init__(models, domain, **shared)
+        self.agents = UCB() if agents is None else agents
+        self.eta, self.loss_range = positive("eta", eta), loss_range
+        self._loss = LossScale.of(loss_range, self.reward_bound, self.noise_std, self._sign)
+        self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
+        self._losses = np.zeros(models.n_models)
+        self._n_actions = 0.0  # W_t
+        self._waiting: dict[int, tuple[NDArray[np.float64], int]] = {}  # p_j(x) / (P(x) + gamma) and K of each ask
+        self._telling: int | None = None
+
+    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+        policies = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
+        q = self.probabilities
+        model = int(np.searchsorted(np.cumsum(q), rng.random() * q.sum(), side="right").clip(max=q.size - 1))
+        position = policies.draw(model, rng)
+        mass, n_actions = policies.mass(position), _distinct_actions(policies)
+        propensity = float(q @ mass)
+        gamma = self._eta_t(self._n_actions + n_actions) / 2.0
+        self._waiting[self.n_asked] = (mass / (propensity + gamma), n_actions)
+        return Proposal(position, model, False, propensity)
+
+    def tell(self, trial: Trial | int, reward: float) -> None:
+        """Report the reward of a trial; see `Algorithm.tell`."""
+        self._telling, _ = self.check_tell(trial, reward)
+        super().tell(trial, reward)
+        self._telling = None
+
+    def _learn(self, index: int, reward: float) -> None:
+        self._pool.update(self._row(index), reward)
+        if self._telling is not None:
+            weights, n_actions = self._waiting.pop(self._telling)
+            self._losses = self._losses + weights * self._loss(reward)
+            self._n_actions += n_actions
+
+    def _certified_pool(self) -> AgentPool:
+        return self._pool
+
+    def _eta_t(self, n_actions: float) -> float:
+        return self.eta * sqrt(2.0 * log(self.models.n_models) / max(n_actions, 1.0))
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """q over the M models for the next round, shape (M,)."""
+        return exponential_weights(-self._losses, self._eta_t(self._n_actions))
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        leader = int(np.argmax(self.probabilities))
+        mean = self._pool.mean(leader, self._candidates.table.T)
+        position = int(np.argmax(mean))
+        return position, float(mean[position]), leader
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "pool": self._pool.state(),
+            "losses": self._losses,
+            "n_actions": self._n_actions,
+            "waiting": {str(trial): list(saved) for trial, saved in self._waiting.items()},
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._pool.restore(state["pool"])
+        self._losses, self._n_actions = state["losses"], float(state["n_actions"])
+        self._waiting = {int(trial): (saved[0], int(saved[1])) for trial, saved in state["waiting"].items()}
+
+
+def _distinct_actions(policies: Suggestions) -> int:
+    return policies.n_candidates if policies.spread.any() else int(np.unique(policies.atoms).size)

@@ -1,0 +1,54 @@
+"""Agents that learn from their own rounds only, as masters over black-box algorithms assume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp.decision.agents import Agent
+from alexp.decision.pool import AgentPool, Agents
+from alexp.decision.suggestions import Suggestions
+from alexp.problem.candidates import Choices
+from alexp.problem.models import ModelClass
+
+
+class OwnDataPool:
+    """M base agents, each with a history of its own; otherwise like `AgentPool`."""
+
+    def __init__(self, agents: Agents, models: ModelClass, noise_std: float, reward_bound: float) -> None:
+        whole = AgentPool(agents, models, noise_std, reward_bound)  # checks the agents and matches them to models
+        crowds = zip(whole.agents, whole.members, strict=True)
+        owners: list[Agent] = [agent for agent, members in crowds for _ in members]
+        order = np.argsort(np.concatenate(whole.members))
+        self._pools = [
+            AgentPool(owners[int(k)], _single(models, j), noise_std, reward_bound) for j, k in enumerate(order)
+        ]
+
+    def update(self, row: NDArray[np.float64], y: float, model: int) -> None:
+        """Report one observation to the agent of `model`; row has shape (P,)."""
+        self._pools[model].update(row, y)
+
+    def suggest(self, choices: Choices, rng: np.random.Generator) -> Suggestions:
+        """Policies of all M agents on the given candidates."""
+        parts = [pool.suggest(choices, rng) for pool in self._pools]
+        return Suggestions.merged(parts, [np.array([j]) for j in range(len(parts))])
+
+    def mean(self, j: int, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Posterior mean reward of model j at n dictionary rows (n, P)."""
+        return self._pools[j].mean(0, features)
+
+    def state(self) -> list[Any]:
+        """Everything the agents need to continue."""
+        return [pool.state() for pool in self._pools]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from `state`."""
+        for pool, saved in zip(self._pools, state, strict=True):
+            pool.restore(saved)
+
+
+def _single(models: ModelClass, j: int) -> ModelClass:
+    """The class whose only model is model j."""
+    return ModelClass(models.dictionary, [models.groups[j]], intercept=models.intercept, scales=[models.scales[j]])
