@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -46,7 +45,7 @@ def independent_columns(features: FloatArray, tolerance: float = RANK_TOLERANCE)
     if nonzero.size == 0:
         return nonzero.astype(np.int64)
     unit = features[:, nonzero] / lengths[nonzero]
-    triangle, pivots = qr(unit, mode="r", pivoting=True, check_finite=False)
+    triangle, pivots = _pivoted_qr(unit)
     diagonal = np.abs(np.diag(triangle))
     rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))
     return np.sort(nonzero[pivots[:rank]]).astype(np.int64)
@@ -54,8 +53,14 @@ def independent_columns(features: FloatArray, tolerance: float = RANK_TOLERANCE)
 
 def spread_rows(features: FloatArray) -> IntArray:
     """Indices of P rows of a rank-P matrix (N, P) that span the space, by QR with pivoting on the rows."""
-    pivots = qr(features.T, mode="r", pivoting=True, check_finite=False)[1]
-    return np.asarray(pivots[: features.shape[1]], dtype=np.int64)
+    return _pivoted_qr(features.T)[1][: features.shape[1]]
+
+
+def _pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
+    from scipy.linalg import qr  # slow to import, needed by designs only
+
+    triangle, pivots = qr(matrix, mode="r", pivoting=True, check_finite=False)
+    return np.asarray(triangle, dtype=np.float64), np.asarray(pivots, dtype=np.int64)
 
 
 def dual_value(features: FloatArray, matrix: FloatArray) -> float:

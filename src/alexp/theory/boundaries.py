@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import zeta
 
 from alexp._validation import fraction, non_negative, positive
 
@@ -51,6 +50,8 @@ def stitched_boundary(v: ArrayLike, alpha: float, c: float = 0.0, s: float = 2.0
     >>> stitched_boundary([1, 10, 1e3], alpha=0.05).round(3).tolist()
     [2.726, 11.188, 127.405]
     """
+    from scipy.special import zeta  # slow to import, and importing alexp imports this module
+
     fraction("alpha", alpha)
     non_negative("c", c)
     if s <= 1.0 or eta <= 1.0:

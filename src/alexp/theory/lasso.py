@@ -113,7 +113,8 @@ def self_normalised_lambda_bound(t: ArrayLike, noise_std: float, n_models: int, 
         rest = (size - 1) * np.log1p((times * square - a) / (max(size - 1, 1) * rho))
         return np.asarray((rho + a) * (np.log1p(a / rho) + rest + level), dtype=np.float64)
 
-    worst = _maximum(objective, times * square / size, times * square)
+    largest = times * square
+    worst = objective(largest) if size == 1 else _maximum(objective, largest / size, largest)
     return np.asarray(2.0 * non_negative("noise_std", noise_std) / times * np.sqrt(worst), dtype=np.float64)
 
 
@@ -210,7 +211,7 @@ def _ratio(top: ArrayLike, bottom: ArrayLike) -> FloatArray:
 
 
 def _maximum(objective: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray,
-             rounds: int = 90) -> FloatArray:
+             rounds: int = 50) -> FloatArray:
     """Maximum of a quasi-concave function over [low, high], elementwise, by golden-section search."""
     golden = 0.5 * (np.sqrt(5.0) - 1.0)
     for _ in range(rounds):
