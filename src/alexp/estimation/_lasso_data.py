@@ -22,7 +22,7 @@ _SAFE_SMALL = 1e-140
 _SAFE_LARGE = 1e140
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def length(a: float, b: float) -> float:
     """Return sqrt(a^2 + b^2) from IEEE operations only, so that it is the same on every machine."""
     large = max(abs(a), abs(b))
@@ -34,7 +34,7 @@ def length(a: float, b: float) -> float:
     return math.sqrt(a * a + b * b)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def centre_row(row: FloatArray, y: float, mean: FloatArray, count: int) -> tuple[FloatArray, float]:
     """Project an observation on the complement of the intercept and update the running means in place.
 
@@ -54,7 +54,7 @@ def centre_row(row: FloatArray, y: float, mean: FloatArray, count: int) -> tuple
     return out, shrink * step
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def rotate_in(
     xt: FloatArray, z: FloatArray, rho: FloatArray, gram: FloatArray, row: FloatArray, y: float
 ) -> None:

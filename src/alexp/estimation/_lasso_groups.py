@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from alexp.estimation._lasso_linalg import floats, integers
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
@@ -35,7 +37,7 @@ def binomial_table(n: int, size: int) -> IntArray:
     return np.array([[min(math.comb(i, k), 2**63 - 1) for k in range(size + 1)] for i in range(n + 1)], dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     """Return the lexicographic index of an increasing subset of range(n)."""
     n = binomial.shape[0] - 1
@@ -45,7 +47,7 @@ def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     return binomial[n, size] - 1 - after
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def unrank_subset(rank: int, binomial: IntArray, size: int, subset: IntArray) -> None:
     """Write the subset with this lexicographic index into ``subset`` (s,)."""
     n = binomial.shape[0] - 1
@@ -59,7 +61,7 @@ def unrank_subset(rank: int, binomial: IntArray, size: int, subset: IntArray) ->
         column += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def keep_worst(value: float, group: int, worst: FloatArray, which: IntArray, found: int) -> int:
     """Insert a group into the list of the worst ones, decreasing in value; return how many the list holds."""
     room = worst.size
@@ -77,15 +79,38 @@ def keep_worst(value: float, group: int, worst: FloatArray, which: IntArray, fou
     return found + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
+def contains(values: IntArray, count: int, value: int) -> bool:
+    """Whether value is among values[:count]."""
+    for i in range(count):
+        if values[i] == value:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exchange(order: IntArray, size: int, out: int, runner: int, subset: IntArray) -> None:
+    """Write the first ``size`` entries of ``order``, the one at ``out`` replaced by that at ``runner``, increasing."""
+    for i in range(size):
+        value = order[runner] if i == out else order[i]
+        place = i
+        while place > 0 and subset[place - 1] > value:
+            subset[place] = subset[place - 1]
+            place -= 1
+        subset[place] = value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def worst_explicit(
     g: FloatArray, groups: Groups, limit: float, taken: IntArray, n_taken: int, worst: FloatArray, which: IntArray
 ) -> tuple[float, int]:
     """Return max_j ||g_{S_j}||^2 / w_j^2 and collect the worst groups above ``limit`` outside ``taken``."""
-    square = g * g
     top = 0.0
     found = 0
     columns = groups.columns
+    square = floats(g.size)
+    for i in range(g.size):
+        square[i] = g[i] * g[i]
     for j in range(groups.weights.size):
         total = 0.0
         for e in range(groups.offsets[j], groups.offsets[j + 1]):
@@ -94,52 +119,42 @@ def worst_explicit(
         if total > top:
             top = total
         if total > limit and (found < worst.size or total > worst[found - 1]):
-            known = False
-            for i in range(n_taken):
-                if taken[i] == j:
-                    known = True
-                    break
-            if not known:
+            if not contains(taken, n_taken, j):
                 found = keep_worst(total, j, worst, which, found)
     return top, found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def worst_subsets(
     g: FloatArray, groups: Groups, limit: float, taken: IntArray, n_taken: int, worst: FloatArray, which: IntArray
 ) -> tuple[float, int]:
     """The same for all subsets: the s largest |g_i|, and the exchanges of one of them for a runner-up."""
     size = groups.size
-    square = g * g
-    order = np.argsort(-square, kind="mergesort")
     scale = 1.0 / (groups.weights[0] * groups.weights[0])
+    listed = min(g.size, size + worst.size)
+    square = floats(listed)
+    order = integers(listed)
+    count = 0
+    for i in range(g.size):
+        count = keep_worst(g[i] * g[i], i, square, order, count)
     top = 0.0
     for i in range(size):
-        top += square[order[i]]
+        top += square[i]
     found = 0
-    runners = min(g.size, size + worst.size)
+    subset = integers(size)
     for out in range(size - 1, -1, -1):
-        for runner in range(size - 1, runners):
-            if runner == size - 1 and out != size - 1:
-                continue
-            total = (top - square[order[out]] + square[order[runner]]) * scale
+        for runner in range(size - 1 if out == size - 1 else size, listed):
+            total = (top - square[out] + square[runner]) * scale
             if total <= limit or (found == worst.size and total <= worst[found - 1]):
                 break
-            subset = order[:size].copy()
-            subset[out] = order[runner]
-            subset.sort()
+            exchange(order, size, out, runner, subset)
             rank = rank_subset(subset, groups.binomial, size)
-            known = False
-            for i in range(n_taken):
-                if taken[i] == rank:
-                    known = True
-                    break
-            if not known:
+            if not contains(taken, n_taken, rank):
                 found = keep_worst(total, rank, worst, which, found)
     return top * scale, found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def worst_groups(
     g: FloatArray, groups: Groups, limit: float, taken: IntArray, n_taken: int, worst: FloatArray, which: IntArray
 ) -> tuple[float, int]:

@@ -9,68 +9,128 @@ import numpy.typing as npt
 from numba import njit
 
 from alexp.estimation._lasso_groups import Groups, unrank_subset, worst_groups
-from alexp.estimation._lasso_linalg import dot
-from alexp.estimation._lasso_newton import Point, Working, bounded_quadratic, evaluate, hessian
+from alexp.estimation._lasso_linalg import dot, floats, integers, matrix
+from alexp.estimation._lasso_newton import Model, Point, Working, bounded_quadratic, evaluate, hessian
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 MAX_ADDED = 8
 SUFFICIENT_DECREASE = 1e-4
+# Damping of the Newton steps, relative to the Hessian's diagonal. Repeated groups make the Hessian singular, hence
+# the least value; a rejected step multiplies it, an accepted one divides it.
+LEAST_DAMPING = 1e-10
+FIRST_DAMPING = 1e-5
+LARGEST_DAMPING = 1e12
+ROUNDING = 1e-13
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
+def copied(old: FloatArray, count: int, size: int) -> FloatArray:
+    """Return an array of this size that starts with old[:count]."""
+    new = floats(size)
+    for i in range(count):
+        new[i] = old[i]
+    return new
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def copied_integers(old: IntArray, count: int, size: int) -> IntArray:
+    """Return an array of this size that starts with old[:count]."""
+    new = integers(size)
+    for i in range(count):
+        new[i] = old[i]
+    return new
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def enlarged(work: Working, groups: int, members: int, columns: int) -> Working:
     """Return the working set with room for so many more groups, members and columns."""
     k = work.count[0]
     c = work.count[1]
     nnz = work.start[k]
-    if (k + groups < work.start.size and nnz + members <= work.member.size and c + columns <= work.column.size):
+    if k + groups < work.start.size and nnz + members <= work.member.size and c + columns <= work.column.size:
         return work
     more_k = 2 * (k + groups)
     more_c = min(2 * (c + columns), work.local.size)
-    ids = np.empty(more_k, dtype=np.int64)
-    ids[:k] = work.ids[:k]
-    eta = np.zeros(more_k)
-    eta[:k] = work.eta[:k]
-    weight = np.empty(more_k)
-    weight[:k] = work.weight[:k]
-    start = np.zeros(more_k + 1, dtype=np.int64)
-    start[: k + 1] = work.start[: k + 1]
-    member = np.empty(2 * (nnz + members), dtype=np.int64)
-    member[:nnz] = work.member[:nnz]
-    column = np.empty(more_c, dtype=np.int64)
-    column[:c] = work.column[:c]
-    gram = np.empty((more_c, more_c))
-    formed = work.count[2]
-    gram[:formed, :formed] = work.gram[:formed, :formed]
-    return Working(ids, eta, weight, start, member, column, work.local, gram, work.count)
-
-
-@njit(cache=True, nogil=True)
-def empty_point(work: Working, n: int) -> Point:
-    """Return room for what is known at one eta."""
-    c = work.column.size
-    k = work.ids.size
-    return Point(
-        np.zeros(c), np.zeros(c), np.zeros(c), np.zeros(c), np.empty(c, dtype=np.int64), np.empty(c), np.zeros(n),
-        np.zeros(k),
+    gram = matrix(more_c, more_c)
+    for i in range(work.count[2]):
+        for j in range(work.count[2]):
+            gram[i, j] = work.gram[i, j]
+    return Working(
+        copied_integers(work.ids, k, more_k), copied(work.eta, k, more_k), copied(work.weight, k, more_k),
+        copied_integers(work.start, k + 1, more_k + 1), copied_integers(work.member, nnz, 2 * (nnz + members)),
+        copied_integers(work.column, c, more_c), work.local, gram, work.count,
     )
 
 
-@njit(cache=True, nogil=True)
-def with_groups(work: Working, groups: Groups, new: IntArray, eta: FloatArray, count: int) -> Working:
-    """Return the working set with the groups ``new[:count]`` at ``eta[:count]`` appended."""
-    members = 0
-    for a in range(count):
-        members += groups.size if groups.size > 0 else groups.offsets[new[a] + 1] - groups.offsets[new[a]]
+@njit(cache=True, nogil=True, error_model="numpy")
+def empty_working(none: IntArray, zero: FloatArray, n_columns: int) -> Working:
+    """Return a working set without groups; ``none`` and ``zero`` are empty arrays."""
+    local = integers(n_columns)
+    for i in range(n_columns):
+        local[i] = -1
+    count = integers(n_columns + 5)
+    for i in range(5):
+        count[i] = 0
+    start = integers(n_columns)
+    start[0] = 0
+    return Working(none, zero, zero, start[:1], none, none, local, matrix(none.size, none.size), count)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def empty_point(none: IntArray, zero: FloatArray) -> Point:
+    """Return a point without room."""
+    return Point(zero, zero, zero, zero, none, zero, zero, zero)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def enlarged_model(model: Model, work: Working) -> Model:
+    """Return a quadratic model with room for every group of the working set."""
+    k = work.ids.size
+    if model.who.size == k:
+        return model
+    return Model(integers(k), floats(k), floats(k), floats(k), floats(k), floats(k))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def empty_model(none: IntArray, zero: FloatArray) -> Model:
+    """Return a quadratic model without room."""
+    return Model(none, zero, zero, zero, zero, zero)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def enlarged_point(at: Point, work: Working, n: int) -> Point:
+    """Return the point with room for what the working set has room for."""
+    c = work.count[1]
+    size = work.column.size
+    k = work.ids.size
+    if at.r.size == n and at.d.size == size and at.q.size == k:
+        return at
+    c = min(c, at.d.size)
+    return Point(
+        copied(at.d, c, size), copied(at.g, c, size), copied(at.beta, c, size), copied(at.slope, c, size),
+        copied_integers(at.support, c, size), copied(at.root, c, size), copied(at.r, min(n, at.r.size), n),
+        copied(at.q, min(at.q.size, work.count[0]), k),
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def with_groups(
+    work: Working, groups: Groups, new: IntArray, eta: FloatArray, scale: float, count: int
+) -> Working:
+    """Return the working set with the groups ``new[:count]`` at ``scale * eta[:count]`` appended."""
+    members = groups.size * count
+    if groups.size == 0:
+        for a in range(count):
+            members += groups.offsets[new[a] + 1] - groups.offsets[new[a]]
     free = work.local.size - work.count[1]
     work = enlarged(work, count, members, min(members, free))
-    subset = np.empty(groups.size, dtype=np.int64)
+    subset = integers(groups.size)
     for a in range(count):
         j = work.count[0]
         work.ids[j] = new[a]
-        work.eta[j] = eta[a]
+        work.eta[j] = scale * eta[a]
         if groups.size > 0:
             unrank_subset(new[a], groups.binomial, groups.size, subset)
             work.weight[j] = groups.weights[0]
@@ -90,24 +150,26 @@ def with_groups(work: Working, groups: Groups, new: IntArray, eta: FloatArray, c
     return work
 
 
-@njit(cache=True, nogil=True)
-def relative_gap(
-    xt: FloatArray, n: int, z: FloatArray, rho2: float, mu: float, work: Working, eta: FloatArray, at: Point, top: float
-) -> float:
-    """Return (P - D) / P for theta_j = eta_j slope_{S_j} and the dual point s r, ``top`` = max_j ||g_{S_j}||/(mu w_j).
+@njit(cache=True, nogil=True, error_model="numpy")
+def gap_terms(
+    xt: FloatArray, n: int, z: FloatArray, rho2: float, mu: float, work: Working, at: Point
+) -> tuple[float, float, float, float]:
+    """Return P, c0, c1, c2 such that P - D(s r) = c0 + (1 - s) c1 + (1 - s)^2 c2 / 2.
 
-    P = 1/2 ||z - X beta||^2 + mu sum_j w_j ||theta_j||, D = s y'r - s^2 ||r||^2 / 2. Their difference is evaluated as
-    1/2 ||(z - X beta) - s r||^2 + penalty - s beta'g, which does not subtract large numbers.
+    P = 1/2 ||y - B beta||^2 + mu sum_j w_j ||theta_j|| with theta_j = eta_j slope_{S_j}, and D(a) = y'a - ||a||^2 / 2.
+    Written around s = 1 the gap is a sum of small numbers and loses nothing to cancellation.
     """
     penalty = 0.0
     for j in range(work.count[0]):
-        if eta[j] > 0.0:
+        if work.eta[j] > 0.0:
             total = 0.0
             for e in range(work.start[j], work.start[j + 1]):
-                total += at.slope[work.member[e]] ** 2
-            penalty += work.weight[j] * eta[j] * math.sqrt(total)
+                total += at.slope[work.member[e]] * at.slope[work.member[e]]
+            penalty += work.weight[j] * work.eta[j] * math.sqrt(total)
     penalty *= mu
-    residual = z.copy()
+    error = floats(n)
+    for row in range(n):
+        error[row] = z[row]
     explained = 0.0
     for i in range(work.count[1]):
         beta = at.beta[i]
@@ -115,67 +177,90 @@ def relative_gap(
             explained += beta * at.g[i]
             x = xt[work.column[i]]
             for row in range(n):
-                residual[row] -= beta * x[row]
-    primal = 0.5 * (dot(residual, residual, n) + rho2) + penalty
+                error[row] -= beta * x[row]
+    primal = 0.5 * (dot(error, error, n) + rho2) + penalty
+    for row in range(n):
+        error[row] -= at.r[row]
+    c0 = penalty - explained + 0.5 * dot(error, error, n)
+    return primal, c0, explained + dot(error, at.r, n), dot(at.r, at.r, n) + rho2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def relative_gap(terms: tuple[float, float, float, float], top: float) -> float:
+    """Return (P - D) / P at the best s with |s| <= 1/top, where top = max_j ||g_{S_j}|| / (mu w_j)."""
+    primal, c0, c1, c2 = terms
     if primal <= 0.0:
         return 0.0
-    square = dot(at.r, at.r, n) + rho2
-    s = 1.0 if square <= 0.0 else (dot(residual, at.r, n) + rho2 + explained) / square
+    below = -c1 / c2 if c2 > 0.0 else 0.0
     if top > 0.0:
-        s = max(-1.0 / top, min(s, 1.0 / top))
-    gap = penalty - s * explained + 0.5 * (1.0 - s) ** 2 * rho2
-    for row in range(n):
-        gap += 0.5 * (residual[row] - s * at.r[row]) ** 2
-    return max(gap, 0.0) / primal
+        below = min(max(below, 1.0 - 1.0 / top), 1.0 + 1.0 / top)
+    return max(c0 + below * (c1 + 0.5 * below * c2), 0.0) / primal
 
 
-@njit(cache=True, nogil=True)
-def direction(
-    xt: FloatArray, n: int, mu: float, work: Working, at: Point, factor: FloatArray, m: int, secular: bool
-) -> tuple[FloatArray, float]:
-    """Return a step in eta (k,) that keeps eta >= 0, and the derivative of F along it.
-
-    The quadratic model has the exact Hessian. Its linear term makes the unconstrained step the Newton step for
-    1/||g_{S_j}|| = 1/(mu w_j), which is nearly linear in eta_j, as in the secular equation of trust regions; the
-    plain gradient is the alternative if that is no descent.
-    """
-    k = work.count[0]
-    step = np.zeros(k)
-    who = np.empty(k, dtype=np.int64)
-    count = 0
-    for j in range(k):
+@njit(cache=True, nogil=True, error_model="numpy")
+def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
+    """List the groups that may move, active or violating, and what the quadratic model needs to know of them."""
+    work.count[4] = 0
+    for j in range(work.count[0]):
         if work.eta[j] > 0.0 or at.q[j] > 1.0:
-            who[count] = j
-            count += 1
-    who = who[:count]
-    linear = np.empty(count)
-    low = np.empty(count)
-    for a in range(count):
-        q = at.q[who[a]]
-        scale = mu * work.weight[who[a]] ** 2
-        linear[a] = scale * (q * q * (1.0 - q) if secular else 0.5 * (1.0 - q * q))
-        low[a] = -work.eta[who[a]]
-    x = bounded_quadratic(hessian(xt, n, mu, work, at, factor, m, who), linear, low)
-    derivative = 0.0
-    for a in range(count):
-        q = at.q[who[a]]
-        step[who[a]] = x[a]
-        derivative += 0.5 * mu * work.weight[who[a]] ** 2 * (1.0 - q * q) * x[a]
-    return step, derivative
+            a = work.count[4]
+            model.who[a] = j
+            model.q[a] = at.q[j]
+            model.scale[a] = mu * work.weight[j] * work.weight[j]
+            model.low[a] = -work.eta[j]
+            work.count[4] = a + 1
 
 
-@njit(cache=True, nogil=True)
-def slope_along(mu: float, work: Working, at: Point, step: FloatArray) -> float:
-    """Return the derivative of F at ``at`` along ``step``."""
-    total = 0.0
-    for j in range(step.size):
-        total += 0.5 * mu * work.weight[j] ** 2 * (1.0 - at.q[j] * at.q[j]) * step[j]
-    return total
+@njit(cache=True, nogil=True, error_model="numpy")
+def damped_step(h: FloatArray, model: Model, k: int, damping: float) -> tuple[float, float]:
+    """Find a step that keeps eta >= 0; return the derivative of F along it (negative) and the damping it took.
+
+    The linear term of the quadratic model makes the unconstrained step the Newton step for 1/||g_{S_j}|| =
+    1/(mu w_j): the left side is nearly linear in eta_j, as in the secular equation of trust regions. If that is no
+    descent, the plain gradient is next, then more damping.
+    """
+    secular = True
+    while True:
+        for a in range(k):
+            q = model.q[a]
+            model.linear[a] = model.scale[a] * (q * q * (1.0 - q) if secular else 0.5 * (1.0 - q * q))
+        bounded_quadratic(h, model.linear, model.low, k, damping, model.step)
+        derivative = 0.0
+        for a in range(k):
+            derivative += 0.5 * model.scale[a] * (1.0 - model.q[a] * model.q[a]) * model.step[a]
+        if derivative < 0.0 or damping > LARGEST_DAMPING:
+            return derivative, damping
+        if not secular:
+            damping = max(100.0 * damping, FIRST_DAMPING)
+        secular = False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
+def export(work: Working, at: Point, unit: float, n_columns: int) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Return beta (P,) and the active groups in increasing order with their eta, in the caller's units."""
+    beta = floats(n_columns)
+    for i in range(n_columns):
+        beta[i] = unit * at.beta[work.local[i]] if work.local[i] >= 0 else 0.0
+    active = integers(work.count[0])
+    eta = floats(work.count[0])
+    work.count[4] = 0
+    for j in range(work.count[0]):
+        if work.eta[j] > 0.0:
+            place = work.count[4]
+            while place > 0 and active[place - 1] > work.ids[j]:
+                active[place] = active[place - 1]
+                eta[place] = eta[place - 1]
+                place -= 1
+            active[place] = work.ids[j]
+            eta[place] = unit * work.eta[j]
+            work.count[4] += 1
+    k = work.count[4]
+    return beta, copied_integers(active, k, k), copied(eta, k, k)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def solve(
-    xt: FloatArray, n: int, z: FloatArray, rho2: float, full: FloatArray, groups: Groups, mu: float,
+    xt: FloatArray, n: int, y: FloatArray, rho2: float, full: FloatArray, groups: Groups, mu: float,
     start_groups: IntArray, start_eta: FloatArray, tol: float, max_iter: int,
 ) -> tuple[FloatArray, IntArray, FloatArray, float, int]:
     """Return beta (P,), the active groups, their eta, the certified relative gap and the number of Newton steps."""
@@ -183,68 +268,64 @@ def solve(
     # Units in which mu is in [1/2, 1): scaling y and lambda by a power of two then changes no bit of the iteration.
     unit = math.ldexp(1.0, math.frexp(mu)[1])
     mu /= unit
-    z = z[:n] / unit
     rho2 = rho2 / unit / unit
-    none = np.empty(0, dtype=np.int64)
-    local = np.full(n_columns, -1, dtype=np.int64)
-    counts = np.zeros(3, dtype=np.int64)
-    work = Working(
-        none, np.empty(0), np.empty(0), np.zeros(1, dtype=np.int64), none, none, local, np.empty((0, 0)), counts
-    )
-    work = with_groups(work, groups, start_groups, start_eta / unit, start_groups.size)
-    at = empty_point(work, n)
-    worst = np.empty(MAX_ADDED)
-    which = np.empty(MAX_ADDED, dtype=np.int64)
-    nothing = np.zeros(MAX_ADDED)
-    g = np.empty(n_columns)
-    value, m, factor = evaluate(xt, n, z, full, mu, work.eta, work, at)
+    z = floats(n)
+    for i in range(n):
+        z[i] = y[i] / unit
+    work = empty_working(start_groups[:0], start_eta[:0], n_columns)
+    at = empty_point(start_groups[:0], start_eta[:0])
+    model = empty_model(start_groups[:0], start_eta[:0])
+    worst = floats(n_columns)[:MAX_ADDED]
+    which = integers(n_columns)[:MAX_ADDED]
+    g = floats(n_columns)
+    h = full
+    value = 0.0
+    derivative = 0.0
+    damping = LEAST_DAMPING
     iteration = 0
+    work = with_groups(work, groups, start_groups, start_eta, 1.0 / unit, start_groups.size)
+    at = enlarged_point(at, work, n)
+    gap = np.inf
     while True:
-        for i in range(n_columns):
-            g[i] = dot(xt[i], at.r, n)
-        top, found = worst_groups(g, groups, mu * mu, work.ids, work.count[0], worst, which)
-        top = math.sqrt(top) / mu
-        for j in range(work.count[0]):
-            top = max(top, at.q[j])
-        gap = relative_gap(xt, n, z, rho2, mu, work, work.eta, at, top)
-        if gap <= tol or iteration >= max_iter:
-            break
-        if found > 0:
-            work = with_groups(work, groups, which, nothing, found)
-            if work.column.size > at.d.size or work.ids.size > at.q.size:
-                at = empty_point(work, n)
-            value, m, factor = evaluate(xt, n, z, full, mu, work.eta, work, at)
-        step, derivative = direction(xt, n, mu, work, at, factor, m, True)
-        if not derivative < 0.0:
-            step, derivative = direction(xt, n, mu, work, at, factor, m, False)
+        for a in range(work.count[4]):
+            work.eta[model.who[a]] = max(0.0, model.step[a] - model.low[a])
+        trial, factor = evaluate(xt, n, z, full, mu, work.eta, work, at)
+        slope = 0.0
+        for a in range(work.count[4]):
+            q = at.q[model.who[a]]
+            slope += 0.5 * model.scale[a] * (1.0 - q * q) * model.step[a]
+        good = slope <= 0.0 or trial <= value + SUFFICIENT_DECREASE * derivative
+        if good or (abs(trial - value) <= ROUNDING * value and slope <= -0.9 * derivative):
+            value = trial
+            damping = max(LEAST_DAMPING, 0.01 * damping)
+            for i in range(n_columns):
+                g[i] = dot(xt[i], at.r, n)
+            top, found = worst_groups(g, groups, mu * mu, work.ids, work.count[0], worst, which)
+            top = math.sqrt(top) / mu
+            for j in range(work.count[0]):
+                top = max(top, at.q[j])
+            gap = relative_gap(gap_terms(xt, n, z, rho2, mu, work, at), top)
+            if gap <= tol or iteration >= max_iter:
+                break
+            if found > 0:
+                first = work.count[1]
+                k = work.count[0]
+                work = with_groups(work, groups, which, worst, 0.0, found)
+                at = enlarged_point(at, work, n)
+                for i in range(first, work.count[1]):
+                    at.d[i] = 0.0
+                    at.slope[i] = 0.0
+                    at.g[i] = g[work.column[i]]
+                for a in range(found):
+                    at.q[k + a] = math.sqrt(worst[a]) / mu
+            model = enlarged_model(model, work)
+            choose_free(mu, work, at, model)
+            h = hessian(xt, n, full, mu, work, at, factor, model.who)
+        else:
+            damping = max(100.0 * damping, FIRST_DAMPING)
+            if damping > LARGEST_DAMPING:
+                break
+        derivative, damping = damped_step(h, model, work.count[4], damping)
         iteration += 1
-        length = 1.0
-        trial = np.zeros(work.ids.size)
-        k = work.count[0]
-        while True:
-            for j in range(k):
-                trial[j] = work.eta[j] + length * step[j]
-                if trial[j] < 0.0 or (length == 1.0 and step[j] == -work.eta[j]):
-                    trial[j] = 0.0
-            trial_value, m, factor = evaluate(xt, n, z, full, mu, trial, work, at)
-            slope = slope_along(mu, work, at, step)
-            if slope <= 0.0 or trial_value <= value + SUFFICIENT_DECREASE * length * derivative:
-                break
-            if abs(trial_value - value) <= 1e-13 * value and slope <= -0.9 * derivative:
-                break
-            if length < 1e-12:
-                break
-            length *= max(0.1, min(0.7, derivative / (derivative - slope)))
-        value = trial_value
-        work.eta[:k] = trial[:k]
-    beta = np.zeros(n_columns)
-    for i in range(work.count[1]):
-        beta[work.column[i]] = at.beta[i] * unit
-    k = 0
-    for j in range(work.count[0]):
-        if work.eta[j] > 0.0:
-            work.ids[k] = work.ids[j]
-            work.eta[k] = work.eta[j] * unit
-            k += 1
-    order = np.argsort(work.ids[:k])
-    return beta, work.ids[:k][order], work.eta[:k][order], gap, iteration
+    beta, active, eta = export(work, at, unit, n_columns)
+    return beta, active, eta, gap, iteration

@@ -20,13 +20,22 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from alexp.estimation._lasso_linalg import cholesky, dot, solve_factored, solve_lower_many, solve_upper_many
+from alexp.estimation._lasso_linalg import (
+    add_gram,
+    cholesky,
+    dot,
+    floats,
+    integers,
+    matrix,
+    solve_factored,
+    solve_lower_many,
+    solve_upper_many,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Relative ridge on the Hessian: repeated groups make it singular, and the exchange algorithm needs a unique optimum.
-HESSIAN_RIDGE = 1e-11
+PIVOT_FLOOR = 1e-15
 REFINEMENTS = 6
 REFINED = 1e-9
 
@@ -42,7 +51,7 @@ class Working(NamedTuple):
     column: IntArray  # (>= c,) dictionary column of each local column
     local: IntArray  # (P,) local column of each dictionary column, -1 if none
     gram: FloatArray  # (>= c, >= c) inner products of the local columns, where already formed
-    count: IntArray  # (3,) k, c, and the number of local columns whose inner products are formed
+    count: IntArray  # (5,) k, c, local columns whose inner products are formed, support size, free groups
 
 
 class Point(NamedTuple):
@@ -58,7 +67,18 @@ class Point(NamedTuple):
     q: FloatArray  # (>= k,) ||g_{S_j}|| / (mu w_j)
 
 
-@njit(cache=True, nogil=True)
+class Model(NamedTuple):
+    """The quadratic model of F around the current eta, for the groups that may move."""
+
+    who: IntArray  # (>= f,) their position in the working set
+    q: FloatArray  # (>= f,) ||g_{S_j}|| / (mu w_j)
+    scale: FloatArray  # (>= f,) mu w_j^2
+    low: FloatArray  # (>= f,) -eta_j, the least step
+    linear: FloatArray  # (>= f,) linear term
+    step: FloatArray  # (>= f,)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     """Complete the inner products of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
     done = work.count[2]
@@ -72,25 +92,28 @@ def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     work.count[2] = work.count[1]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
     """Solve (mu I + D^1/2 X'X D^1/2) u = D^1/2 X'z on the support; set beta, slope and r; return the factor.
 
     Refinement updates r by -X D^1/2 du instead of recomputing it: the rounding error of z - X beta is then damped
     like the data, and r stays relatively accurate even when the fit nearly interpolates.
     """
-    factor = np.empty((m, m))
-    u = np.empty(m)
+    factor = matrix(m, m)
+    u = floats(m)
     for a in range(m):
         row = work.gram[at.support[a]]
         for b in range(a + 1):
             factor[a, b] = at.root[a] * at.root[b] * row[at.support[b]]
         factor[a, a] += mu
         u[a] = at.root[a] * dot(xt[work.column[at.support[a]]], z, n)
-    cholesky(factor, m)
-    step = u.copy()
-    u[:] = 0.0
-    at.r[:] = z
+    cholesky(factor, m, PIVOT_FLOOR)
+    step = floats(m)
+    for a in range(m):
+        step[a] = u[a]
+        u[a] = 0.0
+    for i in range(n):
+        at.r[i] = z[i]
     for _ in range(REFINEMENTS):
         solve_factored(factor, step, m)
         largest = 0.0
@@ -112,21 +135,24 @@ def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working
     return factor
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
     """Solve (mu I + X D X') r = mu z; set slope = X'r / mu on the support and r; return the factor."""
-    scaled = np.empty((m, n))
+    scaled = matrix(m, n)
     for a in range(m):
         x = xt[work.column[at.support[a]]]
         for i in range(n):
             scaled[a, i] = at.root[a] * x[i]
-    factor = np.dot(scaled.T, scaled)
+    factor = matrix(n, n)
+    add_gram(scaled, m, factor, n)
     for i in range(n):
         factor[i, i] += mu
-    cholesky(factor, n)
-    step = mu * z
-    at.r[:] = 0.0
-    product = np.empty(m)
+    cholesky(factor, n, PIVOT_FLOOR)
+    step = floats(n)
+    for i in range(n):
+        step[i] = mu * z[i]
+        at.r[i] = 0.0
+    product = floats(m)
     for _ in range(REFINEMENTS):
         solve_factored(factor, step, n)
         largest = 0.0
@@ -149,30 +175,33 @@ def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, 
     return factor
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(
     xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, eta: FloatArray, work: Working, at: Point
-) -> tuple[float, int, FloatArray]:
-    """Minimise over beta at ``eta``; fill ``at``; return F(eta), the support's size and the Cholesky factor."""
+) -> tuple[float, FloatArray]:
+    """Minimise over beta at ``eta``; fill ``at``; return F(eta) and the Cholesky factor."""
     k = work.count[0]
     c = work.count[1]
-    at.d[:c] = 0.0
-    at.slope[:c] = 0.0
+    for i in range(c):
+        at.d[i] = 0.0
+        at.slope[i] = 0.0
     value = 0.0
     for j in range(k):
         if eta[j] > 0.0:
             value += work.weight[j] * work.weight[j] * eta[j]
             for e in range(work.start[j], work.start[j + 1]):
                 at.d[work.member[e]] += eta[j]
-    m = 0
+    work.count[3] = 0
     for i in range(c):
         if at.d[i] > 0.0:
-            at.support[m] = i
-            at.root[m] = math.sqrt(at.d[i])
-            m += 1
+            at.support[work.count[3]] = i
+            at.root[work.count[3]] = math.sqrt(at.d[i])
+            work.count[3] += 1
+    m = work.count[3]
     if m == 0:
-        at.r[:] = z
-        factor = np.empty((0, 0))
+        for i in range(n):
+            at.r[i] = z[i]
+        factor = matrix(m, m)
     elif m <= n:
         form_gram(xt, n, full, work)
         factor = solve_primal(xt, n, z, mu, work, at, m)
@@ -185,20 +214,21 @@ def evaluate(
     for j in range(k):
         total = 0.0
         for e in range(work.start[j], work.start[j + 1]):
-            total += at.g[work.member[e]] ** 2
+            total += at.g[work.member[e]] * at.g[work.member[e]]
         at.q[j] = math.sqrt(total) / (mu * work.weight[j])
-    return 0.5 * (dot(at.r, at.r, n) + mu * value), m, factor
+    return 0.5 * (dot(at.r, at.r, n) + mu * value), factor
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def hessian(
-    xt: FloatArray, n: int, mu: float, work: Working, at: Point, factor: FloatArray, m: int, who: IntArray
+    xt: FloatArray, n: int, full: FloatArray, mu: float, work: Working, at: Point, factor: FloatArray, who: IntArray
 ) -> FloatArray:
-    """Return H (lower triangle) on the groups ``who`` of the working set."""
-    k = who.size
-    out = np.zeros((k, k))
+    """Return H (k, k), lower triangle, on the groups ``who[:k]`` of the working set, k = work.count[4]."""
+    m = work.count[3]
+    k = work.count[4]
+    out = matrix(k, k)
     if m > n or m == 0:
-        fitted = np.zeros((n, k))
+        fitted = matrix(n, k)
         for b in range(k):
             for e in range(work.start[who[b]], work.start[who[b] + 1]):
                 i = work.member[e]
@@ -215,18 +245,20 @@ def hessian(
                 for b in range(a + 1):
                     out[a, b] += inverse * fitted[row, a] * fitted[row, b]
         return out
+    form_gram(xt, n, full, work)
     c = work.count[1]
     # pulled[i, b] = (X' y_b)_i first, then (X' mu (mu I + X D X')^-1 y_b)_i, with y_b = X z_b
-    pulled = np.zeros((c, k))
+    pulled = matrix(c, k)
     for b in range(k):
         for e in range(work.start[who[b]], work.start[who[b] + 1]):
             j = work.member[e]
             row = work.gram[j]
             for i in range(c):
                 pulled[i, b] += at.g[j] * row[i]
-    ridge = np.empty((m, k))
+    ridge = matrix(m, k)
     for a in range(m):
-        ridge[a] = at.root[a] * pulled[at.support[a]]
+        for b in range(k):
+            ridge[a, b] = at.root[a] * pulled[at.support[a], b]
     solve_lower_many(factor, ridge, m)
     solve_upper_many(factor, ridge, m)
     for i in range(c):
@@ -236,7 +268,8 @@ def hessian(
                 for b in range(k):
                     pulled[i, b] -= scale * ridge[a, b]
     for a in range(m):
-        pulled[at.support[a]] = (mu / at.root[a]) * ridge[a]
+        for b in range(k):
+            pulled[at.support[a], b] = (mu / at.root[a]) * ridge[a, b]
     inverse = 1.0 / (mu * mu)
     for a in range(k):
         for e in range(work.start[who[a]], work.start[who[a] + 1]):
@@ -247,47 +280,51 @@ def hessian(
     return out
 
 
-@njit(cache=True, nogil=True)
-def bounded_quadratic(h: FloatArray, c: FloatArray, low: FloatArray) -> FloatArray:
-    """Minimise 1/2 x'Hx + c'x over x >= low by block principal pivoting (Kim and Park 2011)."""
-    k = c.size
-    x = np.empty(k)
-    free = np.ones(k, dtype=np.bool_)
+@njit(cache=True, nogil=True, error_model="numpy")
+def bounded_quadratic(
+    h: FloatArray, c: FloatArray, low: FloatArray, k: int, damping: float, x: FloatArray
+) -> None:
+    """Minimise 1/2 x'(H + damping diag(H))x + c'x over x >= low by block principal pivoting (Kim and Park 2011)."""
+    free = integers(k)
+    for a in range(k):
+        free[a] = 1
     best = k + 1
     patience = 3
-    system = np.empty((k, k))
-    rhs = np.empty(k)
-    index = np.empty(k, dtype=np.int64)
-    swap = np.empty(k, dtype=np.int64)
+    system = matrix(k, k)
+    rhs = floats(k)
+    index = integers(k)
+    swap = integers(k)
+    free_count = integers(1)
     for _ in range(20 * k + 20):
-        f = 0
+        free_count[0] = 0
         for a in range(k):
             x[a] = low[a]
-            if free[a]:
-                index[f] = a
-                f += 1
+            if free[a] == 1:
+                index[free_count[0]] = a
+                free_count[0] += 1
+        f = free_count[0]
         for a in range(f):
             row = index[a]
             for b in range(a + 1):
                 system[a, b] = h[row, index[b]]
-            system[a, a] *= 1.0 + HESSIAN_RIDGE
+            system[a, a] *= 1.0 + damping
             total = -c[row]
             for b in range(k):
-                if not free[b]:
+                if free[b] == 0:
                     total -= low[b] * (h[row, b] if b <= row else h[b, row])
             rhs[a] = total
-        cholesky(system, f)
+        cholesky(system, f, 0.5 * damping)
         solve_factored(system, rhs, f)
         for a in range(f):
             x[index[a]] = rhs[a]
         wrong = 0
         for a in range(k):
-            if free[a]:
+            if free[a] == 1:
                 if x[a] < low[a]:
                     swap[wrong] = a
                     wrong += 1
             else:
-                total = c[a] + h[a, a] * HESSIAN_RIDGE * x[a]
+                total = c[a] + h[a, a] * damping * x[a]
                 size = abs(c[a])
                 for b in range(k):
                     term = x[b] * (h[a, b] if b <= a else h[b, a])
@@ -307,7 +344,6 @@ def bounded_quadratic(h: FloatArray, c: FloatArray, low: FloatArray) -> FloatArr
             swap[0] = swap[wrong - 1]
             wrong = 1
         for i in range(wrong):
-            free[swap[i]] = not free[swap[i]]
+            free[swap[i]] = 1 - free[swap[i]]
     for a in range(k):
         x[a] = max(x[a], low[a])
-    return x
