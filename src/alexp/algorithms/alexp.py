@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alexp._validation import one_of
-from alexp.algorithms.base import Algorithm, Proposal
+from alexp.algorithms.base import Proposal
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.streams import AGENTS
 from alexp.decision.agents import UCB
 from alexp.decision.designs import Uniform
@@ -42,7 +43,7 @@ class Plan:
     played: NDArray[np.float64] | None  # (M, P) features of all policies so far, summed; retrospective returns only
 
 
-class ALExp(Algorithm):
+class ALExp(Certified):
     """Anytime model selection while optimising.
 
     Every model has a base agent. A round explores with probability gamma_t and otherwise plays the suggestion of
@@ -190,6 +191,9 @@ class ALExp(Algorithm):
     def probabilities(self) -> NDArray[np.float64]:
         """q over the M models for the next round, shape (M,)."""
         return self._weights(self._plan(self._candidates.choices()).returns)
+
+    def _certified_pool(self) -> AgentPool:
+        return self._pool
 
     def _recommend(self) -> tuple[int, float, int | None]:
         leader = int(np.argmax(self.probabilities))

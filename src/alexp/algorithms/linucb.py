@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alexp._validation import count
-from alexp.algorithms.base import Algorithm, Proposal
+from alexp.algorithms.base import Proposal
+from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.streams import AGENTS
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.pool import AgentPool
@@ -16,7 +18,7 @@ from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 
-class LinUCB(Algorithm):
+class LinUCB(Certified):
     """A single base agent that plays alone.
 
     `model=j` uses the features of model j: Oracle UCB when j is the true model. `model=None` is the naive
@@ -52,6 +54,15 @@ class LinUCB(Algorithm):
 
     def _learn(self, index: int, reward: float) -> None:
         self._pool.update(self._row(index), reward)
+
+    def _certified_fits(self) -> list[CertifiedFits]:
+        only = np.array([0 if self.model is None else self.model])
+        return [CertifiedFits(self._pool.banks[0], only, self.agent.ridge)]
+
+    def plausible_models(self, delta: float = 0.1) -> NDArray[np.int64]:
+        """The model it plays, unless the rewards rule it out; for the naive baseline all models or none."""
+        alive = super().plausible_models(delta)
+        return np.arange(self.models.n_models) if self.model is None and alive.size else alive
 
     def _recommend(self) -> tuple[int, float, int | None]:
         mean = self._pool.mean(0, self._candidates.table.T)

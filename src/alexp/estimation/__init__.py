@@ -1,0 +1,1 @@
+"""Estimators that turn the history into posteriors, one room below the problem description."""
