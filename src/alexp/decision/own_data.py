@@ -7,15 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alexp.decision.agents import Agent
+from alexp.decision.agents import UCB, Agent, EpsilonGreedy, Greedy
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.suggestions import Suggestions
 from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
 
+_DETERMINED = (UCB, Greedy, EpsilonGreedy)  # agents whose policy is a function of their data
+
 
 class OwnDataPool:
-    """M base agents, each with a history of its own; otherwise like `AgentPool`."""
+    """M base agents, each with a history of its own; otherwise like `AgentPool`.
+
+    Policies of agents that have learnt nothing since the last round on the same candidates are not computed again.
+    """
 
     def __init__(self, agents: Agents, models: ModelClass, noise_std: float, reward_bound: float) -> None:
         whole = AgentPool(agents, models, noise_std, reward_bound)  # checks the agents and matches them to models
@@ -25,15 +30,28 @@ class OwnDataPool:
         self._pools = [
             AgentPool(owners[int(k)], _single(models, j), noise_std, reward_bound) for j, k in enumerate(order)
         ]
+        self._played_on: Any = None  # candidates of the last round, and the policies on them
+        self._policies: dict[int, Suggestions] = {}
 
     def update(self, row: NDArray[np.float64], y: float, model: int) -> None:
         """Report one observation to the agent of `model`; row has shape (P,)."""
         self._pools[model].update(row, y)
+        self._policies.pop(model, None)
 
     def suggest(self, choices: Choices, rng: np.random.Generator) -> Suggestions:
         """Policies of all M agents on the given candidates."""
-        parts = [pool.suggest(choices, rng) for pool in self._pools]
+        if self._played_on is not choices.table:
+            self._played_on, self._policies = choices.table, {}
+        parts = [
+            self._policies[j] if j in self._policies else self._policy(j, choices, rng) for j in range(len(self._pools))
+        ]
         return Suggestions.merged(parts, [np.array([j]) for j in range(len(parts))])
+
+    def _policy(self, j: int, choices: Choices, rng: np.random.Generator) -> Suggestions:
+        policy = self._pools[j].suggest(choices, rng)
+        if isinstance(self._pools[j].agents[0], _DETERMINED):
+            self._policies[j] = policy
+        return policy
 
     def mean(self, j: int, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Posterior mean reward of model j at n dictionary rows (n, P)."""
@@ -47,6 +65,7 @@ class OwnDataPool:
         """Continue from `state`."""
         for pool, saved in zip(self._pools, state, strict=True):
             pool.restore(saved)
+        self._policies = {}
 
 
 def _single(models: ModelClass, j: int) -> ModelClass:
