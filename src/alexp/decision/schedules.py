@@ -26,14 +26,14 @@ class Schedules:
     """Constants of the three schedules; the rates are the paper's.
 
     gamma_t = min(1, gamma t^(-1/4)), eta_t = eta / (reward_bound sqrt t), lambda_t = lam x the printed formula.
-    The defaults were chosen by a sweep on tuning seeds, recorded in docs/tuning.md.
+    The defaults were chosen by a sweep on tuning seeds, recorded in docs/tuning.md and docs/stability.md.
 
     >>> Schedules(gamma=0.5).gamma_t(16)
     0.25
     """
 
     gamma: float = 0.003
-    eta: float = 5.0
+    eta: float = 3.0
     lam: float = 0.009
     delta: float = 0.1
 
