@@ -19,7 +19,7 @@ def main() -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("demo"),
     steps: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of problem and algorithms.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of problem and algorithms.")] = 8,
 ) -> None:
     """Run ALExp on the paper's M = 165 problem beside Oracle UCB and uniform play; print a table, draw a figure."""
     from rich.console import Console

@@ -27,7 +27,7 @@ class Demo:
     runs: dict[str, Run]
 
 
-def run_demo(steps: int = 100, seed: int = 1) -> Demo:
+def run_demo(steps: int = 100, seed: int = 8) -> Demo:
     """Play 100 rounds on Legendre subsets s = 3, p = 10 with noise 0.01, with progress bars."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
