@@ -1,0 +1,31 @@
+"""Durable studies: experiments that outlive their processes, with many workers, and nothing lost."""
+
+from alexp.study.errors import (
+    AbandonedTrialError,
+    ProblemMismatchError,
+    ReplayError,
+    StorageError,
+    StudyError,
+    StudyExistsError,
+    StudyNotFoundError,
+)
+from alexp.study.opening import StudySummary, create_study, delete_study, list_studies, load_study
+from alexp.study.storage import Storage
+from alexp.study.study import Study
+
+__all__ = [
+    "AbandonedTrialError",
+    "ProblemMismatchError",
+    "ReplayError",
+    "Storage",
+    "StorageError",
+    "Study",
+    "StudyError",
+    "StudyExistsError",
+    "StudyNotFoundError",
+    "StudySummary",
+    "create_study",
+    "delete_study",
+    "list_studies",
+    "load_study",
+]

@@ -1,0 +1,107 @@
+"""Finding the candidates that rows of a user's table speak of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import count, finite, matrix
+from alexp.problem.domains import Domain, FiniteSet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ON_GRID = 1e-9  # how far, in widths of the domain, a point may lie from its candidate
+
+
+def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> list[tuple[int, float]]:
+    """(candidate, reward) of every row, or an error that names the first wrong row.
+
+    A row names its candidate by `index` (its number), by `x`, by `x0`, `x1`, ... for a Box, or by columns of the
+    candidates' own table. Points off the grid of an Interval or Box are refused unless `nearest`.
+    """
+    if "reward" not in frame.columns:
+        raise ValueError(f"frame must have a column 'reward', it has {list(frame.columns)}")
+    rewards = [finite(f"reward in row {i}", _plain(value)) for i, value in enumerate(frame["reward"])]
+    return list(zip(locate(domain, frame, nearest), rewards, strict=True))
+
+
+def locate(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> list[int]:
+    """Candidate number of every row."""
+    if "index" in frame.columns:
+        indices = [count(f"index in row {i}", _plain(value), 0) for i, value in enumerate(frame["index"])]
+        for i, index in enumerate(indices):
+            if index >= domain.n_candidates:
+                raise ValueError(f"index in row {i} must be below {domain.n_candidates}, got {index}")
+        return indices
+    if isinstance(domain, FiniteSet):
+        return _in_table(domain, frame)
+    points = np.asarray(domain.points, dtype=np.float64)
+    wanted = _coordinates(frame, 1 if points.ndim == 1 else points.shape[1])
+    domain.batch(wanted[:, 0] if points.ndim == 1 else wanted)  # raises for points outside
+    return _on_grid(points.reshape(len(points), -1), wanted, nearest)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _in_table(domain: FiniteSet, frame: pd.DataFrame) -> list[int]:
+    table = domain.candidates
+    shared = [name for name in table.columns if name in frame.columns] if hasattr(table, "iloc") else []
+    if not shared:
+        if "x" not in frame.columns:
+            raise ValueError(
+                "frame must name the candidates in a column 'index' or 'x'"
+                + (f", or in columns of their table {list(table.columns)}" if hasattr(table, "iloc") else "")
+                + f"; it has {list(frame.columns)}"
+            )
+        return [_one_of(domain, i, value) for i, value in enumerate(frame["x"])]
+    numbers: dict[tuple[Any, ...], list[int]] = {}
+    for i, key in enumerate(table[shared].itertuples(index=False, name=None)):
+        numbers.setdefault(key, []).append(i)
+    found = []
+    for i, key in enumerate(frame[shared].itertuples(index=False, name=None)):
+        matches = numbers.get(key, [])
+        if len(matches) != 1:
+            what = "no candidate has" if not matches else f"{len(matches)} candidates have"
+            raise ValueError(f"row {i}: {what} {dict(zip(shared, key, strict=True))}; add a column 'index'")
+        found.append(matches[0])
+    return found
+
+
+def _one_of(domain: FiniteSet, row: int, value: Any) -> int:
+    try:
+        return domain.locate(value)
+    except ValueError as error:
+        raise ValueError(f"row {row}: {error}") from None
+
+
+def _coordinates(frame: pd.DataFrame, dim: int) -> NDArray[np.float64]:
+    names = [f"x{k}" for k in range(dim)]
+    if all(name in frame.columns for name in names):
+        return matrix("the columns " + ", ".join(names), frame[names].to_numpy())
+    if "x" not in frame.columns:
+        raise ValueError(f"frame must name the actions in a column 'index' or 'x', it has {list(frame.columns)}")
+    points = matrix("column 'x'", np.array([np.atleast_1d(value) for value in frame["x"]]).reshape(len(frame), -1))
+    if points.shape[1] != dim:
+        raise ValueError(f"column 'x' must hold points with {dim} coordinates, got {points.shape[1]}")
+    return points
+
+
+def _on_grid(points: NDArray[np.float64], wanted: NDArray[np.float64], nearest: bool) -> list[int]:
+    from scipy.spatial import KDTree  # slow to import, needed here only
+
+    span = np.ptp(points, axis=0)
+    span[span == 0.0] = 1.0
+    answer = KDTree(points / span).query(wanted / span)
+    distance, index = np.asarray(answer[0]), np.asarray(answer[1])
+    if not nearest and np.any(distance > _ON_GRID):
+        row = int(np.argmax(distance > _ON_GRID))
+        raise ValueError(
+            f"row {row}: x = {wanted[row].tolist()} is not a candidate; the nearest is {points[index[row]].tolist()}. "
+            "Pass nearest=True to count measurements for the nearest candidate"
+        )
+    return [int(i) for i in index]

@@ -1,0 +1,232 @@
+"""Creating, finding, listing and deleting studies."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Connection
+
+from alexp.algorithms import Algorithm
+from alexp.algorithms.components import component_from_dict
+from alexp.algorithms.streams import RandomState, Streams
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+from alexp.study import problem, records
+from alexp.study.errors import ProblemMismatchError, StudyExistsError, StudyNotFoundError
+from alexp.study.events import LIBRARY
+from alexp.study.schema import studies
+from alexp.study.storage import DEFAULT, Storage
+from alexp.study.study import Study
+
+Location = str | Path | URL | Storage
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """One line of the list of studies."""
+
+    name: str
+    algorithm: str
+    created_at: float
+    trials: int
+    told: int
+    pending: int
+    abandoned: int
+    latest: float | None
+
+
+def create_study(
+    models: ModelClass | None = None,
+    domain: Domain | None = None,
+    *,
+    name: str,
+    storage: Location = DEFAULT,
+    algorithm: str = "alexp",
+    direction: str = "maximize",
+    load_if_exists: bool = False,
+    random_state: RandomState = None,
+    **settings: Any,
+) -> Study:
+    """Start a durable study.
+
+    Parameters
+    ----------
+    models, domain
+        The problem. Built-in families, matrices and plain tables are stored with the study; code and objects of
+        your own are not, and must be passed to `load_study` again.
+    name
+        Distinct within the storage.
+    storage
+        `sqlite:///file.db` for processes on one host, `postgresql://host/database` for many hosts.
+    algorithm
+        Name of a registered algorithm, such as "alexp" or "linucb".
+    load_if_exists
+        Open the study if it is there already. What is passed here must then agree with it.
+    settings
+        Further arguments of the algorithm, such as `noise_std`.
+    """
+    where = _storage(storage)
+    _check_name(name)
+    kind = _algorithm(algorithm)
+    if load_if_exists and models is None and domain is None:
+        return load_study(name, where)
+    if models is None or domain is None:
+        missing = "models" if models is None else "domain"
+        raise ValueError(f"a new study needs both models and domain; {missing} is missing")
+    seed = Streams(random_state).entropy
+    new = kind(models, domain, direction=direction, random_state=seed, **settings)
+    where.prepare()
+    with where.writing() as connection:
+        row = records.find_study(connection, name)
+        created = row is None
+        if row is None:
+            row = _insert(connection, name, new)
+    if not created:
+        if not load_if_exists:
+            raise StudyExistsError(
+                f"study {name!r} exists already in {where.describe()}; pass load_if_exists=True to open it"
+            )
+        _check_agreement(row, new, None if random_state is None else seed)
+        return _open(where, row, models, domain, settings)
+    return Study(
+        where, row, lambda: kind(models, domain, direction=direction, random_state=seed, **settings), first=new
+    )
+
+
+def load_study(
+    name: str,
+    storage: Location = DEFAULT,
+    models: ModelClass | None = None,
+    domain: Domain | None = None,
+    **settings: Any,
+) -> Study:
+    """Open an existing study.
+
+    `models` and `domain` are needed only if they hold code or objects of your own; they are checked against the
+    features the study was created with. Keywords replace settings that could not be stored, such as agents of
+    your own.
+    """
+    where = _storage(storage)
+    return _open(where, _find(where, name), models, domain, settings)
+
+
+def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
+    """All studies of a storage, by name."""
+    where = _storage(storage)
+    if not where.exists():
+        return []
+    where.prepare()
+    with where.reading() as connection:
+        rows = records.all_studies(connection)
+    return [
+        StudySummary(
+            name=row.name,
+            algorithm=row.algorithm,
+            created_at=row.created_at,
+            trials=row.ask + row.observe,
+            told=row.tell + row.observe,
+            pending=row.ask - row.tell - row.abandon,
+            abandoned=row.abandon,
+            latest=row.latest,
+        )
+        for row in rows
+    ]
+
+
+def delete_study(name: str, storage: Location = DEFAULT) -> None:
+    """Remove a study with everything it consists of. There is no way back."""
+    where = _storage(storage)
+    row = _find(where, name)
+    with where.writing() as connection:
+        records.head(connection, row.id, lock=True)
+        records.delete_study(connection, row.id)
+
+
+def _storage(storage: Location) -> Storage:
+    return storage if isinstance(storage, Storage) else Storage(storage)
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not name.strip() or len(name) > 200:
+        raise ValueError(f"name must be a text of 1 to 200 characters, got {name!r}")
+
+
+def _algorithm(name: str) -> type[Algorithm]:
+    if name not in Algorithm.registry:
+        raise ValueError(f"algorithm must be one of {sorted(Algorithm.registry)}, got {name!r}")
+    return Algorithm.registry[name]
+
+
+def _find(where: Storage, name: str) -> Any:
+    _check_name(name)
+    row = None
+    if where.exists():
+        where.prepare()
+        with where.reading() as connection:
+            row = records.find_study(connection, name)
+    if row is None:
+        known = [summary.name for summary in list_studies(where)]
+        there = f"; it has {', '.join(map(repr, known[:10]))}" if known else "; it has no studies"
+        raise StudyNotFoundError(f"there is no study {name!r} in {where.describe()}{there}")
+    return row
+
+
+def _insert(connection: Connection, name: str, algorithm: Algorithm) -> Any:
+    saved = algorithm.to_dict(problem=False)
+    study = records.insert_study(
+        connection,
+        name=name,
+        algorithm=algorithm.name,
+        settings=json.dumps(saved["settings"]),
+        entropy=saved["entropy"],
+        problem="",
+        probe="",
+        library=LIBRARY,
+        created_at=time.time(),
+    )
+    described = problem.encode(connection, study, problem.describe(algorithm.models, algorithm.domain))
+    probe = problem.encode(connection, study, problem.probe(algorithm))
+    connection.execute(studies.update().where(studies.c.id == study).values(problem=described, probe=probe))
+    return connection.execute(sa.select(studies).where(studies.c.id == study)).one()
+
+
+def _open(
+    where: Storage, row: Any, models: ModelClass | None, domain: Domain | None, settings: dict[str, Any]
+) -> Study:
+    with where.reading() as connection:
+        stored = problem.decode(connection, row.id, row.problem)
+        probe = problem.decode(connection, row.id, row.probe)
+    models, domain = problem.rebuild(stored, row.name, models, domain)
+    make = _maker(row, models, domain, settings)
+    first = make()
+    problem.check_probe(probe, first, row.name)
+    return Study(where, row, make, first)
+
+
+def _maker(row: Any, models: ModelClass, domain: Domain, settings: dict[str, Any]) -> Callable[[], Algorithm]:
+    kind, saved = _algorithm(row.algorithm), json.loads(row.settings)
+    try:
+        stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
+    except ValueError as error:
+        raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
+    return lambda: kind(models, domain, random_state=int(row.entropy), **(stored | settings))
+
+
+def _check_agreement(row: Any, new: Algorithm, seed: int | None) -> None:
+    saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
+    differing = [key for key in given if given[key] != saved.get(key)]
+    if row.algorithm != new.name:
+        what = f"algorithm {row.algorithm!r}, not {new.name!r}"
+    elif differing:
+        what = "; ".join(f"{key} = {saved.get(key)}, not {given[key]}" for key in differing)
+    elif seed is not None and str(seed) != row.entropy:
+        what = f"random_state {row.entropy}, not {seed}"
+    else:
+        return
+    raise StudyExistsError(f"study {row.name!r} exists already with {what}")

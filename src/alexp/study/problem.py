@@ -1,0 +1,153 @@
+"""Storing a study's problem, and checking that the one at hand is the same. No code is stored, ever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.engine import Connection
+
+from alexp._codec import fingerprint
+from alexp.algorithms.base import Algorithm
+from alexp.problem.domains import Domain, domain_from_dict
+from alexp.problem.models import ModelClass
+from alexp.study.errors import ProblemMismatchError
+from alexp.study.records import get_array, put_array
+
+_REFERENCE = "__array__"
+_TOLERANCE = 1e-8
+
+
+def encode(connection: Connection, study: int, value: Any) -> str:
+    """JSON in which every array is a reference to a row of the array table."""
+    return _to_json(value, lambda array: put_array(connection, study, array))
+
+
+def _to_json(value: Any, refer: Callable[[NDArray[Any]], str]) -> str:
+    def replace(item: Any) -> Any:
+        if isinstance(item, np.ndarray):
+            return {_REFERENCE: refer(item)}
+        if isinstance(item, dict):
+            return {key: replace(entry) for key, entry in item.items()}
+        if isinstance(item, list | tuple):
+            return [replace(entry) for entry in item]
+        return item.item() if isinstance(item, np.generic) else item
+
+    return json.dumps(replace(value))
+
+
+def decode(connection: Connection, study: int, text: str) -> Any:
+    """Invert `encode`."""
+
+    def replace(item: Any) -> Any:
+        if isinstance(item, dict):
+            if _REFERENCE in item:
+                return get_array(connection, study, item[_REFERENCE])
+            return {key: replace(entry) for key, entry in item.items()}
+        return [replace(entry) for entry in item] if isinstance(item, list) else item
+
+    return replace(json.loads(text))
+
+
+def describe(models: ModelClass, domain: Domain) -> dict[str, Any]:
+    """Built-in families, matrices and plain tables; None in place of what only the user can bring back."""
+    return {
+        "models": models.to_dict(),
+        "domain": domain.to_dict(),
+        "names": list(models.names) if models.n_models <= 10_000 else None,
+    }
+
+
+def rebuild(
+    stored: dict[str, Any], name: str, models: ModelClass | None, domain: Domain | None
+) -> tuple[ModelClass, Domain]:
+    """The problem from what the user passed and, for the rest, from what was stored."""
+
+    def part(key: str, given: Any, build: Callable[[dict[str, Any]], Any], why: str) -> Any:
+        if given is not None:
+            return given
+        if stored[key] is None:
+            raise ProblemMismatchError(
+                f"study {name!r} was created with {key} that {why}; pass {key}= as they were when it was created"
+            )
+        return build(stored[key])
+
+    return (
+        part("models", models, ModelClass.from_dict, "hold code of your own, which is never stored"),
+        part("domain", domain, domain_from_dict, "holds objects of your own, which are never stored"),
+    )
+
+
+def probe(algorithm: Algorithm) -> dict[str, Any]:
+    """What the problem is recognised by: a content hash, and a sketch for when the last bits differ.
+
+    The sketch holds two fixed linear combinations of the columns for every candidate, shape (N, 2), and of the
+    candidates for every column, shape (2, P). Other machines and library versions may compute a sine with another
+    last bit; the hash then differs and the sketch does not.
+    """
+    table, models = algorithm.features(), algorithm.models
+    return {
+        "hash": algorithm.fingerprint(),
+        "rows": table @ _directions(table.shape[1]),
+        "columns": _directions(table.shape[0]).T @ table,
+        "shape": [models.n_models, models.n_columns, bool(models.intercept)],
+        "groups": [fingerprint(models.columns_flat), fingerprint(models.offsets)],
+        "scales": models.scales,
+        "domain": domain_hash(algorithm.domain),
+    }
+
+
+def domain_hash(domain: Domain) -> str | None:
+    """Content hash of the candidates; None if they are objects of the user's own."""
+    described = domain.to_dict()
+    return None if described is None else sha256(_to_json(described, fingerprint).encode()).hexdigest()
+
+
+def check_probe(stored: dict[str, Any], algorithm: Algorithm, name: str) -> None:
+    """Raise unless the algorithm's problem is the one the study was created with."""
+    difference = _difference(stored, algorithm)
+    if difference is not None:
+        raise ProblemMismatchError(
+            f"these are not the models and domain of study {name!r}: {difference}; "
+            "pass the same ones as when it was created"
+        )
+
+
+def _difference(stored: dict[str, Any], algorithm: Algorithm) -> str | None:
+    if None not in (stored["domain"], new := domain_hash(algorithm.domain)) and new != stored["domain"]:
+        return "the candidates differ"
+    if algorithm.fingerprint() == stored["hash"]:
+        return None
+    now = probe(algorithm)
+    if now["rows"].shape != stored["rows"].shape:
+        return f"it has {stored['rows'].shape[0]} candidates, not {now['rows'].shape[0]}"
+    if now["shape"] != stored["shape"]:
+        return f"it has (models, columns, intercept) = {tuple(stored['shape'])}, not {tuple(now['shape'])}"
+    if now["groups"] != stored["groups"]:
+        return "its models use other columns of the dictionary"
+    if not np.allclose(now["scales"], stored["scales"], rtol=_TOLERANCE, atol=0.0):
+        return "its features are divided by other scales"
+    columns = _differing(stored["columns"].T, now["columns"].T)
+    candidates = _differing(stored["rows"], now["rows"])
+    if columns.size == 0 and candidates.size == 0:
+        return None
+    models = algorithm.models
+    owners = [j for j in range(min(models.n_models, 1000)) if np.isin(models.groups[j], columns).any()]
+    blamed = ", ".join(repr(models.names[j]) for j in owners[:3]) or "some models"
+    where = f", first at candidate {candidates[0]}" if candidates.size else ""
+    return f"the features of {blamed} have other values{where}"
+
+
+def _directions(size: int) -> NDArray[np.float64]:
+    """Two fixed directions without symmetry, shape (size, 2), from formulas that no library version changes."""
+    k = np.arange(1, size + 1, dtype=np.float64)
+    return np.stack([np.cos(0.7 * k) + 1.5, np.sin(1.3 * k + 0.2) - 1.5], axis=1)
+
+
+def _differing(old: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.int64]:
+    scale = np.abs(old).max(initial=0.0)
+    return np.flatnonzero(np.any(np.abs(old - new) > _TOLERANCE * (np.abs(old) + scale), axis=1))

@@ -1,0 +1,190 @@
+"""A replica: one process's copy of the algorithm, brought up to date by applying the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isclose
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import count
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.trials import Trial
+from alexp.study.errors import AbandonedTrialError, ReplayError
+from alexp.study.events import (
+    Event,
+    belief,
+    belief_is_due,
+    compress,
+    decompress,
+    describe_restriction,
+    restriction,
+)
+
+REPLAY_SECONDS = 0.3  # a snapshot is due when replaying what came after the last one would take longer
+REPLAY_EVENTS = 2000  # or when so many events came after it, however fast they are
+
+
+class Replica:
+    """The algorithm after the first `n_events` events of the log, and the trials given up so far.
+
+    Methods that act return the events to append; they change the replica at once, so it must be thrown away if
+    the events do not reach the log.
+    """
+
+    def __init__(self, algorithm: Algorithm, snapshot_at: int = 0, abandoned: Iterable[int] = ()) -> None:
+        self.algorithm = algorithm
+        self.n_events = self.snapshot_at = snapshot_at
+        self.abandoned = set(abandoned)
+        self._seconds = 0.0  # spent on events since the newest snapshot
+        self._snapshot_seconds = 0.0  # what the last snapshot of this process cost
+
+    # -- following the log -------------------------------------------------------------------------------------
+
+    def follow(self, events: Iterable[Event]) -> None:
+        """Apply events of other processes, in order."""
+        start = perf_counter()
+        for event in events:
+            self._apply(event)
+            self.n_events += 1
+        self._seconds += perf_counter() - start
+
+    def _apply(self, event: Event) -> None:
+        algorithm = self.algorithm
+        if event.kind == "ask":
+            detail = decompress(event.detail) if event.detail else {}
+            _same(event, algorithm.ask(available=restriction(detail, algorithm.domain.n_candidates)))
+            assert event.propensity is not None
+            algorithm.log.propensity[event.trial] = event.propensity
+        elif event.kind == "tell":
+            assert event.reward is not None
+            algorithm.tell(event.trial, event.reward)
+        elif event.kind == "observe":
+            assert event.candidate is not None
+            assert event.reward is not None
+            algorithm.observe(event.candidate, event.reward)
+        elif event.kind == "abandon":
+            self.abandoned.add(event.trial)
+        else:
+            raise ReplayError(f"event {event.seq} is of unknown kind {event.kind!r}; install a newer version")
+
+    # -- acting ------------------------------------------------------------------------------------------------
+
+    def ask(self, wanted: int, available: NDArray[np.int64] | None, distinct: bool) -> list[Event]:
+        """Propose `wanted` trials among the `available` candidates; none twice if `distinct`."""
+        events: list[Event] = []
+        for _ in range(wanted):
+            allowed = available
+            if distinct:
+                taken = np.array([event.candidate for event in events], dtype=np.int64)
+                everything = np.arange(self.algorithm.domain.n_candidates) if available is None else available
+                allowed = np.setdiff1d(everything, taken) if taken.size else available
+            events.append(self._ask_once(allowed))
+        return events
+
+    def _ask_once(self, allowed: NDArray[np.int64] | None) -> Event:
+        start = perf_counter()
+        detail: dict[str, Any] = describe_restriction(allowed, self.algorithm.domain.n_candidates)
+        if belief_is_due(self.algorithm.n_asked) and (now := belief(self.algorithm)):
+            detail["belief"] = now
+        trial = self.algorithm.ask(available=allowed)
+        self._seconds += perf_counter() - start
+        return self._next(
+            Event(
+                self.n_events,
+                "ask",
+                trial.id,
+                candidate=trial.index,
+                model=trial.model,
+                explored=trial.explored,
+                propensity=trial.propensity,
+                detail=compress(detail) if detail else None,
+            )
+        )
+
+    def tell(self, trial_id: int, reward: float) -> Event:
+        """Take in a reward that `check_tell` has let pass."""
+        start = perf_counter()
+        self.algorithm.tell(trial_id, reward)
+        self._seconds += perf_counter() - start
+        return self._next(Event(self.n_events, "tell", trial_id, reward=reward))
+
+    def observe(self, candidate: int, reward: float) -> Event:
+        """Take in a reward measured elsewhere."""
+        start = perf_counter()
+        trial = self.algorithm.observe(candidate, reward)
+        self._seconds += perf_counter() - start
+        return self._next(
+            Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward)
+        )
+
+    def abandon(self, trial_id: int) -> Event:
+        """Give up a trial that `check_pending` has let pass."""
+        self.abandoned.add(trial_id)
+        return self._next(Event(self.n_events, "abandon", trial_id))
+
+    def _next(self, event: Event) -> Event:
+        self.n_events += 1
+        return event
+
+    # -- checking before acting --------------------------------------------------------------------------------
+
+    def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
+        """Id and reward as `tell` takes them, or the reason why not; changes nothing."""
+        trial_id, value = self.algorithm.check_tell(trial, reward)
+        if trial_id in self.abandoned:
+            raise AbandonedTrialError(
+                f"trial {trial_id} was abandoned and takes no reward; add the measurement with add_observations"
+            )
+        return trial_id, value + 0.0  # databases do not keep the sign of a zero
+
+    def check_pending(self, trial: Trial | int) -> int:
+        """Id of a trial that can be abandoned, or the reason why not; changes nothing."""
+        trial_id = self.algorithm.log.check_pending(trial)
+        if trial_id in self.abandoned:
+            raise AbandonedTrialError(f"trial {trial_id} has been abandoned already")
+        return trial_id
+
+    def check_ask(self, wanted: int, available: NDArray[np.int64] | None, distinct: bool) -> None:
+        """Raise if so many distinct trials cannot be had."""
+        room = self.algorithm.domain.n_candidates if available is None else available.size
+        if count("n", wanted) > room and distinct:
+            raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")
+
+    # -- snapshots ---------------------------------------------------------------------------------------------
+
+    def noted(self, snapshot_at: int) -> None:
+        """Take notice of a snapshot that another process has written."""
+        if snapshot_at > self.snapshot_at:
+            behind = max(self.n_events - self.snapshot_at, 1)
+            self._seconds *= max(self.n_events - snapshot_at, 0) / behind
+            self.snapshot_at = snapshot_at
+
+    @property
+    def snapshot_is_due(self) -> bool:
+        """Whether opening the study would take noticeably long; snapshots cost at most a quarter of the work."""
+        if self.n_events - self.snapshot_at >= REPLAY_EVENTS:
+            return True
+        return self._seconds > max(REPLAY_SECONDS, 4.0 * self._snapshot_seconds)
+
+    def saved(self, seconds: float) -> None:
+        """Take notice of the replica's own snapshot, and of what it cost."""
+        self.snapshot_at, self._seconds, self._snapshot_seconds = self.n_events, 0.0, seconds
+
+
+def _same(event: Event, trial: Trial) -> None:
+    """Hold a replayed trial against the log. Another machine may round a propensity differently, no more."""
+    assert event.propensity is not None
+    logged = (event.trial, event.candidate, event.model, event.explored)
+    replayed = (trial.id, trial.index, trial.model, trial.explored)
+    if logged == replayed and isclose(event.propensity, trial.propensity, rel_tol=1e-6):
+        return
+    raise ReplayError(
+        f"event {event.seq}: the log says that trial {event.trial} was candidate {event.candidate} of model "
+        f"{event.model} with propensity {event.propensity:.6g}, but replaying gives trial {trial.id}: candidate "
+        f"{trial.index} of model {trial.model} with propensity {trial.propensity:.6g}. The study was written by "
+        "another version of the library or of its numerics; use the one that wrote it"
+    )

@@ -1,0 +1,217 @@
+"""The database behind studies: one URL, short transactions, errors that say what happened to the data."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+
+from alexp.study.errors import StorageError
+from alexp.study.schema import VERSION, VERSION_TABLE, studies
+
+DEFAULT = "sqlite:///alexp.db"
+_WRITE = "alexp_write"
+_MIGRATION_LOCK = 4_274_051_867  # any number, the same for everybody: PostgreSQL's advisory lock while migrating
+_SMALL_CACHE = -16_000  # KiB of page cache per SQLite connection
+
+
+class Storage:
+    """A SQLite file or a PostgreSQL database that holds any number of studies.
+
+    SQLite runs in WAL mode with a full sync at every commit: what was acknowledged survives a crash of the
+    process and of the machine. A writer takes the file's only write lock at the start of its transaction, so
+    that two processes queue up instead of failing half-way. On PostgreSQL the writer locks the study's row.
+
+    Parameters
+    ----------
+    url
+        `sqlite:///file.db` (or just a path), or `postgresql://user:password@host/database`.
+    timeout
+        Seconds to wait for other writers before giving up.
+    """
+
+    def __init__(self, url: str | URL | Path = DEFAULT, timeout: float = 60.0) -> None:
+        self.url = parse_url(url)
+        self.timeout = timeout
+        self._engine: Engine | None = None
+        self._owner = os.getpid()
+        self._checked = False
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the storage is a file on this host."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def path(self) -> Path | None:
+        """The SQLite file, None for a server."""
+        return Path(self.url.database) if self.is_sqlite and self.url.database else None
+
+    @property
+    def engine(self) -> Engine:
+        """Connections of this process; made anew after a fork, since they cannot be shared."""
+        if self._engine is not None and self._owner != os.getpid():
+            self._engine.dispose(close=False)
+            self._engine = None
+        if self._engine is None:
+            self._engine, self._owner = self._connect(), os.getpid()
+        return self._engine
+
+    def _connect(self) -> Engine:
+        if not self.is_sqlite:
+            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=2)
+        engine = sa.create_engine(self.url, connect_args={"timeout": self.timeout, "check_same_thread": False})
+        event.listen(engine, "connect", self._prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _prepare_sqlite(self, connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions by itself
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:  # the switch to WAL asks for an exclusive lock without waiting for it
+                connection.execute("PRAGMA journal_mode=WAL")
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(f"PRAGMA cache_size={_SMALL_CACHE}")
+
+    def close(self) -> None:
+        """Close all connections; they open again when needed."""
+        if self._engine is not None:
+            self._engine.dispose(close=self._owner == os.getpid())
+            self._engine = None
+
+    # -- transactions ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one consistent moment of the database."""
+        with self._transaction(write=False) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is committed at the end of the block, or rolled back if the block raises."""
+        with self._transaction(write=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, write: bool) -> Iterator[Connection]:
+        try:
+            with self.engine.connect().execution_options(**{_WRITE: write}) as connection, connection.begin():
+                yield connection
+        except sa.exc.DBAPIError as error:
+            raise StorageError(self._explain(error)) from error
+        except ModuleNotFoundError as error:
+            raise StorageError(f"{error}; studies on PostgreSQL need `pip install alexp[postgres]`") from error
+
+    def _explain(self, error: sa.exc.DBAPIError) -> str:
+        reason = str(error.orig).strip() or type(error.orig).__name__
+        text, where = reason.lower(), self.describe()
+        if "full" in text or "no space left" in text or "disk i/o error" in text:
+            return f"could not write to {where}: {reason}. Nothing was changed; free some space and try again"
+        if "readonly" in text or "read-only" in text:
+            return f"{where} cannot be written to (read-only): {reason}. Nothing was changed"
+        if "malformed" in text or "not a database" in text:
+            return (
+                f"{where} is damaged or not a database: {reason}. Restore the file from a backup, "
+                "or recover what is left with `sqlite3 FILE .recover`"
+            )
+        if "locked" in text:
+            return f"{where} was busy for more than {self.timeout:g} s: {reason}. Nothing was changed; try again"
+        if "unable to open" in text:
+            return f"cannot open {where}: {reason}. Does its folder exist, and may you read and write there?"
+        return f"the database {where} did not answer as it should: {reason}. Nothing was changed"
+
+    def describe(self) -> str:
+        """The storage in words, without a password."""
+        return str(self.path) if self.path is not None else self.url.render_as_string(hide_password=True)
+
+    # -- schema ------------------------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Whether there is a database with study tables; creates nothing."""
+        if self.path is not None and not self.path.exists():
+            return False
+        with self.reading() as connection:
+            return _version(connection) is not None
+
+    def prepare(self) -> None:
+        """Create the tables, or bring those of an older version up to date. Cheap when there is nothing to do."""
+        if self._checked:
+            return
+        with self.reading() as connection:
+            found = _version(connection)
+        if found != VERSION:
+            with self.writing() as connection:
+                if not self.is_sqlite:
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+                found = _version(connection)  # another process may have been faster
+                if found != VERSION:
+                    migrate(connection, found, self.describe())
+        self._checked = True
+
+
+def parse_url(url: str | URL | Path) -> URL:
+    """Read a storage URL; plain paths mean SQLite files.
+
+    >>> parse_url("lab.db").render_as_string(), parse_url("postgresql://me@host/db").drivername
+    ('sqlite:///lab.db', 'postgresql+psycopg')
+    """
+    if isinstance(url, Path) or (isinstance(url, str) and url and "://" not in url):
+        return URL.create("sqlite", database=str(url))
+    try:
+        parsed = make_url(url)
+    except sa.exc.ArgumentError:
+        raise ValueError(f"storage must look like {DEFAULT!r} or 'postgresql://host/database', got {url!r}") from None
+    if parsed.drivername in ("postgresql", "postgres"):
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise ValueError(f"storage must be SQLite or PostgreSQL, got {parsed.drivername!r}")
+    if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise ValueError("a study in memory would not be durable; give a file, for instance 'sqlite:///alexp.db'")
+    return parsed
+
+
+def migrate(connection: Connection, found: str | None, where: str) -> None:
+    """Apply all missing migrations inside the connection's transaction."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found is not None and found not in known:
+        raise StorageError(
+            f"{where} has version {found} of the study tables; this library knows up to {VERSION}. "
+            "It was written by a newer version: install that one"
+        )
+    command.upgrade(config, "head")
+
+
+def _version(connection: Connection) -> str | None:
+    inspector = sa.inspect(connection)
+    if not inspector.has_table(VERSION_TABLE):
+        if inspector.has_table(studies.name):
+            raise StorageError("the database has study tables but no record of their version; it was tampered with")
+        return None
+    rows = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars().all()
+    return str(rows[0]) if rows else None
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    write = connection.get_execution_options().get(_WRITE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
