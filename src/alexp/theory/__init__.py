@@ -13,6 +13,7 @@ from alexp.theory.boundaries import (
     squared_noise_boundary,
     stitched_boundary,
 )
+from alexp.theory.confidence import lasso_confidence
 from alexp.theory.eigenvalues import (
     CMin,
     RestrictedEigenvalue,
@@ -41,6 +42,7 @@ from alexp.theory.lasso import (
     self_normalised_lambda,
     self_normalised_lambda_bound,
 )
+from alexp.theory.preflight import Preflight, preflight
 from alexp.theory.rates import compare_rates, plot_rates
 from alexp.theory.regret import (
     RegretBound,
@@ -63,6 +65,7 @@ from alexp.theory.ridge import (
 __all__ = [
     "Band",
     "CMin",
+    "Preflight",
     "RegretBound",
     "RestrictedEigenvalue",
     "azuma_boundary",
@@ -87,6 +90,7 @@ __all__ = [
     "kappa_lower_bound",
     "lasso_band",
     "lasso_complexity",
+    "lasso_confidence",
     "lasso_radius",
     "log_determinant_bound",
     "look_ahead_bound",
@@ -96,6 +100,7 @@ __all__ = [
     "paper_boundary",
     "plausible_band",
     "plot_rates",
+    "preflight",
     "printed_lambda",
     "regret_bound",
     "regret_rate",
