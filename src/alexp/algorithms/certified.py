@@ -38,11 +38,14 @@ class Band(NamedTuple):
 
 
 class CertifiedFits(NamedTuple):
-    """Ridge fits of some models on all rewards so far: the bank, the models' numbers, and ridge as in `UCB(ridge=)`."""
+    """Ridge fits of some models on all rewards so far: the bank, the models' numbers, and ridge as in `UCB(ridge=)`.
+
+    `ridge` is one number or one per member.
+    """
 
     bank: RidgeBank
     members: Indices
-    ridge: float
+    ridge: float | Vector
 
 
 class PlausibleFits(NamedTuple):
@@ -150,14 +153,15 @@ class Certified(Algorithm):
         out = []
         for fit, start, stop in zip(fits, ends[:-1], ends[1:], strict=True):
             squares = self._squared_radii(losses, determinants, fit, delta)[start:stop]
+            squares = squares + (np.square(fit.ridge) - np.max(fit.ridge) ** 2) * self.reward_bound**2
             local = np.flatnonzero(squares >= 0.0)
             out.append(PlausibleFits(fit.bank, local, fit.members[local], np.sqrt(squares[local])))
         return out
 
     def _squared_radii(self, losses: Vector, determinants: Vector, fit: CertifiedFits, delta: float) -> Vector:
-        """rad_j^2 of `model_radii` with this fit's ridge, and the price of an unknown constant where there is one."""
+        """rad_j^2 of `model_radii` with the fit's largest ridge, plus the price of an unknown constant, if any."""
         fraction("delta", delta)
-        known = (fit.ridge, self.noise_std, self.reward_bound)
+        known = (float(np.max(fit.ridge)), self.noise_std, self.reward_bound)
         if not fit.bank.intercept:
             return model_radii(losses, determinants, *known, delta)
         if fit.bank.n_observations == 0:

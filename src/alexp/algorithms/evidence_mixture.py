@@ -38,7 +38,8 @@ class EvidenceMixture(Certified):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
     Every component, one model with one noise level and one coefficient scale, is weighted by its exact Gaussian
-    evidence. The mixture's mean m(x) and standard deviation s(x), within plus between components, decide the round:
+    evidence; its d coefficients have independent normal priors with a norm of about the scale. The mixture's mean
+    m(x) and standard deviation s(x), within plus between components, decide the round:
 
     * rule="ids": argmin of (max(m + beta s) - m(x))^2 / log(1 + s(x)^2 / noise^2), regret per information;
     * rule="ucb": argmax of m + beta s;
@@ -97,8 +98,9 @@ class EvidenceMixture(Certified):
         self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
         self.rule, self.beta = rule, None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
+        self._roots = np.sqrt(np.diff(models.offsets))  # a prior variance of 1/d per coefficient has norm one
         self._mixture = Mixture(
-            models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept,
+            models.n_columns, models.columns_flat, models.offsets, models.scales * self._roots, models.intercept,
             noise_std=self.noise_std, reward_bound=self.reward_bound,
             noise_grid=self.noise_grid, scale_grid=self.scale_grid,
         )  # fmt: skip
@@ -187,7 +189,7 @@ class EvidenceMixture(Certified):
     def _certified_fits(self) -> list[CertifiedFits]:
         cell = self._mixture.nominal_cell()
         everyone = np.arange(self.models.n_models)
-        return [CertifiedFits(self._mixture.banks[cell], everyone, float(self._mixture.ridges[cell]))]
+        return [CertifiedFits(self._mixture.banks[cell], everyone, self._mixture.ridges[cell] * self._roots)]
 
     def _state(self) -> dict[str, Any]:
         return {"mixture": self._mixture.state()}

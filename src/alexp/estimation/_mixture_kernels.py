@@ -224,3 +224,30 @@ def certified_gaps(
             for i in range(end - begin):
                 gaps[k] = max(gaps[k], mu[i] + radii[k] * np.sqrt(quadratic[i]))
                 estimates[k] = max(estimates[k], mu[i])
+
+
+@njit(cache=True, nogil=True)
+def point_posteriors(
+    factor: FloatArray, starts: IntArray, columns: IntArray, offsets: IntArray, lead: int,
+    theta: FloatArray, intercepts: FloatArray, row: FloatArray, mean: FloatArray, quadratic: FloatArray,
+) -> None:
+    """Mean mu_j and quadratic form ||phi_j||^2_{V_j^-1} of every model at one dictionary row (P,), shapes (M,)."""
+    widest = 0
+    for j in range(mean.shape[0]):
+        widest = max(widest, offsets[j + 1] - offsets[j])
+    shift, inverse, coords = np.empty(widest), np.empty(widest), np.empty(widest)
+    lower = np.empty((widest * (widest - 1)) // 2 + 1)
+    for j in range(mean.shape[0]):
+        size = offsets[j + 1] - offsets[j]
+        total = unpack(factor[starts[j] : starts[j + 1]], lead + size + 1, lead, shift, inverse, lower)
+        centre = intercepts[j]
+        for k in range(size):
+            feature = row[columns[offsets[j] + k]]
+            centre += theta[offsets[j] + k] * feature
+            value = feature - shift[k]
+            for i in range(k):
+                value -= lower[(k * (k - 1)) // 2 + i] * coords[i]
+            coords[k] = value * inverse[k]
+            total += coords[k] * coords[k]
+        mean[j] = centre
+        quadratic[j] = total

@@ -1,12 +1,13 @@
 """Evidence mixture: the posterior over models, noise levels and scales, and its predictions.
 
-Component c = (j, a, b) says: model j is true, the noise has standard deviation s = a sigma and the coefficients have
-the prior N(0, (b B)^2 I).  Then V_c = Phi_j'Phi_j + (s / (b B))^2 I is a ridge regression, and the log evidence of t
-rewards is, up to a constant common to all components,
+Component c = (j, a, b) says: model j is true, the noise has standard deviation s = a sigma, and the coefficients of
+the model's divided features have the prior N(0, (b B)^2 I).  Then V_c = Phi_j'Phi_j + ridge_c^2 I with
+ridge_c = s / (b B) is a ridge regression, and the log evidence of t rewards is, up to a constant common to all
+components,
 
     -F_c / (2 s^2) - log det(V_c / ridge_c^2) / 2 - t log a,
 
-with F_c = min_theta ||y - Phi_j theta||^2 + ridge_c^2 ||theta||^2 and ridge_c = s / (b B).
+with F_c = min_theta ||y - Phi_j theta||^2 + ridge_c^2 ||theta||^2.
 
 With an intercept its flat prior takes one degree of freedom: t - 1 instead of t.
 """

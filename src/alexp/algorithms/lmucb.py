@@ -1,0 +1,95 @@
+"""LM-UCB: optimism over the models that the likelihood has not ruled out."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import fraction, positive
+from alexp.algorithms.base import Proposal
+from alexp.algorithms.certified import Certified
+from alexp.decision.agents import UCB
+from alexp.decision.pool import AgentPool
+from alexp.estimation.bands import envelope
+from alexp.problem.candidates import Choices
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+
+class LMUCB(Certified):
+    """Likelihood-mixing UCB: play the action with the largest certified upper bound.
+
+    argmax_x max over plausible models j of mu_j(x) + rad_j ||phi_j(x)||_{V_j^-1}, with the plausible models and
+    their radii of `plausible_models(delta)`. With probability 1 - 2 delta its regret is of order
+    sqrt(n P (d log n + log(M / delta))) for all n at once, P the number of distinct features: no horizon, no
+    exploration, nothing to tune; the price is a width that grows with log det V.
+
+    Parameters
+    ----------
+    delta : probability with which the certificates may fail.
+    ridge : square root of the penalty; noise_std / reward_bound by default.
+
+    >>> import alexp
+    >>> opt = alexp.LMUCB(alexp.ModelClass.legendre(4, 2), alexp.Interval(resolution=50), random_state=0)
+    >>> for _ in range(30):
+    ...     trial = opt.ask()
+    ...     opt.tell(trial, 1.0 - trial.x**2)
+    >>> band = opt.confidence(0.5, delta=0.1)
+    >>> band.lower <= 0.75 <= band.upper
+    True
+    """
+
+    name: ClassVar[str] = "lm-ucb"
+    settings: ClassVar[tuple[str, ...]] = ("delta", "ridge")
+
+    def __init__(
+        self, models: ModelClass, domain: Domain, *, delta: float = 0.1, ridge: float | None = None, **shared: Any
+    ) -> None:
+        super().__init__(models, domain, **shared)
+        self.delta = fraction("delta", delta)
+        self.ridge = self.noise_std / self.reward_bound if ridge is None else positive("ridge", ridge)
+        self._pool = AgentPool(UCB(ridge=self.ridge), models, self.noise_std, self.reward_bound)
+
+    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+        (fit,) = self._plausible(self.delta)
+        if fit.local.size == 0:  # the assumptions are broken; the best fit is what is left
+            return Proposal(self._best_fit(choices.table)[0])
+        radii = fit.radii if np.isfinite(fit.radii).all() else np.ones(fit.radii.size)  # an intercept at t = 0
+        band = envelope(fit.bank, fit.local, radii, choices.table)
+        position = int(np.argmax(band.upper))
+        return Proposal(position, int(band.model[position]))
+
+    def _learn(self, index: int, reward: float) -> None:
+        self._pool.update(self._row(index), reward)
+
+    def _scores(self) -> NDArray[np.float64]:
+        """Log evidence of every model up to a constant, shape (M,)."""
+        bank = self._pool.banks[0]
+        return np.asarray(-bank.residuals() / (2.0 * self.noise_std**2) - 0.5 * bank.log_determinants())
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Posterior probability of each model under the mixture behind the certificates, shape (M,)."""
+        scores = self._scores()
+        weights = np.exp(scores - scores.max())
+        return np.asarray(weights / weights.sum())
+
+    def _best_fit(self, table: NDArray[np.float64]) -> tuple[int, float, int]:
+        leader = int(np.argmax(self._scores()))
+        mean = self._pool.mean(leader, table.T)
+        position = int(np.argmax(mean))
+        return position, float(mean[position]), leader
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        return self._best_fit(self._candidates.table)
+
+    def _certified_pool(self) -> AgentPool:
+        return self._pool
+
+    def _state(self) -> dict[str, Any]:
+        return {"pool": self._pool.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._pool.restore(state["pool"])
