@@ -11,6 +11,7 @@ from alexp.decision._design_first_order import (
     d_optimal,
     dual_value,
     independent_columns,
+    lowest_eigenvalues,
     mirror_bounds,
     second_moment,
     smallest_eigenvalue,
@@ -69,6 +70,15 @@ class TestEOptimal:
         small, large = e_optimal(1e-6 * GRID), e_optimal(1e6 * GRID)
         assert small.value * 1e12 == pytest.approx(0.06142, abs=1e-5)
         assert large.value / 1e12 == pytest.approx(0.06142, abs=1e-5)
+
+    def test_columns_in_wildly_different_units(self):
+        features = np.random.default_rng(6).normal(size=(60, 5)) * 10.0 ** np.array([-6, -3, 0, 3, 6])
+        found = e_optimal(features)
+        assert found.upper_bound - found.value <= 1e-6 * found.upper_bound
+        assert 0.0 < found.value < 1e-11
+        wise = e_optimal(features, [np.array([0, 4]), np.array([1, 2])])
+        assert wise.upper_bound - wise.value <= 1e-6 * wise.upper_bound
+        assert wise.value > found.value
 
     def test_scaled_models_scale_the_model_wise_value(self):
         models, domain = ModelClass.legendre(degree=4, size=2), Interval(resolution=101)
@@ -169,6 +179,18 @@ class TestUniform:
 
         weights = Uniform().design(Untouchable(), FiniteSet(range(7))).weights
         assert weights == pytest.approx(np.full(7, 1 / 7))
+
+
+def test_lowest_eigenvalue_of_graded_matrices():
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(20, 3))
+    kernel, units = root.T @ root / 20, np.array([1e-6, 1.0, 1e6])
+    graded = kernel * np.outer(units, units)
+    # For units this far apart lambda_min is the Schur complement of the smallest one, to high accuracy.
+    schur = (kernel[0, 0] - kernel[0, 1:] @ np.linalg.solve(kernel[1:, 1:], kernel[1:, 0])) * 1e-12
+    assert float(lowest_eigenvalues(graded)) == pytest.approx(schur, rel=1e-9)
+    stack = np.stack([kernel, graded, np.diag([1.0, 0.0, 2.0]), np.ones((3, 3))])
+    assert lowest_eigenvalues(stack) == pytest.approx([np.linalg.eigvalsh(kernel)[0], schur, 0.0, 0.0])
 
 
 def test_mirror_bounds_bracket_the_optimum():

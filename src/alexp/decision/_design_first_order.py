@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# A column counts as dependent when pivoting leaves less than this fraction of its length.
-RANK_TOLERANCE = 1e-10
+# A column counts as dependent when pivoting leaves less than this fraction of its length: designs work with S, whose
+# condition number is the square of the features', and double precision resolves 1e-14 there.
+RANK_TOLERANCE = 1e-7
 
 
 def second_moment(features: FloatArray, weights: FloatArray) -> FloatArray:
@@ -28,7 +29,23 @@ def smallest_eigenvalue(features: FloatArray, weights: FloatArray) -> float:
     """lambda_min(S(pi)), not below zero; zero without any work when there are fewer candidates than columns."""
     if np.count_nonzero(weights) < features.shape[1]:
         return 0.0
-    return max(float(np.linalg.eigvalsh(second_moment(features, weights))[0]), 0.0)
+    return float(lowest_eigenvalues(second_moment(features, weights)))
+
+
+def lowest_eigenvalues(moments: FloatArray) -> FloatArray:
+    """lambda_min of positive semi-definite matrices (..., d, d), not below zero, to relative accuracy.
+
+    Columns in wildly different units make S graded, and a plain eigenvalue solver then loses the small end. With
+    S = C K C, C the root of the diagonal, it is 1 / lambda_max(C^-1 K^-1 C^-1), and only the conditioning of K matters.
+    """
+    roots = np.sqrt(np.diagonal(moments, axis1=-2, axis2=-1))
+    usable = roots.min(axis=-1) > 0.0
+    safe = np.where(roots > 0.0, roots, 1.0)
+    values, vectors = np.linalg.eigh(moments / (safe[..., :, None] * safe[..., None, :]))
+    usable = usable & (values[..., 0] > 1e-13)
+    inverse = (vectors / np.where(values > 1e-13, values, 1.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    largest = np.linalg.eigvalsh(inverse / (safe[..., :, None] * safe[..., None, :]))[..., -1]
+    return np.asarray(np.where(usable, 1.0 / largest, 0.0), dtype=np.float64)
 
 
 def independent_columns(features: FloatArray, tolerance: float = RANK_TOLERANCE) -> IntArray:
@@ -68,6 +85,22 @@ def dual_value(features: FloatArray, matrix: FloatArray) -> float:
     return float(np.einsum("ij,ij->i", features @ matrix, features).max())
 
 
+def inverse_moment_bound(features: FloatArray, weights: FloatArray) -> float:
+    """Bound on C_min by Z = S(pi)^-1 / tr, kept positive definite where S is nearly singular.
+
+    For a D-optimal pi it is at most P lambda_min(S(pi)), which is why such a design keeps C_min / P.
+    """
+    values, vectors = np.linalg.eigh(second_moment(features, weights))
+    inverse = 1.0 / np.maximum(values, 1e-14 * values[-1])
+    return float(((features @ vectors) ** 2 @ (inverse / inverse.sum())).max())
+
+
+def trivial_bound(features: FloatArray) -> float:
+    """min(max_i ||f_i||^2 / P, min_p max_i f_ip^2): the bound on C_min by Z = I / P and by Z = e_p e_p'."""
+    squares = features**2
+    return min(float(squares.sum(axis=1).max()) / features.shape[1], float(squares.max(axis=0).min()))
+
+
 def mirror_bounds(features: FloatArray, iterations: int = 2000) -> tuple[FloatArray, float, float]:
     """Design, its lambda_min and a certified upper bound on C_min, without a semidefinite solver.
 
@@ -80,7 +113,7 @@ def mirror_bounds(features: FloatArray, iterations: int = 2000) -> tuple[FloatAr
     scores, average = np.zeros(n_candidates), np.zeros(n_candidates)
     dual = np.zeros((n_columns, n_columns))
     speed = 4.0 * np.sqrt(np.log(max(n_candidates, 2))) / float((features**2).sum(axis=1).max())
-    best_bound = dual_value(features, np.eye(n_columns) / n_columns)
+    best_bound = trivial_bound(features)
     for t in range(1, iterations + 1):
         weights = np.exp(scores - scores.max())
         weights /= weights.sum()

@@ -9,6 +9,7 @@ max_i sum_j f_ij' Z_j f_ij / scale_j^2, so every pair (pi, Z) brackets the optim
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alexp.decision._design_first_order import spread_rows
+from alexp.decision._design_first_order import lowest_eigenvalues, spread_rows, trivial_bound
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -43,7 +44,7 @@ def e_optimal(features: FloatArray, groups: Sequence[IntArray] | None = None, sc
 
     Cutting planes on both sides: a semidefinite program over few candidates and few blocks, then the candidates
     where the dual is violated and the blocks that fall below the value are added, until the bracket is closed to
-    ``tol`` times the trivial bound min_j max_i ||f_ij||^2 / (d_j scale_j^2).
+    ``tol`` times the smallest `trivial_bound` of any block.
 
     Args:
         features: candidate features (N, P).
@@ -58,8 +59,7 @@ def e_optimal(features: FloatArray, groups: Sequence[IntArray] | None = None, sc
     if largest > _LARGEST_BLOCK:
         raise ValueError(f"EOptimal handles up to {_LARGEST_BLOCK} columns in one block, got {largest}; use "
                          "EOptimal(model_wise=True), DOptimal() or Uniform()")
-    squares = features**2
-    unit = min(float(squares[:, g].sum(axis=1).max()) / (g.size * s**2) for g, s in zip(columns, divisors, strict=True))
+    unit = min(trivial_bound(features[:, g]) / s**2 for g, s in zip(columns, divisors, strict=True))
     uniform = np.full(features.shape[0], 1.0 / features.shape[0])
     if unit == 0.0:
         return EOptimalSolution(uniform, 0.0, 0.0, 0)
@@ -93,8 +93,8 @@ def block_eigenvalues(features: FloatArray, weights: FloatArray, columns: Sequen
         for chunk in np.array_split(members, 1 + members.size * support.size * int(size) // 2_000_000):
             picked = rows[:, np.stack([columns[j] for j in chunk])].transpose(1, 0, 2)
             moments = picked.transpose(0, 2, 1) @ (mass[None, :, None] * picked)
-            out[chunk] = np.linalg.eigvalsh(moments)[:, 0] / divisors[chunk] ** 2
-    return np.maximum(out, 0.0)
+            out[chunk] = lowest_eigenvalues(moments) / divisors[chunk] ** 2
+    return out
 
 
 def dual_profile(features: FloatArray, duals: Sequence[FloatArray], columns: Sequence[IntArray],
@@ -138,15 +138,22 @@ def _violated(values: FloatArray, known: IntArray, threshold: float, limit: int)
 
 def _solve_restricted(features: FloatArray, rows: IntArray,
                       blocks: Sequence[tuple[IntArray, float]]) -> tuple[FloatArray, list[FloatArray]]:
-    """Semidefinite program over the given candidates and blocks: weights on all N candidates, and one Z per block."""
+    """Semidefinite program over the given candidates and blocks: weights on all N candidates, and one Z per block.
+
+    Columns are scaled to a largest entry of one, S - sI >= 0 becoming C^-1 S C^-1 - s C^-2 >= 0, so that units do not
+    upset the solver; Z = C^-1 Z' C^-1 undoes it.
+    """
     cp = load_cvxpy()
     mass, level = cp.Variable(rows.size, nonneg=True), cp.Variable()
-    cones = []
+    cones, lengths = [], []
     for group, divisor in blocks:
         picked = features[np.ix_(rows, group)] / divisor
+        length = np.maximum(np.abs(picked).max(axis=0), 1.0)  # values are at most one, so shorter columns may stay
+        picked /= length
         products = (picked[:, :, None] * picked[:, None, :]).reshape(rows.size, -1)
         moment = cp.reshape(products.T @ mass, (group.size, group.size), order="C")
-        cones.append(moment - level * np.eye(group.size) >> 0)
+        cones.append(moment - level * np.diag(length**-2.0) >> 0)
+        lengths.append(length)
     problem = cp.Problem(cp.Maximize(level), [*cones, cp.sum(mass) == 1])
     solve_quietly(problem)
     if mass.value is None or any(cone.dual_value is None for cone in cones):
@@ -154,13 +161,13 @@ def _solve_restricted(features: FloatArray, rows: IntArray,
                            "DOptimal() or Uniform(), or rescale the features")
     weights = np.zeros(features.shape[0])
     weights[rows] = np.where(mass.value > 1e-9 * mass.value.max(), mass.value, 0.0)
-    duals = [np.asarray(cone.dual_value, dtype=np.float64) for cone in cones]
+    duals = [cone.dual_value / (c[:, None] * c) for cone, c in zip(cones, lengths, strict=True)]
     return weights / weights.sum(), duals
 
 
 def solve_quietly(problem: Any) -> None:
     """Run Clarabel. An inaccurate end is harmless: values and bounds are recomputed from whatever came back."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.suppress(load_cvxpy().error.SolverError):
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         problem.solve(solver="CLARABEL")
 

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from alexp._validation import positive
 from alexp.decision._design_first_order import (
     d_optimal,
-    dual_value,
     independent_columns,
+    inverse_moment_bound,
     mirror_bounds,
-    second_moment,
     smallest_eigenvalue,
 )
 from alexp.decision._design_sdp import block_eigenvalues, e_optimal
@@ -176,8 +175,7 @@ class DOptimal:
 
         def bracket() -> tuple[float, float]:
             value = smallest_eigenvalue(rows, solution.weights)
-            inverse = np.linalg.inv(second_moment(rows, solution.weights))
-            return value, min(dual_value(rows, inverse / np.trace(inverse)), mirror_bounds(rows)[2])
+            return value, min(inverse_moment_bound(rows, solution.weights), mirror_bounds(rows)[2])
 
         return Design(solution.weights, "D", solution.log_determinant, solution.log_determinant_gap,
                       _columns=lambda: (kept, full_rank), _bracket=bracket)

@@ -30,7 +30,8 @@ FloatArray = NDArray[np.float64]
 
 _RANK_WORK = 1e11  # floating-point operations up to which the rank is computed
 _CLASS_COLUMNS = 2000  # columns up to which proportional columns are searched for
-_DESIGN_COLUMNS = 150  # columns up to which designs are computed
+_DESIGN_COLUMNS = 300  # columns up to which lambda_min and D-optimal designs are computed
+_SOLVER_COLUMNS = 60  # columns up to which E-optimal designs are computed
 _BLOCK_WORK = 20_000  # sum of d_j^2 up to which the model-wise design is computed
 
 
@@ -179,11 +180,12 @@ def _pairs(members: list[int]) -> list[tuple[int, int]]:
 def _designs(models: ModelClass, domain: Domain, features: FloatArray, rank: int | None) -> list[dict[str, Any]]:
     entries = int((np.diff(models.offsets) ** 2).sum())
     small = rank is not None and features.shape[1] <= _DESIGN_COLUMNS
+    tiny = small and features.shape[1] <= _SOLVER_COLUMNS
     plans: list[tuple[str, Exploration, bool]] = [
         ("Uniform", Uniform(), True),
         ("DOptimal", DOptimal(), small),
-        ("EOptimal", EOptimal(), small),
-        ("EOptimal(model_wise=True)", EOptimal(model_wise=True), small and entries <= _BLOCK_WORK),
+        ("EOptimal", EOptimal(), tiny),
+        ("EOptimal(model_wise=True)", EOptimal(model_wise=True), tiny and entries <= _BLOCK_WORK),
     ]
     return [{"design": name, **_design(plan if feasible else None, models, domain, features, small)}
             for name, plan, feasible in plans]
@@ -199,7 +201,7 @@ def _design(plan: Exploration | None, models: ModelClass, domain: Domain, featur
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the report says the same in its own words
             design = plan.design(models, domain)
-    except ImportError as error:
+    except (ImportError, RuntimeError, ValueError) as error:
         return row | {"note": str(error)}
     row["model_wise"] = float(block_eigenvalues(features, design.weights, list(models.groups), models.scales).min())
     if small:
@@ -221,8 +223,11 @@ def _c_min(models: ModelClass, domain: Domain, columns: dict[str, Any],
         out["concatenation"] = 0.0
     elif rows["EOptimal"]["distinct"] is not None:
         stacked, _ = concatenation(models, domain)
-        independent = independent_columns(stacked).size == stacked.shape[1]
-        out["concatenation"] = e_optimal(stacked).value if independent else 0.0
+        if independent_columns(stacked).size < stacked.shape[1]:
+            out["concatenation"] = 0.0
+        else:  # each column once: the same problem, unless models are scaled or columns unused
+            same = stacked.shape[1] == models.n_columns and bool(np.all(models.scales == 1.0))
+            out["concatenation"] = out["distinct"] if same else e_optimal(stacked).value
     return out
 
 
@@ -237,8 +242,9 @@ def _advice(problem: dict[str, Any], columns: dict[str, Any], designs: list[dict
         out.append(f"Models {a!r} and {b!r} span the same functions here; rewards cannot tell them apart.")
     low, high = problem["smallest_feature_norm"], problem["largest_feature_norm"]
     if high > 10.0 * low:
-        out.append(f"Feature norms differ by a factor of {high / max(low, 1e-300):.3g} between models, and the Lasso "
-                   "favours the large ones: use models.normalized(domain).")
+        factor = f"a factor of {high / low:.3g}" if low > 0.0 else f"0 to {high:.3g}"
+        out.append(f"Feature norms differ by {factor} between models, and the Lasso favours the large ones: use "
+                   "models.normalized(domain).")
     elif high > 1.0 + 1e-9:
         out.append(f"Features reach norm {high:.3g}; the theorems assume 1. The printed lambda_t is too small by that "
                    "factor, unless you use models.normalized(domain).")
