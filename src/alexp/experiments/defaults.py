@@ -147,7 +147,7 @@ _REPORTS = {
     "stability": (
         "stability",
         "# Second stage: which learning rate orders reliably\n\nSeeds 50000-50159",
-        "Chosen: eta = 3. At every rate ALExp's median is below the naive baseline's; larger rates lower the mean\n"
+        "Chosen: eta = 3. At every rate ALExp's median is below the naive baseline's; larger rates lower it\n"
         "but at s = 9 overtake the oracle on some draws of 40 seeds (it explores nine directions at beta = 2), and\n"
         "lock on slightly more seeds. `ordered` and `within 4x` are frequencies over 2000 resamples of 40 seeds.\n",
     ),
