@@ -83,6 +83,7 @@ def create_study(
     new = kind(models, domain, direction=direction, random_state=seed, **settings)
     where.prepare()
     with where.writing() as connection:
+        where.lock(connection)
         row = records.find_study(connection, name)
         created = row is None
         if row is None:

@@ -19,7 +19,7 @@ from alexp.study.schema import VERSION, VERSION_TABLE, studies
 
 DEFAULT = "sqlite:///alexp.db"
 _WRITE = "alexp_write"
-_MIGRATION_LOCK = 4_274_051_867  # any number, the same for everybody: PostgreSQL's advisory lock while migrating
+_CREATION_LOCK = 4_274_051_867  # any number, the same for everybody
 _SMALL_CACHE = -16_000  # KiB of page cache per SQLite connection
 
 
@@ -139,6 +139,11 @@ class Storage:
         """The storage in words, without a password."""
         return str(self.path) if self.path is not None else self.url.render_as_string(hide_password=True)
 
+    def lock(self, connection: Connection) -> None:
+        """Until the commit, let nobody else create tables or studies. A writer on SQLite has that right anyway."""
+        if not self.is_sqlite:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+
     # -- schema ------------------------------------------------------------------------------------------------
 
     def exists(self) -> bool:
@@ -156,8 +161,7 @@ class Storage:
             found = _version(connection)
         if found != VERSION:
             with self.writing() as connection:
-                if not self.is_sqlite:
-                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+                self.lock(connection)
                 found = _version(connection)  # another process may have been faster
                 if found != VERSION:
                     migrate(connection, found, self.describe())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,8 +259,17 @@ class Study:
         replica.saved(perf_counter() - start)
 
     def close(self) -> None:
-        """Close the connections to the database; the study opens them again when needed."""
-        self.storage.close()
+        """Save what opening would have to replay, and close the connections; they open again when needed."""
+        with self._mutex:
+            if self._replica is not None and self._replica.is_ahead:
+                self._save(self._replica)
+            self.storage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"

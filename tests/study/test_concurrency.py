@@ -1,0 +1,119 @@
+"""Many processes on one study: none lost, none doubled, nobody turned away, and all agree.
+
+ALEXP_FULL=1 runs 16 processes x 250 pairs on PostgreSQL and 8 x 100 on SQLite.
+"""
+
+import json
+import multiprocessing
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from alexp.study import create_study, load_study
+
+from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward
+
+FULL = os.environ.get("ALEXP_FULL") == "1"
+SIZES = {"sqlite": (8, 100) if FULL else (4, 40), "postgres": (16, 250) if FULL else (6, 40)}
+
+
+def work(storage, pairs, answers):
+    try:
+        study = load_study("s", storage)
+        told = []
+        for _ in range(pairs):
+            trial = study.ask()
+            study.tell(trial, reward(trial))
+            told.append(trial.id)
+        answers.put((told, None))
+    except BaseException as error:
+        answers.put(([], repr(error)))
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_many_processes(backend, request):
+    storage, (workers, pairs) = request.getfixturevalue(backend), SIZES[backend]
+    holder = new_study(storage)
+    play(holder, 1)
+    holder.close()
+    fork = multiprocessing.get_context("fork")
+    answers = fork.Queue()
+    processes = [fork.Process(target=work, args=(storage, pairs, answers)) for _ in range(workers)]
+    for process in processes:
+        process.start()
+    results = [answers.get(timeout=600) for _ in processes]
+    for process in processes:
+        process.join()
+    assert [error for _, error in results if error] == []
+    told = sorted(trial for trials, _ in results for trial in trials)
+    assert told == list(range(1, workers * pairs + 1))
+    frame = holder.trials_dataframe()
+    assert frame["reward"].notna().all()
+    assert len(frame) == workers * pairs + 1
+    assert frame["reward"].tolist() == [reward(trial) for trial in map(holder.trial, frame["id"])]
+    with holder.storage.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM alexp_snapshots")
+    alone = load_study("s", storage)
+    assert np.array_equal(alone.probabilities, holder.probabilities)
+    assert json.dumps(alone.algorithm.to_dict()) == json.dumps(holder.algorithm.to_dict())
+    replayed = replay_by_hand(holder)
+    assert np.array_equal(replayed.probabilities, holder.probabilities)
+    print(f"{workers} processes x {pairs} pairs on {backend}: {len(frame)} trials")
+
+
+def replay_by_hand(study):
+    """The log applied to a plain algorithm, without any of the code of studies that does this."""
+    algorithm = in_memory()
+    rewards = study.trials_dataframe()["reward"]
+    for event in study.events_dataframe().itertuples():
+        if event.kind == "ask":
+            assert algorithm.ask().id == event.trial
+        else:
+            algorithm.tell(event.trial, float(rewards[event.trial]))
+    return algorithm
+
+
+def test_threads_share_a_study(storage):
+    study = new_study(storage)
+    threads = [threading.Thread(target=play, args=(study, 5)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert study.counts == {"trials": 20, "told": 20, "pending": 0, "abandoned": 0}
+    assert np.array_equal(load_study("s", storage).probabilities, study.probabilities)
+
+
+def create(storage, answers):
+    try:
+        study = create_study(MODELS, DOMAIN, name="s", storage=storage, load_if_exists=True, random_state=5)
+        answers.put((study.ask().id, None))
+    except BaseException as error:
+        answers.put((None, repr(error)))
+
+
+def test_everybody_may_be_the_first(storage):
+    """Tables and study are created by several processes at once; one of them does it, all open the same study."""
+    fork = multiprocessing.get_context("fork")
+    answers = fork.Queue()
+    processes = [fork.Process(target=create, args=(storage, answers)) for _ in range(5)]
+    for process in processes:
+        process.start()
+    results = [answers.get(timeout=120) for _ in processes]
+    for process in processes:
+        process.join()
+    assert sorted(results) == [(i, None) for i in range(5)]
+
+
+def test_a_fork_does_not_share_connections(storage):
+    study = new_study(storage)
+    play(study, 2)
+    fork = multiprocessing.get_context("fork")
+    child = fork.Process(target=play, args=(study, 3))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    play(study, 2)
+    assert json.dumps(study.algorithm.to_dict()) == json.dumps(in_memory(7).to_dict())

@@ -1,0 +1,248 @@
+"""Damaged, read-only and full disks, versions of the schema, URLs: clear errors, and nothing lost afterwards."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+import alexp.study
+from alexp.study import ReplayError, Storage, StorageError, StudyNotFoundError, list_studies, load_study
+from alexp.study.schema import VERSION, VERSION_TABLE, metadata
+from alexp.study.storage import parse_url
+
+from .conftest import in_memory, new_study, play, reward
+
+DATA = Path(__file__).parent / "data"
+
+
+def same(study, algorithm):
+    return json.dumps(study.algorithm.to_dict()) == json.dumps(algorithm.to_dict())
+
+
+# -- disks -----------------------------------------------------------------------------------------------------
+
+
+def test_truncated_file(tmp_path):
+    path = tmp_path / "study.db"
+    study = new_study(f"sqlite:///{path}")
+    play(study, 30)
+    study.close()
+    whole = path.read_bytes()
+    for size in (len(whole) // 2, len(whole) - 4096, 50):
+        path.write_bytes(whole[:size])
+        with pytest.raises(StorageError, match=r"study\.db is damaged or not a database.*backup"):
+            load_study("s", path).counts  # noqa: B018
+    path.write_bytes(whole)
+    again = load_study("s", path)
+    play(again, 2)
+    assert same(again, in_memory(32))
+
+
+def test_not_a_database(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("these are my notes, not a database\n" * 100)
+    with pytest.raises(StorageError, match="not a database"):
+        load_study("s", path)
+    with pytest.raises(StorageError, match="not a database"):
+        new_study(path)
+    assert path.read_text().startswith("these are my notes")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of one megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("mounting a small file system is not permitted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_full_disk(small_disk):
+    study, plain = new_study(small_disk / "study.db"), in_memory()
+    filler = small_disk / "filler"
+    with filler.open("wb") as file:
+        free = os.statvfs(small_disk)
+        file.write(b"x" * (free.f_bavail * free.f_frsize - 64 * 1024))
+    with pytest.raises(StorageError, match="Nothing was changed; free some space"):
+        play(study, 1000)
+    pending = study.pending()
+    told = study.counts["told"]
+    assert told > 0
+    filler.unlink()
+    for trial in pending:
+        study.tell(trial, reward(trial))
+    play(study, 3)
+    play(plain, told + len(pending) + 3)
+    assert same(study, plain)
+    assert same(load_study("s", small_disk / "study.db"), plain)
+
+
+def test_read_only_disk(small_disk):
+    study = new_study(small_disk / "study.db")
+    play(study, 3)
+    trial = study.ask()
+    study.close()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StorageError, match="read-only|cannot open"):
+        study.tell(trial, 0.5)
+    with pytest.raises(StorageError, match="read-only|cannot open"):
+        new_study(small_disk / "study.db", "other")
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    study.tell(trial, reward(trial))
+    assert same(load_study("s", small_disk / "study.db"), in_memory(4))
+
+
+def test_no_room_left_within_the_file(tmp_path):
+    """The same as a full disk, where mounting is not permitted."""
+    study = new_study(tmp_path / "study.db")
+    play(study, 2)
+    with study.storage.engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 2}")
+    with pytest.raises(StorageError, match="Nothing was changed"):
+        play(study, 500)
+    told, pending = study.counts["told"], study.pending()
+    assert told > 2
+    study.close()  # the limit belongs to the connection
+    for trial in pending:
+        study.tell(trial, reward(trial))
+    assert same(study, in_memory(told + len(pending)))
+
+
+def test_missing_folder_and_missing_file(tmp_path):
+    with pytest.raises(StorageError, match="cannot open.*Does its folder exist"):
+        new_study(tmp_path / "nowhere" / "study.db")
+    with pytest.raises(StudyNotFoundError, match="there is no study 's'"):
+        load_study("s", tmp_path / "new.db")
+    assert list_studies(tmp_path / "new.db") == []
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_busy_for_too_long(tmp_path):
+    study = new_study(Storage(tmp_path / "study.db", timeout=0.05))
+    blocker = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageError, match=r"busy for more than 0\.05 s"):
+        study.ask()
+    blocker.execute("ROLLBACK")
+    assert study.ask().id == 0
+
+
+def test_server_that_is_not_there():
+    with pytest.raises(StorageError, match="did not answer") as raised:
+        new_study("postgresql://nobody:secret@127.0.0.1:1/none")
+    assert "secret" not in str(raised.value)
+
+
+# -- the log ---------------------------------------------------------------------------------------------------
+
+
+def change(storage, statement):
+    with Storage(storage).writing() as connection:
+        connection.exec_driver_sql(statement)
+
+
+def test_a_log_that_was_tampered_with(storage):
+    play(new_study(storage), 4)
+    change(storage, "UPDATE alexp_events SET candidate = candidate + 1 WHERE seq = 2")
+    with pytest.raises(ReplayError, match="event 2: the log says that trial 1 was candidate"):
+        load_study("s", storage).ask()
+    change(storage, "UPDATE alexp_events SET candidate = candidate - 1 WHERE seq = 2")
+    assert load_study("s", storage).counts["told"] == 4
+    change(storage, "UPDATE alexp_events SET trial = 0 WHERE seq = 3")
+    with pytest.raises(ReplayError, match="contradicts itself: trial 0 already has"):
+        load_study("s", storage).ask()
+    change(storage, "DELETE FROM alexp_events WHERE seq = 3")
+    with pytest.raises(StorageError, match="gap after event"):
+        load_study("s", storage).ask()
+
+
+def test_a_matrix_that_was_damaged(storage):
+    models = alexp.ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 1))})
+    alexp.study.create_study(models, alexp.FiniteSet([1, 2, 3, 4]), name="m", storage=storage)
+    change(storage, "UPDATE alexp_arrays SET dtype = '<i8'")
+    with pytest.raises(StorageError, match="matrix .* is missing or damaged"):
+        load_study("m", storage)
+
+
+def test_an_old_copy_put_back(tmp_path):
+    study = new_study(tmp_path / "study.db")
+    play(study, 2)
+    change(tmp_path / "study.db", "UPDATE alexp_studies SET n_events = 2")
+    with pytest.raises(StorageError, match="become shorter"):
+        study.ask()
+
+
+# -- versions --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.db")), ids=lambda path: path.stem)
+def test_databases_of_released_versions_load(path, tmp_path):
+    copy = tmp_path / "old.db"
+    shutil.copy(path, copy)
+    expected = json.loads(path.with_suffix(".json").read_text())
+    assert [summary.name for summary in list_studies(copy)] == sorted(expected)
+    for name, facts in expected.items():
+        study = load_study(name, copy)
+        frame = study.trials_dataframe()
+        assert study.counts == facts["counts"]
+        assert frame["index"].tolist() == facts["index"]
+        assert frame["reward"].dropna().tolist() == facts["rewards"]
+        assert study.best().index == facts["best"]
+        if facts["q"] is not None:
+            assert study.probabilities.tolist() == pytest.approx(facts["q"], rel=1e-6, abs=1e-9)
+        play(study, 2)
+        study.report(tmp_path / "old.html")
+
+
+def test_schema_is_what_the_migrations_make(storage):
+    place = Storage(storage)
+    place.prepare()
+    config = Config()
+    config.set_main_option("script_location", str(Path(alexp.study.__file__).parent / "migrations"))
+    scripts = ScriptDirectory.from_config(config)
+    assert scripts.get_current_head() == VERSION
+    with place.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def test_a_database_of_the_future_is_left_alone(storage):
+    new_study(storage)
+    change(storage, f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+    with pytest.raises(StorageError, match="written by a newer version"):
+        load_study("s", storage)
+
+
+def test_other_tables_in_the_database_are_no_matter(storage):
+    engine = sa.create_engine(parse_url(storage))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num varchar(32))")
+        connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('somebody else')")
+    assert list_studies(storage) == []
+    play(new_study(storage), 1)
+    with engine.begin() as connection:
+        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == "somebody else"
+    engine.dispose()
+
+
+# -- addresses -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://host/db", "://", ""])
+def test_unsuitable_urls(url):
+    with pytest.raises(ValueError, match="storage|study"):
+        Storage(url)
