@@ -85,8 +85,6 @@ class StopReport:
         return self.target is not None and self.epsilon <= self.target
 
     def __str__(self) -> str:
-        if self.plausible.size == 0:
-            return "Every model is ruled out: none is true, or the noise or the bound is understated."
         text = f"{self.x} is within {self.epsilon:.3g} of the best with confidence {1.0 - self.delta:g} at this moment"
         return f"{text}; {self.plausible.size} plausible models, {self.disagreeing.size} disagree"
 
@@ -111,15 +109,15 @@ class Certified(Algorithm):
     def plausible_models(self, delta: float = 0.1) -> Indices:
         """Numbers of the models not yet ruled out, in increasing order.
 
-        The true model is among them at every moment of the run with probability 1 - delta.
+        The true model is among them at every moment of the run with probability 1 - delta. Models are judged against
+        each other, so at least one always remains; that none of them is true does not show here.
         """
         return np.sort(np.concatenate([fit.models for fit in self._plausible(delta)]))
 
     def confidence(self, x: Any, delta: float = 0.1) -> Band:
         """Certified band of the noiseless reward at `x`, over all plausible models and all their coefficients.
 
-        Both ends are NaN when every model is ruled out, and infinite while nothing is known (an intercept before
-        the first reward).
+        Both ends are infinite while nothing is known, with an intercept before the first reward.
         """
         rows, single = self.models.rows(self.domain, x)
         lower, upper = self._band(np.ascontiguousarray(rows.T), self._plausible(delta))
@@ -141,8 +139,8 @@ class Certified(Algorithm):
         plausible, gap, estimate = np.concatenate(models), np.concatenate(gaps), np.concatenate(estimates)
         disagrees = np.flatnonzero(estimate > 0.0 if target is None else gap > target)
         ranked = disagrees[np.argsort(-gap[disagrees], kind="stable")]
-        largest = float(gap.max()) if gap.size else np.inf
-        return StopReport(best.x, best.index, delta, largest, target, np.sort(plausible), plausible[ranked])
+        epsilon_now = float(gap.max())
+        return StopReport(best.x, best.index, delta, epsilon_now, target, np.sort(plausible), plausible[ranked])
 
     def _plausible(self, delta: float) -> list[PlausibleFits]:
         """The fits that survive at level delta, with the radii of their confidence sets."""
@@ -178,5 +176,4 @@ class Certified(Algorithm):
                 return upper, lower  # nothing is known yet: from minus to plus infinity
             part = envelope(fit.bank, fit.local, fit.radii, table)
             lower, upper = np.minimum(lower, part.lower), np.maximum(upper, part.upper)
-        empty = upper < lower
-        return np.where(empty, np.nan, lower), np.where(empty, np.nan, upper)
+        return lower, upper

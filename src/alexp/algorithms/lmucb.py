@@ -54,8 +54,6 @@ class LMUCB(Certified):
 
     def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
         (fit,) = self._plausible(self.delta)
-        if fit.local.size == 0:  # the assumptions are broken; the best fit is what is left
-            return Proposal(self._best_fit(choices.table)[0])
         radii = fit.radii if np.isfinite(fit.radii).all() else np.ones(fit.radii.size)  # an intercept at t = 0
         band = envelope(fit.bank, fit.local, radii, choices.table)
         position = int(np.argmax(band.upper))
@@ -64,26 +62,19 @@ class LMUCB(Certified):
     def _learn(self, index: int, reward: float) -> None:
         self._pool.update(self._row(index), reward)
 
-    def _scores(self) -> NDArray[np.float64]:
-        """Log evidence of every model up to a constant, shape (M,)."""
-        bank = self._pool.banks[0]
-        return np.asarray(-bank.residuals() / (2.0 * self.noise_std**2) - 0.5 * bank.log_determinants())
-
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """Posterior probability of each model under the mixture behind the certificates, shape (M,)."""
-        scores = self._scores()
-        weights = np.exp(scores - scores.max())
+        bank = self._pool.banks[0]
+        evidence = -bank.residuals() / (2.0 * self.noise_std**2) - 0.5 * bank.log_determinants()
+        weights = np.exp(evidence - evidence.max())
         return np.asarray(weights / weights.sum())
 
-    def _best_fit(self, table: NDArray[np.float64]) -> tuple[int, float, int]:
-        leader = int(np.argmax(self._scores()))
-        mean = self._pool.mean(leader, table.T)
+    def _recommend(self) -> tuple[int, float, int | None]:
+        leader = int(np.argmax(self.probabilities))
+        mean = self._pool.mean(leader, self._candidates.table.T)
         position = int(np.argmax(mean))
         return position, float(mean[position]), leader
-
-    def _recommend(self) -> tuple[int, float, int | None]:
-        return self._best_fit(self._candidates.table)
 
     def _certified_pool(self) -> AgentPool:
         return self._pool
