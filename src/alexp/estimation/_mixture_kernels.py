@@ -90,47 +90,55 @@ def inverse_factor(packed: FloatArray, rows: int, out: FloatArray) -> None:
 
 
 @njit(cache=True, nogil=True)
-def add_coefficient_covariance(
+def add_second_moments(
     factor: FloatArray, starts: IntArray, columns: IntArray, offsets: IntArray, lead: int,
     theta: FloatArray, intercepts: FloatArray, active: IntArray, weights: FloatArray, variance: float,
-    mean: FloatArray, covariance: FloatArray,
+    reference: FloatArray, support: IntArray, moments: FloatArray,
 ) -> None:
-    """Upper triangle of covariance (Q, Q) += sum of w_c [ s_c^2 V_c^-1 + (theta_c - mean)(theta_c - mean)' ].
+    """Upper triangle of moments (Q, Q) += sum of w_c [ s_c^2 V_c^-1 + (theta_c - ref)(theta_c - ref)' ].
 
-    Centred before squaring, so that no difference of large numbers is taken.
+    ``support`` (r,) are the columns where ``reference`` (Q,) is not zero: a difference has at most r + d_j + 1 entries,
+    however many columns the dictionary has.
     """
-    size = mean.shape[0]
+    size = reference.shape[0]
     widest = 0
     for k in range(active.shape[0]):
         widest = max(widest, offsets[active[k] + 1] - offsets[active[k]])
-    inverse, place = np.empty((lead + widest, lead + widest)), np.empty(lead + widest, dtype=np.int64)
-    centred = np.empty(size)
+    inverse = np.empty((lead + widest, lead + widest))
+    own = np.empty(lead + widest, dtype=np.int64)
+    place, values = np.empty(support.shape[0] + lead + widest, dtype=np.int64), np.empty(size)
+    slot = np.full(size, -1)
+    for i in range(support.shape[0]):
+        slot[support[i]] = i
     for k in range(active.shape[0]):
         j = active[k]
         d = offsets[j + 1] - offsets[j]
         n = lead + d
         inverse_factor(factor[starts[j] : starts[j + 1]], n + 1, inverse)
-        for i in range(size):
-            centred[i] = -mean[i]
-        if lead == 1:
-            place[0] = size - 1
-            centred[size - 1] += intercepts[j]
-        for i in range(d):
-            place[lead + i] = columns[offsets[j] + i]
-            centred[place[lead + i]] += theta[offsets[j] + i]
+        used = support.shape[0]
+        for i in range(used):
+            place[i] = support[i]
+            values[i] = -reference[support[i]]
+        for i in range(n):
+            own[i] = size - 1 if i < lead else columns[offsets[j] + i - lead]
+            at = slot[own[i]]
+            if at < 0:
+                at = used
+                used += 1
+                place[at] = own[i]
+                values[at] = 0.0
+            values[at] += intercepts[j] if i < lead else theta[offsets[j] + i - lead]
         inner = weights[k] * variance
         for a in range(n):
             for b in range(a, n):
                 total = 0.0
                 for i in range(b, n):
                     total += inverse[a, i] * inverse[b, i]
-                covariance[min(place[a], place[b]), max(place[a], place[b])] += inner * total
-        for a in range(size):
-            scaled = weights[k] * centred[a]
-            row = covariance[a, a:size]
-            tail = centred[a:size]
-            for b in range(row.shape[0]):
-                row[b] += scaled * tail[b]
+                moments[min(own[a], own[b]), max(own[a], own[b])] += inner * total
+        for a in range(used):
+            scaled = weights[k] * values[a]
+            for b in range(a, used):
+                moments[min(place[a], place[b]), max(place[a], place[b])] += scaled * values[b]
 
 
 @njit(cache=True, nogil=True)

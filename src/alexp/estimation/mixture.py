@@ -118,21 +118,31 @@ class Mixture:
         if self._precise:
             return False
         d, q = len(self._columns) / self.n_models + self._lead, self.n_columns + self._lead
-        through_coefficients = n_active * (q * q / 2 + d**3 / 2 + 20) + n_candidates * q * q / 2
+        through_coefficients = n_active * (2 * d * d + d**3 / 2 + 20) + (n_candidates + 4) * q * q / 2
         return through_coefficients < n_active * n_candidates * (d * d / 2 + 2 * d + 3)
 
     def _through_coefficients(self, parts: list[Any], table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean = np.zeros(self.n_columns + self._lead)
+        """Mean and covariance of the coefficient vector, then one quadratic form per candidate.
+
+        Second moments are taken about the heaviest component, not about zero, before the squared mean is subtracted:
+        that component is part of the mixture, so with weight w it keeps the variance above w times what is subtracted.
+        """
+        mean, reference = np.zeros((2, self.n_columns + self._lead))
         covariance = np.zeros((mean.size, mean.size))
         fits = [bank.coefficients() for bank, *_ in parts]
+        heaviest = max(range(len(parts)), key=lambda k: float(parts[k][2].max()))
+        leader = parts[heaviest][1][[int(np.argmax(parts[heaviest][2]))]]
+        grouping = (self._columns, self._offsets, self._lead)
+        theta, constants = fits[heaviest]
+        mixing.add_mean_coefficients(*grouping, theta, constants, leader, np.ones(1), reference)
         for (_, own, share, _), (theta, constants) in zip(parts, fits, strict=True):
-            mixing.add_mean_coefficients(
-                self._columns, self._offsets, self._lead, theta, constants, own, share, mean
-            )
+            mixing.add_mean_coefficients(*grouping, theta, constants, own, share, mean)
+        support = np.flatnonzero(reference)
         for (bank, own, share, variance), (theta, constants) in zip(parts, fits, strict=True):
-            mixing.add_coefficient_covariance(
-                *self._layout(bank), theta, constants, own, share, variance, mean, covariance
+            mixing.add_second_moments(
+                *self._layout(bank), theta, constants, own, share, variance, reference, support, covariance
             )
+        covariance -= np.outer(mean - reference, mean - reference)
         values, spread = mean[: self.n_columns] @ table, np.empty(table.shape[1])
         mixing.quadratic_forms(table, covariance, self._lead, 0, table.shape[1], spread)
         return values + (mean[-1] if self._lead else 0.0), np.maximum(spread, 0.0)
