@@ -1,6 +1,7 @@
 """Choose the right model while optimising, with guarantees that hold at every moment."""
 
 from importlib.metadata import version as _version
+from typing import Any
 
 from alexp import decision, theory
 from alexp.algorithms import (
@@ -50,6 +51,7 @@ from alexp.problem import (
     Polynomial,
     RandomFourier,
 )
+from alexp.theory import preflight
 
 __version__ = _version("alexp")
 
@@ -97,7 +99,19 @@ __all__ = [
     "Uniform",
     "UniformRandom",
     "UnknownTrialError",
+    "create_study",
     "decision",
+    "load_study",
+    "preflight",
     "simulate",
     "theory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Durable studies need the extra `study`; they are loaded when first used."""
+    if name in ("create_study", "load_study"):
+        from alexp import study
+
+        return getattr(study, name)
+    raise AttributeError(f"module 'alexp' has no attribute {name!r}")

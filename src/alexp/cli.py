@@ -7,6 +7,11 @@ from typing import Annotated
 
 import typer
 
+from alexp.commands.preflight import preflight
+from alexp.commands.reproduce import reproduce
+from alexp.commands.run import run
+from alexp.commands.study import app as study
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Choose the right model while optimising.")
 
 
@@ -32,6 +37,12 @@ def demo(
     path = out / "demo.png"
     demo_figure(result, path)
     console.print(f"figure written to {path}")
+
+
+app.command()(run)
+app.command()(reproduce)
+app.command()(preflight)
+app.add_typer(study, name="study")
 
 
 if __name__ == "__main__":
