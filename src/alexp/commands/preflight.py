@@ -57,4 +57,5 @@ def _problem(
     pairs = [text.partition("=") for text in features]
     if not all(name and file for name, _, file in pairs):
         raise ValueError("--features must look like NAME=FILE")
-    return ModelClass.from_matrices({name: read_features(Path(file), table) for name, _, file in pairs}), FiniteSet(table)
+    matrices = {name: read_features(Path(file), table) for name, _, file in pairs}
+    return ModelClass.from_matrices(matrices), FiniteSet(table)

@@ -1,0 +1,55 @@
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from alexp.cli import app
+
+runner = CliRunner()
+
+
+def test_help_lists_every_command():
+    text = runner.invoke(app, ["--help"]).output
+    for command in ("demo", "run", "reproduce", "preflight", "study"):
+        assert command in text
+
+
+def test_demo(tmp_path):
+    result = runner.invoke(app, ["demo", "--out", str(tmp_path), "--steps", "12"])
+    assert result.exit_code == 0, result.output
+    for word in ("ALExp", "Oracle UCB", "uniform play", "true model"):
+        assert word in result.output.replace("\n", " ")
+    assert (tmp_path / "demo.png").exists()
+
+
+def test_preflight_of_a_built_in_family(tmp_path):
+    file = tmp_path / "report.json"
+    options = ["--degree", "4", "--size", "2", "--resolution", "51", "--json", str(file)]
+    result = runner.invoke(app, ["preflight", *options])
+    assert result.exit_code == 0, result.output
+    report = json.loads(file.read_text())
+    assert report["problem"]["models"] == 10
+
+
+def test_preflight_of_tables(tmp_path):
+    (tmp_path / "items.csv").write_text("name\na\nb\nc\nd\n")
+    np.save(tmp_path / "f.npy", np.random.default_rng(0).standard_normal((4, 2)))
+    items = ["--candidates", str(tmp_path / "items.csv")]
+    result = runner.invoke(app, ["preflight", *items, "--features", f"f={tmp_path / 'f.npy'}"])
+    assert result.exit_code == 0, result.output
+    assert "candidates" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--candidates", "nowhere.csv"], "go together"),
+        (["--candidates", "nowhere.csv", "--features", "f"], "nowhere.csv"),
+        (["--degree", "2", "--size", "7"], "at most the 3 columns"),
+    ],
+)
+def test_preflight_explains_mistakes(arguments, message):
+    result = runner.invoke(app, ["preflight", *arguments])
+    assert result.exit_code == 1
+    assert message in result.output
