@@ -24,24 +24,30 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
     """
     if "reward" not in frame.columns:
         raise ValueError(f"frame must have a column 'reward', it has {list(frame.columns)}")
-    rewards = [finite(f"reward in row {i}", _plain(value)) for i, value in enumerate(frame["reward"])]
+    rewards = [finite(f"reward in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame["reward"])]
     return list(zip(locate(domain, frame, nearest), rewards, strict=True))
 
 
 def locate(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> list[int]:
     """Candidate number of every row."""
-    if "index" in frame.columns:
-        indices = [count(f"index in row {i}", _plain(value), 0) for i, value in enumerate(frame["index"])]
+    own = getattr(getattr(domain, "candidates", None), "columns", ())
+    if "index" in frame.columns and "index" not in own:
+        indices = [count(f"index in {_place(frame, i)}", _plain(value), 0) for i, value in enumerate(frame["index"])]
         for i, index in enumerate(indices):
             if index >= domain.n_candidates:
-                raise ValueError(f"index in row {i} must be below {domain.n_candidates}, got {index}")
+                raise ValueError(f"index in {_place(frame, i)} must be below {domain.n_candidates}, got {index}")
         return indices
     if isinstance(domain, FiniteSet):
         return _in_table(domain, frame)
     points = np.asarray(domain.points, dtype=np.float64)
     wanted = _coordinates(frame, 1 if points.ndim == 1 else points.shape[1])
     domain.batch(wanted[:, 0] if points.ndim == 1 else wanted)  # raises for points outside
-    return _on_grid(points.reshape(len(points), -1), wanted, nearest)
+    return _on_grid(points.reshape(len(points), -1), wanted, nearest, frame)
+
+
+def _place(frame: pd.DataFrame, i: int) -> str:
+    """How an error names a row: as the user knows it, "line 7" for a file and "row 5" for a frame."""
+    return f"{frame.index.name or 'row'} {frame.index[i]}"
 
 
 def _plain(value: Any) -> Any:
@@ -58,7 +64,7 @@ def _in_table(domain: FiniteSet, frame: pd.DataFrame) -> list[int]:
                 + (f", or in columns of their table {list(table.columns)}" if hasattr(table, "iloc") else "")
                 + f"; it has {list(frame.columns)}"
             )
-        return [_one_of(domain, i, value) for i, value in enumerate(frame["x"])]
+        return [_one_of(domain, _place(frame, i), value) for i, value in enumerate(frame["x"])]
     numbers: dict[tuple[Any, ...], list[int]] = {}
     for i, key in enumerate(table[shared].itertuples(index=False, name=None)):
         numbers.setdefault(key, []).append(i)
@@ -67,16 +73,17 @@ def _in_table(domain: FiniteSet, frame: pd.DataFrame) -> list[int]:
         matches = numbers.get(key, [])
         if len(matches) != 1:
             what = "no candidate has" if not matches else f"{len(matches)} candidates have"
-            raise ValueError(f"row {i}: {what} {dict(zip(shared, key, strict=True))}; add a column 'index'")
+            named = dict(zip(shared, key, strict=True))
+            raise ValueError(f"{_place(frame, i)}: {what} {named}; a column 'index' would be unmistakable")
         found.append(matches[0])
     return found
 
 
-def _one_of(domain: FiniteSet, row: int, value: Any) -> int:
+def _one_of(domain: FiniteSet, place: str, value: Any) -> int:
     try:
         return domain.locate(value)
     except ValueError as error:
-        raise ValueError(f"row {row}: {error}") from None
+        raise ValueError(f"{place}: {error}") from None
 
 
 def _coordinates(frame: pd.DataFrame, dim: int) -> NDArray[np.float64]:
@@ -91,7 +98,9 @@ def _coordinates(frame: pd.DataFrame, dim: int) -> NDArray[np.float64]:
     return points
 
 
-def _on_grid(points: NDArray[np.float64], wanted: NDArray[np.float64], nearest: bool) -> list[int]:
+def _on_grid(
+    points: NDArray[np.float64], wanted: NDArray[np.float64], nearest: bool, frame: pd.DataFrame
+) -> list[int]:
     from scipy.spatial import KDTree  # slow to import, needed here only
 
     span = np.ptp(points, axis=0)
@@ -101,7 +110,7 @@ def _on_grid(points: NDArray[np.float64], wanted: NDArray[np.float64], nearest: 
     if not nearest and np.any(distance > _ON_GRID):
         row = int(np.argmax(distance > _ON_GRID))
         raise ValueError(
-            f"row {row}: x = {wanted[row].tolist()} is not a candidate; the nearest is {points[index[row]].tolist()}. "
-            "Pass nearest=True to count measurements for the nearest candidate"
+            f"{_place(frame, row)}: x = {wanted[row].tolist()} is not a candidate; the nearest is "
+            f"{points[index[row]].tolist()}. Pass nearest=True to count measurements for the nearest candidate"
         )
     return [int(i) for i in index]

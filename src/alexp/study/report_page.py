@@ -160,8 +160,8 @@ def _ruled_out(report: Report, standing: Standing) -> str:
     if out.size:
         listed = ", ".join(escape(str(names[int(j)])) for j in out[:_MOST_ROWS])
         more = f" and {out.size - _MOST_ROWS} more" if out.size > _MOST_ROWS else ""
-        text += f"</p><details><summary>Which ones</summary><p>{listed}{more}</p></details>"
-    return text
+        return f"{text}</p><details><summary>Which ones</summary><p>{listed}{more}</p></details>"
+    return f"{text}</p>"
 
 
 def _rewards(report: Report) -> str:

@@ -1,0 +1,274 @@
+"""`alexp study`: durable studies for people without a Python prompt."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from alexp.study import Study
+
+app = typer.Typer(no_args_is_help=True, help="Experiments that last for days: ask, tell, and nothing is lost.")
+
+Name = Annotated[str, typer.Argument(help="Name of the study.")]
+Where = Annotated[
+    str,
+    typer.Option("--storage", envvar="ALEXP_STORAGE", help="sqlite:///file.db or postgresql://user@host/database."),
+]
+Out = Annotated[Path | None, typer.Option(help="File to write; printed if absent.")]
+_DEFAULT = "sqlite:///alexp.db"
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Show what went wrong in one line instead of a traceback."""
+    from alexp.study import StudyError
+
+    try:
+        yield
+    except (StudyError, ValueError, TypeError, OSError) as error:
+        typer.secho(f"error: {error}", err=True, fg="red")
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def _opened(name: str, storage: str) -> Iterator[Study]:
+    from alexp.study import load_study
+
+    with _explained(), load_study(name, storage) as study:
+        yield study
+
+
+@app.command()
+def create(
+    name: Name,
+    candidates: Annotated[Path, typer.Option(help="CSV file with one candidate per line.")],
+    features: Annotated[list[str], typer.Option(help="NAME=FILE, CSV or NPY, one line per candidate; repeat.")],
+    noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise of one measurement.")],
+    reward_bound: Annotated[float, typer.Option(help="Size that rewards do not exceed.")] = 1.0,
+    algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "alexp",
+    direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
+    intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = False,
+    normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
+    setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
+    storage: Where = _DEFAULT,
+) -> None:
+    """Start a study from a table of candidates and one file of features per model."""
+    from alexp.problem import FiniteSet, ModelClass
+    from alexp.study import create_study
+    from alexp.study.tables import check_reserved, read_candidates, read_features
+
+    with _explained():
+        table = read_candidates(candidates)
+        check_reserved(table, candidates)
+        files = dict(_pair(text, "--features") for text in features)
+        if len(files) != len(features):
+            raise ValueError("--features must have distinct names")
+        matrices = {key: read_features(Path(file), table) for key, file in files.items()}
+        models, domain = ModelClass.from_matrices(matrices, intercept=intercept), FiniteSet(table)
+        more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
+        study = create_study(
+            models.normalized(domain) if normalize else models,
+            domain,
+            name=name,
+            storage=storage,
+            algorithm=algorithm,
+            direction=direction,
+            random_state=seed,
+            noise_std=noise_std,
+            reward_bound=reward_bound,
+            **more,
+        )
+        sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
+        typer.echo(f"created {name!r} in {study.storage.describe()}: {len(table)} candidates; models {sizes}")
+
+
+@app.command()
+def ask(
+    name: Name,
+    n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many trials.")] = 1,
+    out: Out = None,
+    repeats: Annotated[bool, typer.Option(help="Let a candidate come more than once.")] = False,
+    new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
+    force: Annotated[bool, typer.Option(help="Write over an existing file.")] = False,
+    storage: Where = _DEFAULT,
+) -> None:
+    """Ask for trials; fill in the rewards and hand the file to `tell`."""
+    from alexp.study.tables import plate
+
+    with _opened(name, storage) as study:
+        if out is not None and out.exists() and not force:
+            raise FileExistsError(f"{out} exists and may hold rewards; choose another file, or --force to replace it")
+        if out is not None and not out.parent.is_dir():
+            raise FileNotFoundError(f"the folder {out.parent} does not exist")
+        trials = study.ask(n, available=_unseen(study) if new else None, distinct=not repeats)
+        _write(out, plate(study, trials), "trials")
+
+
+@app.command()
+def tell(
+    name: Name,
+    results: Annotated[Path, typer.Argument(help="CSV file with columns trial and reward.")],
+    partial: Annotated[bool, typer.Option(help="Leave lines without a reward for later.")] = False,
+    storage: Where = _DEFAULT,
+) -> None:
+    """Tell rewards: the whole file, or nothing if any line is wrong."""
+    from alexp.study.tables import read_results
+
+    with _opened(name, storage) as study:
+        pairs = read_results(results, study, partial)
+        study.tell_many(pairs)
+        counts = study.counts
+        typer.echo(f"told {len(pairs)} rewards; {counts['told']} in all, {counts['pending']} pending")
+
+
+@app.command()
+def observe(
+    name: Name,
+    data: Annotated[Path, typer.Argument(help="CSV file with columns of the candidates (or index) and reward.")],
+    storage: Where = _DEFAULT,
+) -> None:
+    """Add measurements that were made without having been asked for."""
+    from alexp.study.tables import read_observations
+
+    with _opened(name, storage) as study:
+        trials = study.add_observations(read_observations(data))
+        typer.echo(f"added {len(trials)} observations; {study.counts['told']} rewards in all")
+
+
+@app.command()
+def abandon(
+    name: Name,
+    trials: Annotated[list[int], typer.Argument(help="Numbers of pending trials.")],
+    storage: Where = _DEFAULT,
+) -> None:
+    """Give up trials whose reward will never come."""
+    with _opened(name, storage) as study:
+        for trial in trials:
+            study.abandon(trial)
+        typer.echo(f"abandoned {len(trials)} trials; {study.counts['pending']} pending")
+
+
+@app.command()
+def status(name: Name, storage: Where = _DEFAULT) -> None:
+    """Where the study stands: counts, leading models, recommendation."""
+    import numpy as np
+
+    from alexp.study.labels import label
+
+    with _opened(name, storage) as study:
+        algorithm, counts = study.algorithm, study.counts
+        typer.echo(f"{name}: {algorithm.name}, {algorithm.direction}, in {study.storage.describe()}")
+        typer.echo(", ".join(f"{value} {key}" for key, value in counts.items()))
+        names = algorithm.models.names
+        if hasattr(algorithm, "probabilities"):
+            q = np.asarray(algorithm.probabilities)
+            leading = np.argsort(-q, kind="stable")[:5]
+            typer.echo("models: " + ", ".join(f"{names[int(j)]} {q[j]:.3f}" for j in leading))
+        if counts["told"]:
+            best = study.best()
+            what = f"{label(algorithm.domain, best.index)} (candidate {best.index})"
+            typer.echo(f"best: {what}, estimated {best.value:.4g}")
+
+
+@app.command()
+def pending(name: Name, out: Out = None, storage: Where = _DEFAULT) -> None:
+    """Trials that await their reward, as a file for `tell`."""
+    from alexp.study.tables import plate
+
+    with _opened(name, storage) as study:
+        _write(out, plate(study, study.pending()), "pending trials")
+
+
+@app.command()
+def export(name: Name, out: Out = None, storage: Where = _DEFAULT) -> None:
+    """All trials as CSV."""
+    from alexp.study.tables import export as lines
+
+    with _opened(name, storage) as study:
+        _write(out, lines(study), "trials")
+
+
+@app.command()
+def report(
+    name: Name,
+    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
+    storage: Where = _DEFAULT,
+) -> None:
+    """Write one self-contained HTML page about the study."""
+    with _opened(name, storage) as study:
+        typer.echo(f"report written to {study.report(out)}")
+
+
+@app.command("list")
+def list_all(storage: Where = _DEFAULT) -> None:
+    """All studies of a storage."""
+    from alexp.study import list_studies
+
+    with _explained():
+        found = list_studies(storage)
+    for study in found:
+        created = datetime.fromtimestamp(study.created_at, UTC)
+        typer.echo(
+            f"{study.name}\t{study.algorithm}\tcreated {created:%Y-%m-%d}\t{study.told} told, {study.pending} pending"
+        )
+    if not found:
+        typer.echo("no studies", err=True)
+
+
+@app.command()
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    storage: Where = _DEFAULT,
+) -> None:
+    """Delete a study with all its trials, after asking."""
+    from alexp.study import delete_study, list_studies
+
+    with _explained():
+        trials = next((study.trials for study in list_studies(storage) if study.name == name), 0)
+        if not yes:
+            typer.confirm(f"Delete study {name!r} with {trials} trials for ever?", abort=True)
+        delete_study(name, storage)
+    typer.echo(f"deleted {name!r}")
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise ValueError(f"{option} must look like NAME=VALUE, got {text!r}")
+    return key, value
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _unseen(study: Study) -> list[int]:
+    seen = set(study.algorithm.log.index)
+    unseen = [index for index in range(study.algorithm.domain.n_candidates) if index not in seen]
+    if not unseen:
+        raise ValueError("every candidate has been asked for or measured; drop --new")
+    return unseen
+
+
+def _write(out: Path | None, lines: Iterator[list[str]], what: str) -> None:
+    import csv
+
+    from alexp.study.tables import write_csv
+
+    if out is None:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
+    else:
+        typer.echo(f"{write_csv(out, lines)} {what} written to {out}")

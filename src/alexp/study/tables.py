@@ -1,0 +1,276 @@
+"""CSV and NPY files in and out: read as a whole, checked as a whole, with the line of every mistake."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isclose, isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import matrix
+from alexp.algorithms.trials import Trial
+from alexp.study.labels import candidate_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from alexp.study.study import Study
+
+_MOST_MISTAKES = 20
+
+
+class FileError(ValueError):
+    """A file is not as it should be; the message names the file and the lines."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A CSV file as text: the header, and (line number, cells) for every row."""
+
+    path: Path
+    header: list[str]
+    rows: list[tuple[int, list[str]]]
+
+    def column(self, name: str) -> int:
+        """Position of a column, by its name in any case."""
+        names = [title.lower() for title in self.header]
+        if name.lower() not in names:
+            raise FileError(f"{self.path} needs a column {name!r}, it has {', '.join(map(repr, self.header))}")
+        return names.index(name.lower())
+
+
+def read_lines(path: Path) -> Lines:
+    """Read a CSV file (UTF-8, separated by comma, semicolon or tab; blank lines do not count)."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not UTF-8 text: {error}") from None
+    first = text.split("\n", 1)[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    filled = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(cell.strip() for cell in row)]
+    if len(filled) < 2:
+        raise FileError(f"{path} must have a header and at least one line")
+    header = filled[0][1]
+    if len(set(header)) != len(header) or "" in header:
+        raise FileError(f"{path}, line {filled[0][0]}: columns must have distinct names, got {header}")
+    for line, row in filled[1:]:
+        if len(row) != len(header):
+            raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {len(header)}")
+    return Lines(path, header, filled[1:])
+
+
+# -- problems --------------------------------------------------------------------------------------------------
+
+
+def read_candidates(path: Path) -> pd.DataFrame:
+    """Candidates, one per line; columns of numbers become numbers, all others stay text."""
+    import pandas as pd
+
+    lines = read_lines(path)
+    columns = {name: _numbers_or_text([row[k] for _, row in lines.rows]) for k, name in enumerate(lines.header)}
+    return pd.DataFrame(columns)
+
+
+def read_observations(path: Path) -> pd.DataFrame:
+    """Measurements, one per line; the rows of the frame are named by the lines of the file."""
+    import pandas as pd
+
+    frame, lines = read_candidates(path), read_lines(path)
+    frame.index = pd.Index([line for line, _ in lines.rows], name=f"{path}, line")
+    return frame
+
+
+def check_reserved(candidates: pd.DataFrame, path: Path) -> None:
+    """Refuse candidates whose columns could be mistaken for those of a file of results."""
+    for name in candidates.columns:
+        if str(name).lower() in ("trial", "reward"):
+            raise FileError(f"{path}: candidates must not have a column {name!r}; files of results use it")
+
+
+def _numbers_or_text(cells: list[str]) -> list[Any]:
+    for kind in (int, float):
+        try:
+            values = [kind(cell) for cell in cells]
+        except ValueError:
+            continue
+        # "007" is a label: numbers are taken as numbers only if nothing of the text is lost
+        if all(isfinite(value) for value in values) and not any(_is_padded(cell) for cell in cells):
+            return values
+    return cells
+
+
+def _is_padded(cell: str) -> bool:
+    digits = cell.lstrip("+-")
+    return cell.startswith("+") or "_" in cell or (len(digits) > 1 and digits[0] == "0" and digits[1].isdigit())
+
+
+def read_features(path: Path, candidates: pd.DataFrame) -> NDArray[np.float64]:
+    """Features of all candidates, shape (N, d), from an .npy file or from a CSV file.
+
+    A CSV file whose first column has the name of the candidates' first column is matched by it, in any order;
+    otherwise line i belongs to candidate i.
+    """
+    n = len(candidates)
+    if path.suffix.lower() == ".npy":
+        try:
+            return matrix(str(path), np.load(path, allow_pickle=False), n)
+        except (ValueError, TypeError) as error:
+            raise FileError(f"{path}: {error}") from None
+    lines = read_lines(path)
+    key = str(candidates.columns[0])
+    keyed = lines.header[0] == key
+    if len(lines.rows) != n:
+        raise FileError(f"{path} has {len(lines.rows)} lines, but there are {n} candidates")
+    values = np.array([[_number(lines, line, k, row) for k in range(keyed, len(row))] for line, row in lines.rows])
+    return values[_match(lines, [str(value) for value in candidates[key]])] if keyed else values
+
+
+def _number(lines: Lines, line: int, column: int, row: list[str]) -> float:
+    try:
+        value = float(row[column])
+    except ValueError:
+        value = float("nan")
+    if not isfinite(value):
+        title = lines.header[column]
+        raise FileError(f"{lines.path}, line {line}: {title!r} must be a finite number, got {row[column]!r}")
+    return value
+
+
+def _match(lines: Lines, keys: list[str]) -> list[int]:
+    place: dict[str, int] = {}
+    for k, (line, row) in enumerate(lines.rows):
+        if place.setdefault(row[0], k) != k:
+            raise FileError(f"{lines.path}, line {line}: {row[0]!r} comes twice")
+    missing = [key for key in keys if key not in place]
+    if missing:
+        raise FileError(f"{lines.path} has no line for candidate {missing[0]!r} ({len(missing)} missing)")
+    return [place[key] for key in keys]
+
+
+# -- results ---------------------------------------------------------------------------------------------------
+
+
+def read_results(path: Path, study: Study, partial: bool = False) -> list[tuple[int, float]]:
+    """(trial, reward) of every line with columns `trial` and `reward`, if all of them can be told.
+
+    Columns that describe the candidate, as in the file that `ask` wrote, are held against the trial: a file that
+    was sorted in one column only, or that belongs to another study, is noticed. With `partial`, lines without a
+    reward are left for later.
+    """
+    lines = read_lines(path)
+    ids, rewards = lines.column("trial"), lines.column("reward")
+    algorithm = (replica := study.refresh()).algorithm
+    results: list[tuple[int, float]] = []
+    mistakes: list[str] = []
+    seen: dict[int, int] = {}
+    for line, row in lines.rows:
+        if row[rewards] == "" and partial:
+            continue
+        try:
+            trial_id, value = replica.check_tell(_id(row[ids]), _reward(row[rewards]))
+            if trial_id in seen:
+                raise ValueError(f"trial {trial_id} was on line {seen[trial_id]} already")
+            expected = candidate_columns(algorithm.domain, algorithm.trial(trial_id).index)
+            _check_candidate(lines.header, row, expected)
+        except (ValueError, TypeError) as error:
+            mistakes.append(f"{path}, line {line}: {error}")
+            continue
+        seen[trial_id] = line
+        results.append((trial_id, value))
+    _raise_if_any(mistakes)
+    if not results:
+        raise FileError(f"{path} holds no rewards")
+    return results
+
+
+def _raise_if_any(mistakes: list[str]) -> None:
+    if mistakes:
+        more = [f"and {len(mistakes) - _MOST_MISTAKES} more"] if len(mistakes) > _MOST_MISTAKES else []
+        raise FileError("\n".join([*mistakes[:_MOST_MISTAKES], *more, "nothing was written"]))
+
+
+def _id(cell: str) -> int:
+    try:
+        return int(cell)
+    except ValueError:
+        raise ValueError(f"trial must be a whole number, got {cell!r}") from None
+
+
+def _reward(cell: str) -> float:
+    if cell == "":
+        raise ValueError("reward is empty; to tell only the lines that have one, use --partial")
+    try:
+        return float(cell)
+    except ValueError:
+        raise ValueError(f"reward must be a number, got {cell!r}") from None
+
+
+def _check_candidate(header: Sequence[str], row: Sequence[str], expected: dict[str, Any]) -> None:
+    for name, cell in zip(header, row, strict=True):
+        if name in expected and not _agrees(cell, expected[name]):
+            raise ValueError(f"this trial has {name} = {_cell(expected[name])}, but the line says {cell!r}")
+
+
+def _agrees(cell: str, value: Any) -> bool:
+    """Whether a cell means a value, also after a spreadsheet has rounded it."""
+    if isinstance(value, float | np.floating):
+        try:
+            return isclose(float(cell), float(value), rel_tol=1e-6, abs_tol=1e-9)
+        except ValueError:
+            return False
+    return cell == _cell(value).strip()
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+
+
+def _cell(value: Any) -> str:
+    return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
+    """Lines of a file to be filled in: the trial, its candidate, and an empty column for the reward."""
+    domain = study.algorithm.domain
+    yield ["trial", *candidate_columns(domain, 0), "reward"]
+    for trial in trials:
+        yield [str(trial.id), *map(_cell, candidate_columns(domain, trial.index).values()), ""]
+
+
+def export(study: Study) -> Iterator[list[str]]:
+    """Lines of a file with all trials: what was proposed and why, the reward, and when it came."""
+    frame, algorithm = study.trials_dataframe(), study.algorithm
+    events = study.events_dataframe()
+    asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"]
+    told = events[events["kind"].isin(["tell", "observe"])].set_index("trial")["at"]
+    frame["model"] = [None if j is None else algorithm.models.names[int(j)] for j in _or_none(frame["model"])]
+    frame["asked_at"], frame["told_at"] = frame["id"].map(asked), frame["id"].map(told)
+    frame = frame.drop(columns="x").rename(columns={"id": "trial", "index": "candidate"})
+    own = [f"candidate.{name}" if name in frame.columns else name for name in candidate_columns(algorithm.domain, 0)]
+    yield [*frame.columns[:2], *own, *frame.columns[2:]]
+    for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):
+        described = map(_cell, candidate_columns(algorithm.domain, row[1]).values())
+        yield [str(row[0]), str(row[1]), *described, *("" if value is None else _cell(value) for value in row[2:])]
+
+
+def _or_none(column: Any) -> list[Any]:
+    return [None if missing else value for value, missing in zip(column.to_list(), column.isna(), strict=True)]
+
+
+def write_csv(path: Path, lines: Iterator[list[str]]) -> int:
+    """Write lines to a file, all or none, and return how many there are below the header."""
+    buffer = io.StringIO(newline="")
+    rows = list(lines)
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(buffer.getvalue(), encoding="utf-8")
+    unfinished.replace(path)
+    return len(rows) - 1
