@@ -1,0 +1,128 @@
+"""Regret figures of the paper (1, 2, 3 and 6), each with the numbers it is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from alexp.experiments.methods import METHODS, PAPER
+from alexp.experiments.results import Results, scaling_names
+from alexp.experiments.scenarios import SCALING_DEGREES
+from alexp.experiments.statistics import mean_and_error
+from alexp.experiments.style import COLOURS, DASHES, new_figure
+from alexp.experiments.tuning import MAIN_SCENARIOS
+
+TITLES = {
+    "easy": "Easy: s = 2, p = 10, M = 55",
+    "hard-printed": "Hard as printed: s = 8, p = 10, M = 165",
+    "hard-meant": "Hard as meant: s = 9, p = 10, M = 55",
+    "large": "Large class: s = 3, p = 10, M = 165",
+}
+
+FLOOR = 0.5  # regret below this is not worth a decade of a logarithmic axis
+
+Drawn = tuple[Any, pd.DataFrame]
+
+
+def figure_1(results: Results) -> Drawn:
+    """Easy and hard problems; curves that leave the panel are in Figure 6."""
+    return _regret_panels(results, MAIN_SCENARIOS[:3], PAPER)
+
+
+def figure_2(results: Results) -> Drawn:
+    """The large class."""
+    return _regret_panels(results, ("large",), PAPER)
+
+
+def figure_6(results: Results) -> Drawn:
+    """All problems and all variants in full, on a logarithmic scale."""
+    methods = [name for name in METHODS if ("large", name) in results.runs]
+    return _regret_panels(results, MAIN_SCENARIOS, methods, full=True)
+
+
+def _regret_panels(results: Results, scenarios: Sequence[str], methods: Sequence[str], full: bool = False) -> Drawn:
+    columns = 2 if full else len(scenarios)
+    rows = len(scenarios) // columns
+    figure, axes = new_figure(rows, columns, width=4.4, height=3.6)
+    tables = []
+    for ax, name in zip(axes.ravel(), scenarios, strict=True):
+        tops = []
+        for method in methods:
+            mean, error = mean_and_error(results.curves(name, method))
+            _draw_curve(ax, method, mean, error, floor=FLOOR if full else None)
+            tables.append(_table(name, method, mean, error))
+            if method != "corral":
+                tops.append((mean + error)[-1])
+        ax.set(xlabel="round t", ylabel="cumulative regret", title=TITLES[name], xlim=(1, mean.size))
+        if full:
+            ax.set(yscale="log", ylim=(FLOOR, None))
+        else:
+            ax.set_ylim(0.0, 1.15 * max(tops))  # Corral leaves the panel, as in the paper
+    if full:
+        _legend_below(figure, axes, columns=3)
+    else:
+        axes[0, 0].legend(frameon=False, fontsize=8, loc="upper left")
+    return figure, pd.concat(tables, ignore_index=True)
+
+
+def _draw_curve(ax: Any, method: str, mean: Any, error: Any, floor: float | None = None) -> None:
+    look, rounds = METHODS[method], np.arange(1, mean.size + 1)
+    low = mean - error if floor is None else np.maximum(mean - error, floor)
+    ax.plot(rounds, mean, color=look.colour, ls=look.dashes, lw=1.8, label=look.label)
+    ax.fill_between(rounds, low, mean + error, color=look.colour, alpha=0.18 if floor is None else 0.1, lw=0)
+
+
+def _table(scenario: str, method: str, mean: Any, error: Any) -> pd.DataFrame:
+    rounds = np.arange(1, mean.size + 1)
+    return pd.DataFrame(
+        {"scenario": scenario, "method": method, "t": rounds, "mean": mean.round(5), "error": error.round(5)}
+    )
+
+
+def _legend_below(figure: Any, axes: Any, columns: int) -> None:
+    handles, labels = axes.ravel()[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncol=columns, frameon=False, fontsize=9)
+
+
+def figure_3(results: Results) -> Drawn:
+    """Regret curves of each method as M grows from 45 to 91, and regret after 100 rounds far beyond."""
+    names = scaling_names(SCALING_DEGREES)
+    beyond = scaling_names((*SCALING_DEGREES, *results.plan.beyond))
+    figure, axes = new_figure(2, 4, width=3.6, height=3.0)
+    tables = []
+    for ax, method in zip(axes.ravel(), PAPER, strict=False):
+        for i, name in enumerate(names):
+            mean, error = mean_and_error(results.curves(name, method))
+            rounds, m = np.arange(1, mean.size + 1), results.plan.scenario(name).n_models
+            ax.plot(rounds, mean, color=COLOURS[i], ls=DASHES[i], lw=1.6, label=f"M = {m}")
+            ax.fill_between(rounds, mean - error, mean + error, color=COLOURS[i], alpha=0.15, lw=0)
+            tables.append(_table(name, method, mean, error))
+        ax.set(title=METHODS[method].label, xlabel="round t", ylim=(0.0, None))
+    for ax in axes[:, 0]:
+        ax.set_ylabel("cumulative regret")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    spare = axes.ravel()[len(PAPER) :]
+    spare[-1].axis("off")
+    tables.append(_draw_scaling(spare[0], results, beyond))
+    handles, labels = spare[0].get_legend_handles_labels()
+    spare[-1].legend(handles, labels, frameon=False, loc="center left", fontsize=9, title="regret against M")
+    return figure, pd.concat(tables, ignore_index=True)
+
+
+def _draw_scaling(ax: Any, results: Results, names: Sequence[str]) -> pd.DataFrame:
+    sizes = [results.plan.scenario(name).n_models for name in names]
+    tables = []
+    for method in PAPER:
+        look, final = METHODS[method], [results.final(name, method)[:, None] for name in names]
+        mean, error = (np.array(part).ravel() for part in zip(*(mean_and_error(f) for f in final), strict=True))
+        ax.errorbar(
+            sizes, mean, yerr=error, color=look.colour, ls=look.dashes, marker="o", ms=3, lw=1.4, label=look.label
+        )
+        tables.append(
+            pd.DataFrame({"scenario": names, "method": method, "t": "final", "mean": mean, "error": error})
+        )
+    ax.set(title="All methods, far beyond", xlabel="number of models M", xscale="log", yscale="log")
+    return pd.concat(tables, ignore_index=True)

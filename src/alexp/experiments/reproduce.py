@@ -1,0 +1,100 @@
+"""The paper, reproduced: runs, figures with their data, and a report that says claim by claim what holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from alexp.experiments import figures, figures_dynamics
+from alexp.experiments.report import write_report
+from alexp.experiments.results import FIGURES, Plan, Results, collect
+
+DRAW: dict[str, Callable[[Results], tuple[Any, pd.DataFrame]]] = {
+    "1": figures.figure_1,
+    "2": figures.figure_2,
+    "3": figures.figure_3,
+    "4": figures_dynamics.figure_4,
+    "5": figures_dynamics.figure_5,
+    "6": figures.figure_6,
+    "7": figures_dynamics.figure_7,
+}
+STEMS = {
+    "1": "figure-1-easy-and-hard",
+    "2": "figure-2-large-class",
+    "3": "figure-3-scaling",
+    "4": "figure-4-dynamics",
+    "5": "figure-5-reward-functions",
+    "6": "figure-6-in-full",
+    "7": "figure-7-hyper-parameters",
+}
+
+
+def check_figures(names: Sequence[str]) -> tuple[str, ...]:
+    """Figure names as given (all if none), or an error that lists the valid ones.
+
+    >>> check_figures(["3", "1"])
+    ('1', '3')
+    """
+    unknown = [name for name in names if name not in FIGURES]
+    if unknown:
+        raise ValueError(f"there is no figure {unknown[0]!r}; the figures are {', '.join(FIGURES)}")
+    return tuple(name for name in FIGURES if name in names) if names else FIGURES
+
+
+def reproduce(
+    names: Sequence[str], plan: Plan, out: Path, sweep: Callable[..., Any], retune: Path | None = None
+) -> list[Path]:
+    """Run what is missing, draw the figures into out/figures, and with all figures write out/reproduction.md.
+
+    `retune` chooses hyper-parameters anew, stores them at that path, and uses them. Returns the files written or
+    found up to date.
+    """
+    wanted = check_figures(names)
+    results = collect(wanted, plan, sweep, retune is not None)
+    if retune is not None:
+        results.tuned.save(retune)
+    written = [path for name in wanted for path in _draw(name, results, out / "figures")]
+    if wanted == FIGURES:
+        written.append(write_report(results, out / "reproduction.md"))
+    return written
+
+
+def _draw(name: str, results: Results, folder: Path) -> list[Path]:
+    """PNG, SVG and CSV of one figure; nothing is drawn again if its runs are the ones it was drawn from."""
+    paths = [folder / f"{STEMS[name]}.{kind}" for kind in ("png", "svg", "csv")]
+    stamps = folder / "drawn-from.json"
+    known = json.loads(stamps.read_text()) if stamps.exists() else {}
+    stamp = _stamp(name, results)
+    if known.get(name) == stamp and all(path.exists() for path in paths):
+        return paths
+    figure, data = DRAW[name](results)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(paths[0], dpi=110)
+    # Without a date and with a fixed salt the same runs give the same file.
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "alexp", "svg.fonttype": "none"}):
+        figure.savefig(paths[1], metadata={"Date": None})
+    data.to_csv(paths[2], index=False, float_format="%.6g", lineterminator="\n")
+    stamps.write_text(json.dumps(known | {name: stamp}, indent=1, sort_keys=True) + "\n")
+    return paths
+
+
+def _stamp(name: str, results: Results) -> str:
+    """Content hash of everything a figure shows, and of the code that draws it."""
+    from alexp.experiments.cache import code_fingerprint
+    from alexp.experiments.results import needed_runs
+
+    digest = hashlib.sha256(code_fingerprint(DRAW[name].__module__).encode())
+    digest.update(repr((results.plan.seeds, results.plan.grid.shrink)).encode())
+    for pair in needed_runs([name], results.plan):
+        for record in results.runs[pair]:
+            digest.update(repr(pair).encode() + record.regret.tobytes() + record.q_true.tobytes())
+    if name == "7":
+        digest.update(repr(results.trials).encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,101 @@
+"""Everything the figures and claims are made of: the runs of the paper at some number of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp.experiments.methods import EXTRA, PAPER
+from alexp.experiments.scenarios import BEYOND_DEGREES, SCALING_DEGREES, Scenario
+from alexp.experiments.tasks import Record, Task
+from alexp.experiments.tuning import MAIN_SCENARIOS, Grid, Sweep, Trial, Tuned, load_tuned, tune
+
+FIGURES = ("1", "2", "3", "4", "5", "6", "7")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to run: seeds, how far to scale, which hyper-parameters to try."""
+
+    seeds: tuple[int, ...] = tuple(range(20))
+    beyond: tuple[int, ...] = BEYOND_DEGREES
+    grid: Grid = field(default_factory=Grid)
+
+    @classmethod
+    def quick(cls) -> Plan:
+        """Three seeds, fewer sizes, and every second or third hyper-parameter."""
+        full = Grid()
+        grid = Grid(
+            full.lambdas[::3], full.rates[::2], full.explorations[::2], full.corral_rates[::2], full.seeds[:3],
+            ("easy", "hard-meant", "large"),
+        )  # fmt: skip
+        return cls(tuple(range(3)), BEYOND_DEGREES[:2], grid)
+
+    def scenario(self, name: str) -> Scenario:
+        """A scenario by name, shrunk if the grid says so."""
+        return self.grid.scenario(name)
+
+
+def scaling_names(degrees: Sequence[int]) -> list[str]:
+    """Names of the scenarios with s = 2 and the given largest degrees."""
+    return [f"scaling-{p}" for p in degrees]
+
+
+def needed_runs(figures: Sequence[str], plan: Plan) -> list[tuple[str, str]]:
+    """(scenario, method) pairs that some figures are drawn from, without repetition."""
+    wanted: list[tuple[str, str]] = []
+    if "1" in figures:
+        wanted += [(name, method) for name in MAIN_SCENARIOS[:3] for method in PAPER]
+    if "2" in figures:
+        wanted += [("large", method) for method in PAPER]
+    if "3" in figures:
+        wanted += [(name, method) for name in scaling_names((*SCALING_DEGREES, *plan.beyond)) for method in PAPER]
+    if "4" in figures:
+        wanted += [("large", "alexp"), ("large", "corral")]
+    if "6" in figures:
+        wanted += [(name, method) for name in MAIN_SCENARIOS for method in (*PAPER, *EXTRA)]
+    return list(dict.fromkeys(wanted))
+
+
+@dataclass
+class Results:
+    """Records of the runs, and the trials of the tuning."""
+
+    plan: Plan
+    tuned: Tuned
+    runs: dict[tuple[str, str], list[Record]]
+    trials: list[Trial]
+
+    def curves(self, scenario: str, method: str) -> NDArray[np.float64]:
+        """Cumulative regret, shape (seeds, n)."""
+        return np.array([record.regret for record in self.runs[scenario, method]])
+
+    def final(self, scenario: str, method: str) -> NDArray[np.float64]:
+        """R(n) of every seed, shape (seeds,)."""
+        return self.curves(scenario, method)[:, -1]
+
+    def tried(self, method: str, parameter: str) -> list[Trial]:
+        """Trials of the tuning of one parameter of one method."""
+        return [trial for trial in self.trials if trial.method == method and parameter in trial.values]
+
+
+def collect(figures: Sequence[str], plan: Plan, sweep: Callable[..., Any], retune: bool = False) -> Results:
+    """Run what the figures need; with `retune`, choose the hyper-parameters anew instead of reading the stored ones."""
+    runner: Sweep = sweep
+    tuned, trials = (None, []) if not (retune or "7" in figures) else tune(plan.grid, runner)
+    if tuned is None or not retune:
+        tuned = load_tuned()
+    pairs = needed_runs(figures, plan)
+    tasks = [
+        Task(plan.scenario(name), method, tuned.settings(method, name), seed)
+        for name, method in pairs
+        for seed in plan.seeds
+    ]
+    records = runner(tasks, "runs of the paper")
+    n = len(plan.seeds)
+    runs = {pair: records[i * n : (i + 1) * n] for i, pair in enumerate(pairs)}
+    return Results(plan, tuned, runs, trials)
