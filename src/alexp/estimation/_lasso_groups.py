@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from alexp.estimation._lasso_linalg import floats, integers
+from alexp.estimation._lasso_linalg import floats, integers, kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ def binomial_table(n: int, size: int) -> IntArray:
     return np.array([[min(math.comb(i, k), 2**63 - 1) for k in range(size + 1)] for i in range(n + 1)], dtype=np.int64)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     """Return the lexicographic index of an increasing subset of range(n)."""
     n = binomial.shape[0] - 1
@@ -61,7 +61,7 @@ def unrank_subset(rank: int, binomial: IntArray, size: int, subset: IntArray) ->
         column += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def keep_worst(value: float, group: int, worst: FloatArray, which: IntArray, found: int) -> int:
     """Insert a group into the list of the worst ones, decreasing in value; return how many the list holds."""
     room = worst.size
@@ -79,16 +79,16 @@ def keep_worst(value: float, group: int, worst: FloatArray, which: IntArray, fou
     return found + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def contains(values: IntArray, count: int, value: int) -> bool:
     """Whether value is among values[:count]."""
-    for i in range(count):
+    for i in range(count):  # noqa: SIM110 (generators do not compile)
         if values[i] == value:
             return True
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def exchange(order: IntArray, size: int, out: int, runner: int, subset: IntArray) -> None:
     """Write the first ``size`` entries of ``order``, the one at ``out`` replaced by that at ``runner``, increasing."""
     for i in range(size):
@@ -100,7 +100,7 @@ def exchange(order: IntArray, size: int, out: int, runner: int, subset: IntArray
         subset[place] = value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def worst_explicit(
     g: FloatArray, groups: Groups, limit: float, taken: IntArray, n_taken: int, worst: FloatArray, which: IntArray
 ) -> tuple[float, int]:
@@ -118,13 +118,13 @@ def worst_explicit(
         total /= groups.weights[j] * groups.weights[j]
         if total > top:
             top = total
-        if total > limit and (found < worst.size or total > worst[found - 1]):
-            if not contains(taken, n_taken, j):
-                found = keep_worst(total, j, worst, which, found)
+        better = total > limit and (found < worst.size or total > worst[found - 1])
+        if better and not contains(taken, n_taken, j):
+            found = keep_worst(total, j, worst, which, found)
     return top, found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def worst_subsets(
     g: FloatArray, groups: Groups, limit: float, taken: IntArray, n_taken: int, worst: FloatArray, which: IntArray
 ) -> tuple[float, int]:
@@ -154,7 +154,7 @@ def worst_subsets(
     return top * scale, found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def worst_groups(
     g: FloatArray, groups: Groups, limit: float, taken: IntArray, n_taken: int, worst: FloatArray, which: IntArray
 ) -> tuple[float, int]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from numba import njit
 
 from alexp.estimation._lasso_groups import Groups, unrank_subset, worst_groups
-from alexp.estimation._lasso_linalg import dot, floats, integers, matrix
+from alexp.estimation._lasso_linalg import dot, floats, integers, kernel, matrix
 from alexp.estimation._lasso_newton import Model, Point, Working, bounded_quadratic, evaluate, hessian
 
 FloatArray = npt.NDArray[np.float64]
@@ -22,10 +22,14 @@ SUFFICIENT_DECREASE = 1e-4
 LEAST_DAMPING = 1e-10
 FIRST_DAMPING = 1e-5
 LARGEST_DAMPING = 1e12
-ROUNDING = 1e-13
+ROUNDING = 1e-11
+RATIO = 0.1
+FIRST_GOAL = 1e-3
+PATIENCE = 3
+RETREATS = 3
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def copied(old: FloatArray, count: int, size: int) -> FloatArray:
     """Return an array of this size that starts with old[:count]."""
     new = floats(size)
@@ -34,7 +38,7 @@ def copied(old: FloatArray, count: int, size: int) -> FloatArray:
     return new
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def copied_integers(old: IntArray, count: int, size: int) -> IntArray:
     """Return an array of this size that starts with old[:count]."""
     new = integers(size)
@@ -43,7 +47,7 @@ def copied_integers(old: IntArray, count: int, size: int) -> IntArray:
     return new
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def enlarged(work: Working, groups: int, members: int, columns: int) -> Working:
     """Return the working set with room for so many more groups, members and columns."""
     k = work.count[0]
@@ -64,7 +68,7 @@ def enlarged(work: Working, groups: int, members: int, columns: int) -> Working:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def empty_working(none: IntArray, zero: FloatArray, n_columns: int) -> Working:
     """Return a working set without groups; ``none`` and ``zero`` are empty arrays."""
     local = integers(n_columns)
@@ -78,13 +82,13 @@ def empty_working(none: IntArray, zero: FloatArray, n_columns: int) -> Working:
     return Working(none, zero, zero, start[:1], none, none, local, matrix(none.size, none.size), count)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def empty_point(none: IntArray, zero: FloatArray) -> Point:
     """Return a point without room."""
     return Point(zero, zero, zero, zero, none, zero, zero, zero)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def enlarged_model(model: Model, work: Working) -> Model:
     """Return a quadratic model with room for every group of the working set."""
     k = work.ids.size
@@ -93,13 +97,13 @@ def enlarged_model(model: Model, work: Working) -> Model:
     return Model(integers(k), floats(k), floats(k), floats(k), floats(k), floats(k))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def empty_model(none: IntArray, zero: FloatArray) -> Model:
     """Return a quadratic model without room."""
     return Model(none, zero, zero, zero, zero, zero)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def enlarged_point(at: Point, work: Working, n: int) -> Point:
     """Return the point with room for what the working set has room for."""
     c = work.count[1]
@@ -115,7 +119,7 @@ def enlarged_point(at: Point, work: Working, n: int) -> Point:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def with_groups(
     work: Working, groups: Groups, new: IntArray, eta: FloatArray, scale: float, count: int
 ) -> Working:
@@ -150,7 +154,7 @@ def with_groups(
     return work
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gap_terms(
     xt: FloatArray, n: int, z: FloatArray, rho2: float, mu: float, work: Working, at: Point
 ) -> tuple[float, float, float, float]:
@@ -185,7 +189,7 @@ def gap_terms(
     return primal, c0, explained + dot(error, at.r, n), dot(at.r, at.r, n) + rho2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relative_gap(terms: tuple[float, float, float, float], top: float) -> float:
     """Return (P - D) / P at the best s with |s| <= 1/top, where top = max_j ||g_{S_j}|| / (mu w_j)."""
     primal, c0, c1, c2 = terms
@@ -197,7 +201,7 @@ def relative_gap(terms: tuple[float, float, float, float], top: float) -> float:
     return max(c0 + below * (c1 + 0.5 * below * c2), 0.0) / primal
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
     """List the groups that may move, active or violating, and what the quadratic model needs to know of them."""
     work.count[4] = 0
@@ -211,7 +215,7 @@ def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
             work.count[4] = a + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def damped_step(h: FloatArray, model: Model, k: int, damping: float) -> tuple[float, float]:
     """Find a step that keeps eta >= 0; return the derivative of F along it (negative) and the damping it took.
 
@@ -235,7 +239,27 @@ def damped_step(h: FloatArray, model: Model, k: int, damping: float) -> tuple[fl
         secular = False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def retreat(model: Model, at: Point, k: int, fraction: float) -> float:
+    """Shorten a rejected step, given the violations it led to; return the derivative of F along the new one.
+
+    F bends sharply near zero, so a group that was sent there and now violates keeps a tenth. If there was none, the
+    whole step shrinks to the zero of the slope by linear interpolation.
+    """
+    repaired = False
+    for a in range(k):
+        if model.step[a] == model.low[a] and model.low[a] < 0.0 and at.q[model.who[a]] > 1.0:
+            model.step[a] = 0.9 * model.low[a]
+            repaired = True
+    derivative = 0.0
+    for a in range(k):
+        if not repaired:
+            model.step[a] *= max(0.1, min(fraction, 0.5))
+        derivative += 0.5 * model.scale[a] * (1.0 - model.q[a] * model.q[a]) * model.step[a]
+    return derivative
+
+
+@kernel
 def export(work: Working, at: Point, unit: float, n_columns: int) -> tuple[FloatArray, IntArray, FloatArray]:
     """Return beta (P,) and the active groups in increasing order with their eta, in the caller's units."""
     beta = floats(n_columns)
@@ -279,13 +303,17 @@ def solve(
     which = integers(n_columns)[:MAX_ADDED]
     g = floats(n_columns)
     h = full
-    value = 0.0
+    value = np.inf
     derivative = 0.0
     damping = LEAST_DAMPING
     iteration = 0
     work = with_groups(work, groups, start_groups, start_eta, 1.0 / unit, start_groups.size)
     at = enlarged_point(at, work, n)
     gap = np.inf
+    last = 0
+    rejected = 0
+    goal = max(0.5 * tol, FIRST_GOAL)
+    pass_cost = n * n_columns + groups.columns.size
     while True:
         for a in range(work.count[4]):
             work.eta[model.who[a]] = max(0.0, model.step[a] - model.low[a])
@@ -294,19 +322,27 @@ def solve(
         for a in range(work.count[4]):
             q = at.q[model.who[a]]
             slope += 0.5 * model.scale[a] * (1.0 - q * q) * model.step[a]
-        good = slope <= 0.0 or trial <= value + SUFFICIENT_DECREASE * derivative
-        if good or (abs(trial - value) <= ROUNDING * value and slope <= -0.9 * derivative):
+        good = trial <= value + SUFFICIENT_DECREASE * derivative
+        if good or (trial <= (1.0 + ROUNDING) * value and slope <= -0.9 * derivative):
             value = trial
             damping = max(LEAST_DAMPING, 0.01 * damping)
-            for i in range(n_columns):
-                g[i] = dot(xt[i], at.r, n)
-            top, found = worst_groups(g, groups, mu * mu, work.ids, work.count[0], worst, which)
-            top = math.sqrt(top) / mu
+            top = 0.0
             for j in range(work.count[0]):
                 top = max(top, at.q[j])
-            gap = relative_gap(gap_terms(xt, n, z, rho2, mu, work, at), top)
-            if gap <= tol or iteration >= max_iter:
-                break
+            terms = gap_terms(xt, n, z, rho2, mu, work, at)
+            gap = relative_gap(terms, top)
+            m = work.count[3]
+            found = 0
+            cheap = pass_cost <= m * m * (m / 6.0 + work.count[4]) or iteration >= min(last + PATIENCE, max_iter)
+            if gap <= goal or cheap:
+                last = iteration
+                for i in range(n_columns):
+                    g[i] = dot(xt[i], at.r, n)
+                most, found = worst_groups(g, groups, mu * mu, work.ids, work.count[0], worst, which)
+                gap = relative_gap(terms, max(top, math.sqrt(most) / mu))
+                if gap <= tol or iteration >= max_iter:
+                    break
+                goal = max(0.5 * tol, RATIO * gap)
             if found > 0:
                 first = work.count[1]
                 k = work.count[0]
@@ -321,11 +357,18 @@ def solve(
             model = enlarged_model(model, work)
             choose_free(mu, work, at, model)
             h = hessian(xt, n, full, mu, work, at, factor, model.who)
+            rejected = 0
         else:
-            damping = max(100.0 * damping, FIRST_DAMPING)
-            if damping > LARGEST_DAMPING:
-                break
-        derivative, damping = damped_step(h, model, work.count[4], damping)
+            rejected += 1
+            if rejected == RETREATS:
+                rejected = 0
+                damping = max(100.0 * damping, FIRST_DAMPING)
+                if damping > LARGEST_DAMPING:
+                    break
+        if rejected == 0:
+            derivative, damping = damped_step(h, model, work.count[4], damping)
+        else:
+            derivative = retreat(model, at, work.count[4], derivative / (derivative - slope))
         iteration += 1
     beta, active, eta = export(work, at, unit, n_columns)
     return beta, active, eta, gap, iteration

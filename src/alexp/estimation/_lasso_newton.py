@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from alexp.estimation._lasso_linalg import (
     add_gram,
@@ -26,10 +25,12 @@ from alexp.estimation._lasso_linalg import (
     dot,
     floats,
     integers,
+    kernel,
     matrix,
     solve_factored,
     solve_lower_many,
     solve_upper_many,
+    subtract_rows,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -37,7 +38,7 @@ IntArray = npt.NDArray[np.int64]
 
 PIVOT_FLOOR = 1e-15
 REFINEMENTS = 6
-REFINED = 1e-9
+REFINED = 1e-12
 
 
 class Working(NamedTuple):
@@ -78,7 +79,7 @@ class Model(NamedTuple):
     step: FloatArray  # (>= f,)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     """Complete the inner products of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
     done = work.count[2]
@@ -92,7 +93,7 @@ def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     work.count[2] = work.count[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
     """Solve (mu I + D^1/2 X'X D^1/2) u = D^1/2 X'z on the support; set beta, slope and r; return the factor.
 
@@ -135,7 +136,7 @@ def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working
     return factor
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
     """Solve (mu I + X D X') r = mu z; set slope = X'r / mu on the support and r; return the factor."""
     scaled = matrix(m, n)
@@ -175,7 +176,7 @@ def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, 
     return factor
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def evaluate(
     xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, eta: FloatArray, work: Working, at: Point
 ) -> tuple[float, FloatArray]:
@@ -219,7 +220,7 @@ def evaluate(
     return 0.5 * (dot(at.r, at.r, n) + mu * value), factor
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def hessian(
     xt: FloatArray, n: int, full: FloatArray, mu: float, work: Working, at: Point, factor: FloatArray, who: IntArray
 ) -> FloatArray:
@@ -235,15 +236,13 @@ def hessian(
                 x = xt[work.column[i]]
                 for row in range(n):
                     fitted[row, b] += at.g[i] * x[row]
-        inverse = 1.0 / mu
         if m > 0:
             solve_lower_many(factor, fitted, n)
-        else:
-            inverse /= mu
-        for row in range(n):
-            for a in range(k):
-                for b in range(a + 1):
-                    out[a, b] += inverse * fitted[row, a] * fitted[row, b]
+        add_gram(fitted, n, out, k)
+        inverse = 1.0 / mu if m > 0 else 1.0 / (mu * mu)
+        for a in range(k):
+            for b in range(a + 1):
+                out[a, b] *= inverse
         return out
     form_gram(xt, n, full, work)
     c = work.count[1]
@@ -256,6 +255,7 @@ def hessian(
             for i in range(c):
                 pulled[i, b] += at.g[j] * row[i]
     ridge = matrix(m, k)
+    weights = floats(m)
     for a in range(m):
         for b in range(k):
             ridge[a, b] = at.root[a] * pulled[at.support[a], b]
@@ -264,9 +264,8 @@ def hessian(
     for i in range(c):
         if at.d[i] == 0.0:
             for a in range(m):
-                scale = work.gram[i, at.support[a]] * at.root[a]
-                for b in range(k):
-                    pulled[i, b] -= scale * ridge[a, b]
+                weights[a] = work.gram[i, at.support[a]] * at.root[a]
+            subtract_rows(pulled[i], weights, ridge, m)
     for a in range(m):
         for b in range(k):
             pulled[at.support[a], b] = (mu / at.root[a]) * ridge[a, b]
@@ -280,7 +279,7 @@ def hessian(
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def bounded_quadratic(
     h: FloatArray, c: FloatArray, low: FloatArray, k: int, damping: float, x: FloatArray
 ) -> None:
