@@ -1,0 +1,160 @@
+"""Every algorithm on every scenario: runs, one table, and what it is stored as.
+
+The table has one row per scenario and entrant: seeds, mean regret and its standard error, median, worst seed, locked
+seeds (more than 0.1 regret per round over the last quarter) and milliseconds per step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from alexp._validation import count
+from alexp.experiments.compare_scenarios import ENTRANTS, LONG, QUICK, SCENARIOS, SHORT, entrants_for, seeds_for
+from alexp.experiments.statistics import estimate, locked
+from alexp.experiments.tasks import Record, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIRST_SEED = 90_000  # no setting of any algorithm was chosen on these seeds
+_SMALLEST = 1e-3  # regret below this counts as this in geometric means
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entrant on one scenario with its seeds."""
+
+    scenario: str
+    entrant: str
+    seeds: tuple[int, ...]
+
+    @property
+    def tasks(self) -> list[Task]:
+        """One run per seed."""
+        return [ENTRANTS[self.entrant].task(SCENARIOS[self.scenario], seed) for seed in self.seeds]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What to run."""
+
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def of(
+        cls,
+        scenarios: Sequence[str] | None = None,
+        entrants: Sequence[str] | None = None,
+        seeds: int = 20,
+        first_seed: int = FIRST_SEED,
+        quick: bool = False,
+    ) -> Self:
+        """Check the names; errors list the valid ones. `quick` means a few scenarios and short ones only."""
+        names = list(scenarios or (QUICK if quick else SCENARIOS))
+        _known("scenario", names, list(SCENARIOS))
+        wanted = list(entrants or ENTRANTS)
+        _known("algorithm", wanted, list(ENTRANTS))
+        count("seeds", seeds, 2)
+        cells = []
+        for name in names:
+            scenario = SCENARIOS[name]
+            numbers = tuple(range(first_seed, first_seed + seeds_for(scenario, seeds)))
+            cells += [Cell(name, entrant, numbers) for entrant in entrants_for(scenario) if entrant in wanted]
+        return cls(tuple(cells))
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All runs."""
+        return [task for cell in self.cells for task in cell.tasks]
+
+    def table(self, records: Sequence[Record]) -> pd.DataFrame:
+        """One row per cell, from the records of `tasks`."""
+        import pandas as pd
+
+        rows, start = [], 0
+        for cell in self.cells:
+            group = records[start : start + len(cell.seeds)]
+            start += len(cell.seeds)
+            rows.append({"scenario": cell.scenario, "algorithm": cell.entrant} | summary(group))
+        return pd.DataFrame(rows)
+
+
+def summary(records: Sequence[Record]) -> dict[str, Any]:
+    """Regret over the seeds of one cell, and the time of a step."""
+    curves = np.array([record.regret for record in records])
+    final, regret = curves[:, -1], estimate(curves[:, -1])
+    return {
+        "steps": curves.shape[1],
+        "seeds": len(records),
+        "mean": regret.mean,
+        "s.e.": regret.error,
+        "median": float(np.median(final)),
+        "worst": float(final.max()),
+        "locked": int(locked(curves).sum()),
+        "ms per step": 1e3 * float(np.median([record.seconds for record in records])) / curves.shape[1],
+    }
+
+
+def _known(kind: str, names: Sequence[str], valid: Sequence[str]) -> None:
+    for name in names:
+        if name not in valid:
+            raise ValueError(f"there is no {kind} {name!r}; known are {', '.join(valid)}")
+
+
+def run(grid: Grid, sweep: Callable[[list[Task]], list[Record]]) -> pd.DataFrame:
+    """Run a grid through a sweep and return its table."""
+    return grid.table(sweep(grid.tasks))
+
+
+# -- reading the table -----------------------------------------------------------------------------------------
+
+
+def pivot(table: pd.DataFrame, value: str, scenarios: Sequence[str]) -> pd.DataFrame:
+    """Algorithms x scenarios; only the scenarios that are in the table."""
+    wide = table.pivot_table(index="algorithm", columns="scenario", values=value, sort=False)
+    return wide[[name for name in scenarios if name in wide.columns]]
+
+
+def geometric_means(table: pd.DataFrame, scenarios: Sequence[str] = SHORT) -> pd.DataFrame:
+    """Per algorithm: geometric means over scenarios of mean and worst regret and their ratio to the oracle's.
+
+    Sorted from best to worst. Algorithms that miss one of the scenarios are left out.
+    """
+    import pandas as pd
+
+    mean, worst = pivot(table, "mean", scenarios).dropna(), pivot(table, "worst", scenarios).dropna()
+    lock = pivot(table, "locked", scenarios).dropna().sum(axis=1)
+    runs = pivot(table, "seeds", scenarios).dropna().sum(axis=1)
+    logs, tails = np.log(mean.clip(lower=_SMALLEST)).mean(axis=1), np.log(worst.clip(lower=_SMALLEST)).mean(axis=1)
+    out = pd.DataFrame({"mean": np.exp(logs), "worst": np.exp(tails), "locked": lock, "runs": runs})
+    for reference in ("oracle", "alexp"):
+        if reference in out.index:
+            out[f"x {reference}"] = out["mean"] / out.loc[reference, "mean"]
+    out["ms per step"] = pivot(table, "ms per step", scenarios).median(axis=1)
+    return out.sort_values("mean")
+
+
+def linear_regret(table: pd.DataFrame) -> dict[str, int]:
+    """Locked seeds on the long scenarios, per algorithm."""
+    rows = table[table["scenario"].isin(list(LONG))]
+    return {str(name): int(group["locked"].sum()) for name, group in rows.groupby("algorithm", sort=False)}
+
+
+def store(table: pd.DataFrame, path: Path) -> None:
+    """Write the table as CSV."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False, float_format="%.6g")
+
+
+def stored(path: Path) -> pd.DataFrame:
+    """Read a table that `store` wrote."""
+    import pandas as pd
+
+    if not path.exists():
+        raise FileNotFoundError(f"there is no table {path}; run `alexp compare` first")
+    return pd.read_csv(path)

@@ -1,0 +1,79 @@
+"""The figure of `alexp compare`: regret relative to the oracle, one row per algorithm, one dot per scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alexp.experiments.compare import geometric_means, pivot
+from alexp.experiments.compare_scenarios import LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
+from alexp.experiments.style import COLOURS, new_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_KINDS = (
+    ("one model is true, n = 100", tuple(WELL_SPECIFIED), "o", COLOURS[0]),
+    ("noise, offset or model mis-stated, n = 100", tuple(MIS_STATED), "s", COLOURS[1]),
+    ("n = 1,000 and 10,000", tuple(LONG), "^", COLOURS[2]),
+    ("real tables", tuple(REAL), "D", COLOURS[3]),
+)
+
+
+def draw(table: pd.DataFrame, path: Path) -> None:
+    """Left: mean regret over the oracle's, per scenario. Right: the worst seed's regret over the oracle's mean."""
+    ranked = _ranking(table)
+    figure, axes = new_figure(1, 2, width=6.2, height=1.6 + 0.28 * len(ranked))
+    titles = ("mean regret, in units of the oracle's", "worst seed, in units of the oracle's mean")
+    for ax, value, title in zip(axes[0], ("mean", "worst"), titles, strict=True):
+        _panel(ax, table, ranked, value)
+        ax.set_title(title, fontsize=10)
+    axes[0, 1].set_yticklabels([])
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def _ranking(table: pd.DataFrame) -> list[str]:
+    """Algorithms from best to worst in geometric mean over the short scenarios that all of them played."""
+    return [str(name) for name in geometric_means(table, _shared(table)).index]
+
+
+def _shared(table: pd.DataFrame) -> list[str]:
+    present = [name for name in SHORT if name in set(table["scenario"])]
+    return present or list(dict.fromkeys(table["scenario"]))
+
+
+def _panel(ax: Any, table: pd.DataFrame, ranked: Sequence[str], value: str) -> None:
+    oracle = table[table["algorithm"] == "oracle"].set_index("scenario")["mean"]
+    for k, (label, scenarios, marker, colour) in enumerate(_KINDS):
+        wide = pivot(table, value, scenarios)
+        for row, name in enumerate(ranked):
+            if name not in wide.index or wide.shape[1] == 0:
+                continue
+            ratios = (wide.loc[name] / oracle[wide.columns].clip(lower=1e-3)).dropna()
+            height = np.full(len(ratios), row + 0.18 * (k - 1.5))
+            ax.plot(
+                ratios, height, marker, color=colour, markersize=4.2, alpha=0.65, markeredgewidth=0.0,
+                label=label if row == 0 else None,
+            )  # fmt: skip
+    summary = geometric_means(table, _shared(table))
+    unit = summary["mean"].to_dict().get("oracle", 1.0)
+    ax.plot(
+        summary[value] / unit, np.arange(len(ranked)), "|", color="black", markersize=15, markeredgewidth=2.2,
+        label="geometric mean, n = 100",
+    )  # fmt: skip
+    ax.axvline(1.0, color="0.5", linewidth=0.8, zorder=0)
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    ticks = [tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= tick <= high]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_yticks(np.arange(len(ranked)), ranked)
+    ax.set_ylim(len(ranked) - 0.5, -0.5)
+    for row in range(0, len(ranked), 2):
+        ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=-1)

@@ -1,0 +1,131 @@
+"""The grid of `alexp compare` as data: which problems, and which algorithms with which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from alexp.experiments.scenarios import Scenario
+from alexp.experiments.tables import TableScenario
+from alexp.experiments.tasks import Task
+
+N = 201  # candidates on the interval; regret hardly changes beyond, run time does
+
+
+def _legendre(size: int, noise_std: float, **changes: Any) -> Scenario:
+    return Scenario(size=size, noise_std=noise_std, resolution=N, **changes)
+
+
+def _maps(noise_std: float, **changes: Any) -> Scenario:
+    return Scenario(family="gaussian", size=5, n_maps=50, resolution=500, noise_std=noise_std, **changes)
+
+
+WELL_SPECIFIED: dict[str, Scenario] = {
+    "s=2 σ=.01": _legendre(2, 0.01),
+    "s=3 σ=.01": _legendre(3, 0.01),
+    "s=9 σ=.01": _legendre(9, 0.01),
+    "s=2 σ=.1": _legendre(2, 0.1),
+    "s=3 σ=.1": _legendre(3, 0.1),
+    "s=9 σ=.1": _legendre(9, 0.1),
+    "s=3 σ=.3": _legendre(3, 0.3),
+    "s=9 σ=.3": _legendre(9, 0.3),
+    "s=2 σ=.5": _legendre(2, 0.5),
+    "s=3 σ=.5": _legendre(3, 0.5),
+    "M=4495 σ=.1": _legendre(3, 0.1, degree=30),
+    "50 maps σ=.1": _maps(0.1),
+    "50 maps σ=.3": _maps(0.3),
+}
+MIS_STATED: dict[str, Scenario] = {
+    "misfit 10%": _legendre(3, 0.1, misfit=0.1),
+    "noise stated ×3": _legendre(3, 0.1, stated_noise=3.0),
+    "noise stated ÷3": _legendre(3, 0.1, stated_noise=1.0 / 3.0),
+    "Student t noise": _legendre(3, 0.3, noise="student-t"),
+    "offset 1": _legendre(3, 0.1, offset=1.0),
+    "offset 1, intercept": _legendre(3, 0.1, offset=1.0, intercept=True),
+}
+LONG: dict[str, Scenario] = {
+    "s=3 σ=.1 n=1000": _legendre(3, 0.1, steps=1000),
+    "s=3 σ=.5 n=1000": _legendre(3, 0.5, steps=1000),
+    "50 maps σ=.3 n=1000": _maps(0.3, steps=1000),
+    "s=3 σ=.3 n=10000": _legendre(3, 0.3, steps=10_000),
+}
+REAL: dict[str, Scenario] = {
+    "diabetes": TableScenario(family="diabetes"),
+    "digits": TableScenario(family="digits", resolution=600),
+}
+SCENARIOS: dict[str, Scenario] = WELL_SPECIFIED | MIS_STATED | LONG | REAL
+SHORT = (*WELL_SPECIFIED, *MIS_STATED)  # n = 100: what geometric means are taken over
+QUICK = ("s=3 σ=.01", "s=3 σ=.1", "s=3 σ=.5", "50 maps σ=.1", "noise stated ÷3", "diabetes")
+
+
+def _ridge(scenario: Scenario) -> dict[str, Any]:
+    """Agents that know the stated noise: ridge sigma / B, width 2 sigma. No worse for anyone than the fixed default."""
+    return {"kind": "UCB", "ridge": scenario.noise_std * scenario.stated_noise}
+
+
+def _agents(scenario: Scenario) -> dict[str, Any]:
+    return {"agents": _ridge(scenario)}
+
+
+def _agent(scenario: Scenario) -> dict[str, Any]:
+    return {"agent": _ridge(scenario)}
+
+
+def _nothing(scenario: Scenario) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One row of the comparison.
+
+    algorithm : name of a task's algorithm.
+    settings : its settings on a scenario.
+    long : whether it also plays the long scenarios.
+    """
+
+    algorithm: str
+    settings: Callable[[Scenario], Mapping[str, Any]] = _nothing
+    long: bool = False
+
+    def task(self, scenario: Scenario, seed: int) -> Task:
+        """The run of this entrant under one seed."""
+        return Task(scenario, self.algorithm, dict(self.settings(scenario)), seed)
+
+
+ENTRANTS: dict[str, Entrant] = {
+    "oracle": Entrant("oracle", _agent, long=True),
+    "naive": Entrant("naive", _agent, long=True),
+    "evidence-mixture": Entrant("evidence-mixture", long=True),
+    "evidence-mixture, light": Entrant("evidence-mixture", lambda _: {"light": True}, long=True),
+    "evidence-mixture, ucb": Entrant("evidence-mixture", lambda _: {"rule": "ucb"}),
+    "evidence-mixture, noise unknown": Entrant("evidence-mixture", lambda _: {"noise_std": None}),
+    "mixture-thompson": Entrant("mixture-thompson", long=True),
+    "evidence-sampling": Entrant("evidence-sampling", long=True),
+    "lm-ucb": Entrant("lm-ucb", long=True),
+    "alexp": Entrant("alexp", _agents, long=True),
+    "alexp, default ridge": Entrant("alexp"),
+    "alexp, evidence oracle": Entrant("alexp", lambda s: _agents(s) | {"oracle": {"kind": "Evidence"}}, long=True),
+    "alexp, retrospective": Entrant("alexp", lambda s: _agents(s) | {"returns": "retrospective"}),
+    "exp4-ix": Entrant("exp4-ix", _agents),
+    "corral": Entrant("corral", _agents),
+    "ets": Entrant("ets"),
+    "etc": Entrant("etc"),
+    "d3rb": Entrant("d3rb", _agents),
+    "ed2rb": Entrant("ed2rb", _agents),
+    "squarecb": Entrant("squarecb", _agents),
+    "fs-scb": Entrant("fs-scb", _agents),
+    "o2cs-ew": Entrant("o2cs-ew"),
+    "uniform": Entrant("uniform"),
+}
+
+
+def seeds_for(scenario: Scenario, seeds: int) -> int:
+    """Fewer seeds where a run is long: a tenth of them, but at least four, for ten thousand rounds."""
+    return max(min(seeds, 4), seeds * 1000 // max(1000, scenario.steps)) if scenario.steps > 1000 else seeds
+
+
+def entrants_for(scenario: Scenario) -> list[str]:
+    """Who plays a scenario: everybody the short ones, the anytime algorithms the long ones."""
+    return [name for name, entrant in ENTRANTS.items() if entrant.long or scenario.steps <= 100]

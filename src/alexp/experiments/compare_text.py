@@ -1,0 +1,112 @@
+"""The words of docs/which-algorithm.md that do not depend on the numbers."""
+
+ADVICE = """\
+## In plain words
+
+- **You want the least regret and can state the noise and the size of the coefficients within a factor of three or
+  so:** `EvidenceMixture`. It is the default choice. Do not know the noise? `noise_std=None`. An unknown level of
+  the rewards? Build the models with `intercept=True`; an offset that no model contains hurts everybody.
+- **You trust the stated noise and need speed, or have 100,000 models:** `EvidenceMixture(light=True)`.
+- **You need a regret bound without a prior, or certified statements matter more than regret:** `LMUCB`. Its
+  widths are proved; it explores about twice as much as it would have to.
+- **A locked run would be a disaster, a little more regret would not:** `MixtureThompson`. Randomness reopens what
+  a deterministic index has closed.
+- **You want the paper's algorithm and its guarantee, agents of your own kind, or agents that are not
+  regressions:** `ALExp`. With `oracle=Evidence()` it keeps its master and loses the point estimate that makes it
+  lock in.
+- **You believe none of the models** (real tables below): look at the table rather than at averages. Where no map
+  is adequate, methods that keep switching between models (evidence sampling, ALExp) can beat those that average
+  them, and UCB on all features can beat them all. Widen the class, or let `noise_std` cover the misfit.
+- Masters that see only rewards (EXP4-IX, Corral, D3RB, ED2RB) need far more rounds than models. They are here to
+  compare."""
+
+LOCK_IN = """\
+In a locked run of ALExp the data are undecided: the evidence still spreads over ten or more models, yet q puts
+almost all its weight on agents that suggest one action. Three things do this together.
+
+1. The Lasso is a point estimate. All hallucinated returns are evaluated with it; an estimate that is right on the
+   actions played and wrong elsewhere is never contradicted.
+2. The action that is played over and over stops being informative, so that the estimate freezes.
+3. Returns grow linearly in t against eta_t = eta / sqrt(t), so q hardens like exp(c sqrt t), while exploration
+   with gamma_t = gamma t^(-1/4) and a small gamma gives less than one escape in a hundred rounds.
+
+What stops it is the *disagreement between models* in the width of the index: with posterior weights w_j and means
+mu_j(x), the variance of the mixture is sum_j w_j s_j(x)^2 + sum_j w_j (mu_j(x) - m(x))^2, and the second term is
+what stays large where plausible models contradict each other. It costs nothing, and an index without it locks as
+often as ALExp.
+
+It is not a proof. A rival of weight w is ignored while w < 1 / (1 + beta^2), roughly; beta_t grows like sqrt(log
+t) and the grid of noise levels moves weight to larger noise when residuals are too large, which reopens the
+question in practice."""
+
+GUARANTEES = """\
+| algorithm | regret bound | anytime? | in M | needs | status |
+|---|---|---|---|---|---|
+| ALExp | n^(3/4), with probability | yes | log M | sigma, B, exploration with lambda_min > 0 | proved in the \
+paper |
+| LM-UCB | sqrt(n P (d log n + log M)), P distinct features | yes | log M | sigma, B | proved (likelihood mixing) |
+| EvidenceMixture, ucb, gamma > 0, plausible models only | n^(2/3) sqrt(d log n + log M) | yes | log M | sigma, \
+B, lambda_min of pairs > 0 | argument complete up to constants; not what runs by default |
+| EvidenceMixture, default | none | yes | | nominal sigma, B | measured only |
+| MixtureThompson | sqrt(P n (log M + d log n)) on average over the prior | yes | log M | the prior | Bayesian \
+only |
+| evidence sampling | none | yes | | sigma, B | measured only |
+| O2CS-EW | sqrt(n P (d log n + log M)) | yes | log M | sigma, bound on rewards | proved; constants hopeless at n \
+= 100 |
+| FS-SCB, SquareCB | sqrt(K n (d log n + log M)), K arms | here yes | log M / none | bound on rewards | proved \
+for a fixed rate |
+| EXP4-IX | sqrt(K n log M) for fixed experts | here yes | log M | range of rewards | agents that learn are not \
+covered |
+| Corral | poly(M) sqrt(n) | no | poly | horizon, range | proved for stable agents with data of their own |
+| D3RB, ED2RB | d M sqrt(n) + d^2 sqrt(M n) | yes | poly | range | proved for data of their own |
+| ETC, ETS | n^(2/3) | no | log M | horizon, lambda_min > 0 | proved |
+| naive UCB | P sqrt(n) | yes | only through P | sigma, B | proved |"""
+
+CERTIFICATES = """\
+`plausible_models(delta)`, `confidence(x, delta)` and `stop_report(delta)` are there for every algorithm that
+keeps ridge fits of all its models on all rewards; what it plays does not matter.
+
+- *Proved*: with probability 1 - delta, at all times at once, the true model is among `plausible_models(delta)`
+  and the reward inside `confidence(x, delta)` for every x, if a model is true, its coefficients have norm at most
+  `reward_bound`, and the noise is sub-Gaussian with parameter `noise_std`. The ridge of the fits may be any fixed
+  number. With an intercept delta is split between the first reward's noise and the rest.
+- *Measured*: in 1,000 adaptive runs the true model was lost in none at delta = 0.05 and in 8 at delta = 0.2
+  (allowed: 50 and 200); the sets are conservative. At sigma = 0.1, s = 2, p = 8 and after 60 rounds a median of 5
+  (LM-UCB) and 8 (EvidenceMixture) of 36 models is left.
+- *Neither*: the mixture's own band m -/+ 2 s. It is a credible band. Averaged over x it covers about as often as
+  it says, at the maximiser it covers less often. And no certificate notices that *all* models are wrong: they are
+  judged against each other, so at least one always remains.
+
+`stop_report(delta, epsilon)` says whether the recommended action is within epsilon of the best with confidence 1
+- delta at this moment, the smallest such epsilon, and which plausible models still disagree. It bounds
+differences of rewards within each model, which is sharper than comparing two ends of the band."""
+
+TRIED = """\
+On seeds 60000-60250, apart from those reported here, twelve scenarios, geometric mean of mean regret; ten to
+twenty seeds, so that differences below 10% mean little.
+
+- *Prior scale.* A prior variance of B^2 for each of d coefficients expects a norm of B sqrt(d). Dividing by d:
+  6.0 to 5.3, most of it at s = 9 and independent maps; the largest single gain, and the default now.
+- *A smaller width* (beta^2 = 2 + log(t)/4 in place of 4 + log(t)/4): 5.3 to 4.7 at n = 100, but locked seeds at n
+  = 1,000 (3 of 60 against 1). Not worth it. *A faster growing one* (4 + log t): 5.4 to 6.0, and no better tail at
+  n = 1,000.
+- *Thompson steps* in 10% of the rounds, or with probability t^(-1/2): same mean, same locked seed under Student
+  noise.
+- *Sampled information-directed selection* (expected regret and information from 128 posterior draws): 6.9 to 6.4,
+  worse than the deterministic rule, and 5 times slower.
+- *One noise level instead of three*: as good when the noise is right, worse when it is not.
+- What is left sits at sigma = 0.5 and at independent maps with sigma = 0.3, 1.7 to 2 times the oracle: there the
+  hundred rounds are spent on finding the model, which the oracle is told."""
+
+CAVEATS = """\
+Cells: mean ± standard error (median, worst seed); **Lk**: k locked seeds, those that lose more than 0.1 per round
+over the last quarter. At sigma >= 0.3 and n = 100 slow learners are flagged too, the oracle among them; compare
+with its row.
+
+Legendre subsets of degree up to 10 (30 for M = 4,495) on 201 points of [-1, 1]; 50 independent Gaussian maps of 5
+features on 500 candidates; theta on the unit sphere; reward_bound = 1. Agents of every master have ridge = stated
+sigma and width 2 sigma, which is at least as good for them as the fixed default (see "alexp, default ridge").
+"Oracle" is UCB on the true model; on real tables it is the map with the largest adjusted R^2, and no upper limit.
+"Offset 1" adds a constant that most models lack. Algorithms that need a horizon are told it. ETC and ETS explore
+20 rounds whatever n is. D3RB and ED2RB coincide when no coefficient ever grows. Standard errors are about 10% of
+the means; do not read more into them. Time is that of one shared core."""
