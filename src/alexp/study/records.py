@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -95,33 +95,6 @@ def since(connection: Connection, study: int, start: int) -> list[Event]:
     return found
 
 
-def log_before(connection: Connection, study: int, stop: int) -> tuple[dict[str, NDArray[Any]], set[int]]:
-    """The first `stop` events as the columns of a trial log, and the trials they abandoned."""
-
-    def select(kinds: tuple[str, ...], *columns: sa.Column[Any]) -> list[tuple[Any, ...]]:
-        query = sa.select(*columns).where(events.c.study_id == study, events.c.seq < stop, events.c.kind.in_(kinds))
-        return list(zip(*connection.execute(query.order_by(events.c.seq)).all(), strict=True)) or [()] * len(columns)
-
-    c = events.c
-    trial, candidate, model, explored, propensity = select(
-        ("ask", "observe"), c.trial, c.candidate, c.model, c.explored, c.propensity
-    )
-    told, rewards = select(("tell", "observe"), c.trial, c.reward)
-    (abandoned,) = select(("abandon",), c.trial)
-    if list(trial) != list(range(len(trial))) or len(trial) + len(told) + len(abandoned) < stop:
-        raise StorageError("the log of the study has a gap; restore the database from a backup")
-    reward = np.full(len(trial), np.nan)
-    reward[np.array(told, dtype=np.int64)] = np.array(rewards, dtype=np.float64)
-    log = {
-        "index": np.array(candidate, dtype=np.int64),
-        "model": np.array([-1 if j is None else j for j in model], dtype=np.int64),
-        "explored": np.array(explored, dtype=bool),
-        "propensity": np.array([np.nan if p is None else p for p in propensity], dtype=np.float64),
-        "reward": reward,
-    }
-    return log, set(abandoned)
-
-
 def moments(connection: Connection, study: int) -> list[tuple[str, int, float, str]]:
     """Kind, trial, time and worker of every event."""
     query = sa.select(events.c.kind, events.c.trial, events.c.at, events.c.worker).where(events.c.study_id == study)
@@ -157,16 +130,15 @@ def write_snapshot(connection: Connection, study: int, n_events: int, library: s
     )
 
 
-def read_snapshots(connection: Connection, study: int) -> list[tuple[int, dict[str, Any]]]:
+def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """(number of events, state) of the snapshots this version can read, newest first."""
     query = sa.select(snapshots).where(snapshots.c.study_id == study, snapshots.c.format == FORMAT)
-    found = []
-    for row in connection.execute(query.order_by(snapshots.c.n_events.desc())):
+    for row in connection.execute(query.order_by(snapshots.c.n_events.desc())).all():
         try:
-            found.append((int(row.n_events), decompress(row.data)))
+            state = decompress(row.data)
         except (zlib.error, ValueError):  # an unreadable snapshot costs time only: the log is the truth
             continue
-    return found
+        yield int(row.n_events), state
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from alexp.study.events import (
 )
 
 REPLAY_SECONDS = 0.3  # a snapshot is due when replaying what came after the last one would take longer
-REPLAY_EVENTS = 2000  # or when so many events came after it, however fast they are
+REPLAY_EVENTS = 10_000  # or when so many events came after it, however fast they are
 
 
 class Replica:
@@ -35,10 +35,10 @@ class Replica:
     the events do not reach the log.
     """
 
-    def __init__(self, algorithm: Algorithm, snapshot_at: int = 0, abandoned: Iterable[int] = ()) -> None:
+    def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
-        self.n_events = self.snapshot_at = snapshot_at
-        self.abandoned = set(abandoned)
+        self.n_events = self.snapshot_at = 0
+        self.abandoned: set[int] = set()
         self._seconds = 0.0  # spent on events since the newest snapshot
         self._snapshot_seconds = 0.0  # what the last snapshot of this process cost
 
@@ -155,6 +155,17 @@ class Replica:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")
 
     # -- snapshots ---------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that `resume` needs; trials, state of the algorithm, trials given up."""
+        given_up = np.array(sorted(self.abandoned), dtype=np.int64)
+        return {"log": self.algorithm.log.state(), "state": self.algorithm.state(), "abandoned": given_up}
+
+    def resume(self, n_events: int, snapshot: dict[str, Any]) -> None:
+        """Continue from a snapshot taken after `n_events` events; only a fresh replica may."""
+        self.algorithm.resume(snapshot["log"], snapshot["state"])
+        self.abandoned = set(snapshot["abandoned"].tolist())
+        self.n_events = self.snapshot_at = n_events
 
     def noted(self, snapshot_at: int) -> None:
         """Take notice of a snapshot that another process has written."""

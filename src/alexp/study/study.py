@@ -218,14 +218,13 @@ class Study:
 
     def _rebuild(self, connection: Connection) -> Replica:
         records.head(connection, self._id, lock=False)  # raises if the study has been deleted
-        for n_events, state in records.read_snapshots(connection, self._id):
-            log, abandoned = records.log_before(connection, self._id, n_events)
-            algorithm = self._new_algorithm()
+        for n_events, snapshot in records.read_snapshots(connection, self._id):
+            replica = Replica(self._new_algorithm())
             try:
-                algorithm.resume(log, state)
-            except (KeyError, TypeError, ValueError):  # a state of another version: the log is the truth
+                replica.resume(n_events, snapshot)
+            except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
                 continue
-            return Replica(algorithm, n_events, abandoned)
+            return replica
         return Replica(self._new_algorithm())
 
     def _new_algorithm(self) -> Algorithm:
@@ -255,7 +254,7 @@ class Study:
         """Write a snapshot. It only saves time, so a failure must not undo what has been acknowledged."""
         start = perf_counter()
         with suppress(StorageError), self.storage.writing() as connection:
-            records.write_snapshot(connection, self._id, replica.n_events, LIBRARY, replica.algorithm.state())
+            records.write_snapshot(connection, self._id, replica.n_events, LIBRARY, replica.snapshot())
         replica.saved(perf_counter() - start)
 
     def close(self) -> None:
