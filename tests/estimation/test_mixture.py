@@ -150,7 +150,7 @@ def test_draws_have_the_component_distribution():
     mean, covariance, _ = fits[cell * len(GROUPS) + model]
     phi = point[GROUPS[model], 0]
     rng = np.random.default_rng(0)
-    draws = np.array([mixture.draw(cell, model, rng.standard_normal(3), point)[0] for _ in range(4000)])
+    draws = np.array([mixture.draw(cell, model, rng, point)[0] for _ in range(4000)])
     error = np.sqrt(phi @ covariance @ phi / draws.size)
     print(f"mean {draws.mean():.4f} +- {error:.4f}, expected {phi @ mean:.4f}")
     assert abs(draws.mean() - phi @ mean) < 5 * error

@@ -15,9 +15,10 @@ from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.streams import AGENTS
 from alexp.decision.selection import information_directed, upper_confidence
+from alexp.estimation.effects import EffectMixture
 from alexp.estimation.mixture import Mixture
 from alexp.problem.candidates import Choices
-from alexp.problem.domains import Domain
+from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
 Vector = NDArray[np.float64]
@@ -51,6 +52,8 @@ class EvidenceMixture(Certified):
     noise_std : nominal noise; None when unknown, which means a grid from 1% to 100% of `reward_bound`.
     reward_bound : nominal norm of the coefficients.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
+    misfit_grid : sizes, as multiples of `reward_bound`, of what a candidate's reward may have beyond any model; each is
+        weighed against none at all. For tables, where playing a candidate again tells more than its features do.
     light : a single noise level and scale, six times cheaper; for when both are trusted.
     beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb".
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
@@ -70,7 +73,7 @@ class EvidenceMixture(Certified):
     """
 
     name: ClassVar[str] = "evidence-mixture"
-    settings: ClassVar[tuple[str, ...]] = ("rule", "noise_grid", "scale_grid", "beta", "gamma", "draws")
+    settings: ClassVar[tuple[str, ...]] = ("rule", "noise_grid", "scale_grid", "misfit_grid", "beta", "gamma", "draws")
 
     def __init__(
         self,
@@ -81,6 +84,7 @@ class EvidenceMixture(Certified):
         noise_std: float | None = 0.1,
         noise_grid: Sequence[float] | None = None,
         scale_grid: Sequence[float] | None = None,
+        misfit_grid: Sequence[float] = (),
         light: bool = False,
         beta: float | None = None,
         gamma: float = 0.0,
@@ -96,15 +100,24 @@ class EvidenceMixture(Certified):
         levels = _UNKNOWN_NOISE if noise_std is None else (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
         self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
         self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
+        self.misfit_grid = _grid("misfit_grid", misfit_grid) if len(misfit_grid) else ()
         self.rule, self.beta = rule, None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
         self._roots = np.sqrt(np.diff(models.offsets))  # a prior variance of 1/d per coefficient has norm one
-        self._mixture = Mixture(
-            models.n_columns, models.columns_flat, models.offsets, models.scales * self._roots, models.intercept,
-            noise_std=self.noise_std, reward_bound=self.reward_bound,
-            noise_grid=self.noise_grid, scale_grid=self.scale_grid,
-        )  # fmt: skip
+        self._mixture = self._new_mixture()
         self._ahead: tuple[int, Outlook] | None = None
+
+    def _new_mixture(self) -> Mixture:
+        models = self.models
+        groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * self._roots, models.intercept)
+        settings: dict[str, Any] = {
+            "noise_std": self.noise_std, "reward_bound": self.reward_bound,
+            "noise_grid": self.noise_grid, "scale_grid": self.scale_grid,
+        }  # fmt: skip
+        if not self.misfit_grid:
+            return Mixture(*groups, **settings)
+        effects = (0.0, *self.misfit_grid)
+        return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
 
     def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
         t, n = self.n_told + 1, len(choices)
@@ -127,24 +140,22 @@ class EvidenceMixture(Certified):
         """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
         rng, weights = self._streams.generator(AGENTS, self.n_told), self._weights()
         cumulative = np.cumsum(weights.ravel())
-        sizes = np.diff(self.models.offsets)
         out = np.empty(self.draws, dtype=np.int64)
         for k in range(self.draws):
             component = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
             cell, model = divmod(min(component, cumulative.size - 1), self.models.n_models)
-            normals = rng.standard_normal(int(sizes[model]))
-            out[k] = np.argmax(self._mixture.draw(cell, model, normals, choices.table))
+            out[k] = np.argmax(self._mixture.draw(cell, model, rng, choices.table, choices.indices))
         return out
 
     def _learn(self, index: int, reward: float) -> None:
-        self._mixture.update(self._row(index), reward)
+        self._mixture.update(self._row(index), reward, index)
 
     def _outlook(self, choices: Choices) -> Outlook:
         everything = choices.table is self._candidates.table
         if everything and self._ahead is not None and self._ahead[0] == self.n_told:
             return self._ahead[1]
         weights = self._weights()
-        mean, variance = self._mixture.moments(weights, choices.table)
+        mean, variance = self._mixture.moments(weights, choices.table, choices.indices)
         outlook = Outlook(weights, mean, np.sqrt(variance))
         if everything:
             self._ahead = (self.n_told, outlook)
@@ -177,7 +188,8 @@ class EvidenceMixture(Certified):
     def predict(self, x: Any) -> tuple[Any, Any]:
         """Mixture mean and standard deviation of the reward at `x`; a credible, not a confidence statement."""
         rows, single = self.models.rows(self.domain, x)
-        mean, variance = self._mixture.moments(self._weights(), np.ascontiguousarray(rows.T))
+        indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
+        mean, variance = self._mixture.moments(self._weights(), np.ascontiguousarray(rows.T), indices)
         mean, std = self._sign * mean, np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
@@ -187,9 +199,11 @@ class EvidenceMixture(Certified):
         return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
 
     def _certified_fits(self) -> list[CertifiedFits]:
-        cell = self._mixture.nominal_cell()
-        everyone = np.arange(self.models.n_models)
-        return [CertifiedFits(self._mixture.banks[cell], everyone, self._mixture.ridges[cell] * self._roots)]
+        everyone, mixture = np.arange(self.models.n_models), self._mixture
+        if isinstance(mixture, EffectMixture):
+            return [CertifiedFits(mixture.plain, everyone, self.noise_std / self.reward_bound * self._roots)]
+        cell = mixture.nominal_cell()
+        return [CertifiedFits(mixture.banks[cell], everyone, mixture.ridges[cell] * self._roots)]
 
     def _state(self) -> dict[str, Any]:
         return {"mixture": self._mixture.state()}

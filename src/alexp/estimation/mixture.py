@@ -76,8 +76,8 @@ class Mixture:
         """Number of rewards taken in so far, t."""
         return self.banks[0].n_observations
 
-    def update(self, row: FloatArray, y: float) -> None:
-        """Absorb one observation; ``row`` (P,) is the dictionary at the action taken."""
+    def update(self, row: FloatArray, y: float, index: int = 0) -> None:
+        """Absorb one observation; ``row`` (P,) is the dictionary at the action taken, its ``index`` does not matter."""
         for bank in self.banks:
             bank.update(row, y)
 
@@ -96,10 +96,13 @@ class Mixture:
         weights = np.exp(scores - scores.max())
         return np.asarray(weights / weights.sum())
 
-    def moments(self, weights: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def moments(
+        self, weights: FloatArray, table: FloatArray, indices: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Mean and total variance (within plus between components) at the candidates, shapes (n,).
 
-        ``weights`` (cells, M) as returned by :meth:`weights`, ``table`` (P, n) feature-major.
+        ``weights`` (cells, M) as returned by :meth:`weights`, ``table`` (P, n) feature-major; ``indices`` (n,), which
+        candidates these are, does not matter here.
         """
         active = [np.flatnonzero(row > _NEGLIGIBLE) for row in weights]
         parts = [
@@ -159,16 +162,18 @@ class Mixture:
             total += float(share.sum())
         return mean, within + between
 
-    def draw(self, cell: int, model: int, normals: FloatArray, table: FloatArray) -> FloatArray:
+    def draw(
+        self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None
+    ) -> FloatArray:
         """Rewards at the candidates under one draw of the coefficients of a component, shape (n,).
 
-        ``normals`` (d_j,) are independent standard normals; the constant, common to all candidates, is left out.
+        The constant of an intercept, common to all candidates, is left out.
         """
         bank = self.banks[cell]
         packed = bank._factor[bank._starts[model] : bank._starts[model + 1]]
         own = self._columns[self._offsets[model] : self._offsets[model + 1]]
         rows = self._lead + own.size + 1
-        theta, noise = np.empty(own.size), normals.copy()
+        theta, noise = np.empty(own.size), rng.standard_normal(own.size)
         kernels.back_substitute(packed, rows, self._lead, noise)
         kernels.model_coefficients(packed, rows, self._lead, theta)
         return np.asarray((theta + self.noise[cell] * noise) @ table[own])
