@@ -9,6 +9,8 @@ from alexp.experiments.methods import METHODS
 from alexp.experiments.results import Results
 from alexp.experiments.tuning import Trial
 
+_NO_REGRET = 1e-3  # ratios to less than this say nothing
+
 
 def _names(results: Results) -> list[str]:
     return list(dict.fromkeys(trial.scenario for trial in results.trials))
@@ -82,7 +84,7 @@ def transfer(results: Results) -> Claim:
     lines, losses = [], []
     for home in names:
         setting = min(table[home], key=lambda key: table[home][key])
-        loss = [table[away][setting] / min(table[away].values()) for away in names if away != home]
+        loss = [table[away][setting] / max(min(table[away].values()), _NO_REGRET) for away in names if away != home]
         losses += loss
         gamma, eta = setting
         lines.append(

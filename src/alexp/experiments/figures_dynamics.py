@@ -13,7 +13,7 @@ from alexp.experiments.results import Results
 from alexp.experiments.statistics import mean_and_error
 from alexp.experiments.style import COLOURS, DASHES, new_figure
 from alexp.experiments.tasks import SNAPSHOT_ROUND, run_seeds
-from alexp.experiments.tuning import CORRALS, LAMBDA_SCENARIOS
+from alexp.experiments.tuning import LAMBDA_SCENARIOS
 
 SHORT = {"easy": "easy (M = 55)", "hard-printed": "s = 8 (M = 165)", "hard-meant": "s = 9 (M = 55)"}
 SHORT |= {"large": "large (M = 165)"}
@@ -140,6 +140,5 @@ def tuning_table(results: Results) -> pd.DataFrame:
         [
             {"scenario": t.scenario, "method": t.method, **t.values, "mean": t.regret.mean, "error": t.regret.error}
             for t in results.trials
-            if t.method in ("alexp", "etc", "ets", *CORRALS)
         ]
     ).round(6)

@@ -165,7 +165,7 @@ def _on_dask(tasks: list[Task], address: str) -> Any:
             for task in tasks
             for future in [client.submit(run_task, task, key=f"alexp-{task.key}", retries=3)]
         }
-        for future in library.as_completed([future for future, _ in futures.values()]):
+        for future in library.as_completed([future for future, _ in futures.values()], loop=client.loop):
             record = future.result()
             yield futures.pop(future.key)[1], record
             future.release()

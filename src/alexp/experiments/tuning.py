@@ -29,10 +29,12 @@ TUNED_SCENARIOS = (
 )  # fmt: skip
 MAIN_SCENARIOS = TUNED_SCENARIOS[:4]
 CORRALS = ("corral", "corral-own", "corral-released")
+RELEASED_SCENARIOS = ("easy", "large")  # where the released code's ALExp is tuned
 
 LAMBDAS = tuple(np.logspace(-5.0, 0.0, 20).tolist())
 EXPLORATIONS = tuple(int(n) for n in np.linspace(2, 80, 10).round())
 
+Setting = tuple[str, str, dict[str, float], dict[str, Any]]  # scenario, method, values for figures, settings
 Sweep = Callable[[Sequence[Task], str], list[Record]]
 
 
@@ -57,9 +59,15 @@ class Trial:
     regret: Estimate
 
 
-def alexp_settings(gamma: float, eta: float, lam: float, method: str = "alexp") -> dict[str, Any]:
+def alexp_settings(gamma: float, eta: float, lam: float) -> dict[str, Any]:
     """Settings of ALExp with the given constants of its schedules."""
     return {"schedules": {"kind": "Schedules", "gamma": gamma, "eta": eta, "lam": lam}}
+
+
+def released_settings(gamma: float, eta: float, scenario: Scenario) -> dict[str, Any]:
+    """Settings of the released code's ALExp, with its own lambda_0."""
+    constants = {"gamma": gamma, "eta": eta, "lam": 0.009, "horizon": scenario.steps}
+    return {"schedules": {"kind": "ReleasedSchedules"} | constants}
 
 
 def corral_settings(gamma: float, eta: float, scenario: Scenario, method: str = "corral") -> dict[str, Any]:
@@ -86,10 +94,11 @@ class Grid:
         return scenario_named(name).with_(**(self.shrink or {}))
 
     def methods(self, name: str) -> tuple[str, ...]:
-        """Which methods are tuned on a scenario: all variants of Corral on the main ones."""
-        return ("alexp", "etc", "ets", *(CORRALS if name in MAIN_SCENARIOS else CORRALS[:1]))
+        """Which methods are tuned on a scenario: the variants on the main ones only."""
+        released = ("alexp-released",) if name in RELEASED_SCENARIOS else ()
+        return ("alexp", *released, "etc", "ets", *(CORRALS if name in MAIN_SCENARIOS else CORRALS[:1]))
 
-    def trials_of_lambda(self) -> list[tuple[str, str, dict[str, float], dict[str, Any]]]:
+    def trials_of_lambda(self) -> list[Setting]:
         """ALExp with its default rates at every lambda_0."""
         names = [name for name in LAMBDA_SCENARIOS if name in self.scenarios]
         middle = (0.01, 10.0)  # about the middle of the box on a log scale
@@ -97,26 +106,26 @@ class Grid:
             (name, "alexp", {"lambda": lam}, alexp_settings(*middle, lam)) for name in names for lam in self.lambdas
         ]
 
-    def trials(self, lam: float) -> list[tuple[str, str, dict[str, float], dict[str, Any]]]:
+    def trials(self, lam: float) -> list[Setting]:
         """Everything else, with lambda_0 chosen."""
-        out: list[tuple[str, str, dict[str, float], dict[str, Any]]] = []
-        for name in self.scenarios:
-            for method in self.methods(name):
-                if method == "alexp":
-                    out += [(name, method, {"gamma": g, "eta": e}, alexp_settings(g, e, lam)) for g, e in self.rates]
-                elif method in CORRALS:
-                    out += [
-                        (name, method, {"gamma": g, "eta": e}, corral_settings(g, e, self.scenario(name), method))
-                        for g, e in self.corral_rates
-                    ]
-                else:
-                    out += [(name, method, {"n0": n}, {"n_explore": n, "lam": lam}) for n in self.explorations]
-        return out
+        return [
+            (name, method, values, settings)
+            for name in self.scenarios
+            for method in self.methods(name)
+            for values, settings in self._tried(method, self.scenario(name), lam)
+        ]
+
+    def _tried(self, method: str, scenario: Scenario, lam: float) -> list[tuple[dict[str, float], dict[str, Any]]]:
+        if method == "alexp":
+            return [({"gamma": g, "eta": e}, alexp_settings(g, e, lam)) for g, e in self.rates]
+        if method == "alexp-released":
+            return [({"gamma": g, "eta": e}, released_settings(g, e, scenario)) for g, e in self.rates]
+        if method in CORRALS:
+            return [({"gamma": g, "eta": e}, corral_settings(g, e, scenario, method)) for g, e in self.corral_rates]
+        return [({"n0": n}, {"n_explore": n, "lam": lam}) for n in self.explorations]
 
 
-def run_trials(
-    tried: Sequence[tuple[str, str, dict[str, float], dict[str, Any]]], grid: Grid, sweep: Sweep, title: str
-) -> list[Trial]:
+def run_trials(tried: Sequence[Setting], grid: Grid, sweep: Sweep, title: str) -> list[Trial]:
     """Mean regret of every setting over the tuning seeds."""
     tasks = [
         Task(grid.scenario(name), method, settings, seed) for name, method, _, settings in tried for seed in grid.seeds
@@ -132,7 +141,7 @@ def choose_lambda(trials: Sequence[Trial]) -> float:
     """lambda_0 with the smallest geometric mean, over the problems, of the mean regret."""
     logs: dict[float, list[float]] = {}
     for trial in trials:
-        logs.setdefault(trial.values["lambda"], []).append(np.log(trial.regret.mean))
+        logs.setdefault(trial.values["lambda"], []).append(np.log(max(trial.regret.mean, 1e-3)))
     return min(logs, key=lambda lam: float(np.mean(logs[lam])))
 
 

@@ -1,0 +1,105 @@
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import alexp
+from alexp.algorithms import etc
+from alexp.experiments import cache as cache_module
+from alexp.experiments.cache import ResultCache, code_fingerprint, default_directory
+from alexp.experiments.scenarios import Scenario
+from alexp.experiments.tasks import Record, Task
+
+SMALL = Scenario(size=2, degree=4, resolution=40, steps=5)
+
+
+def record(value):
+    return Record(
+        regret=np.array([value, value + 1e-17, np.pi]),
+        visited=np.array([1, 2, 2], np.int32),
+        q_true=np.array([0.1, 0.2, 0.3], np.float32),
+        snapshot=np.empty(0, np.float32),
+        true_model=4,
+        recommended=-1,
+        final_gap=0.125,
+        seconds=0.5,
+    )
+
+
+def test_round_trip_is_exact(tmp_path):
+    store = ResultCache(tmp_path)
+    for seed in (3, 1, 2):
+        store.put(Task(SMALL, "alexp", {}, seed), record(float(seed)))
+    store.flush()
+    again = ResultCache(tmp_path)
+    for seed in (1, 2, 3):
+        found = again.get(Task(SMALL, "alexp", {}, seed))
+        assert np.array_equal(found.regret, record(float(seed)).regret)
+        assert found.visited.dtype == np.int32
+        assert found.q_true.dtype == found.snapshot.dtype == np.float32
+        assert found.snapshot.size == 0
+        assert (found.true_model, found.recommended, found.final_gap, found.seconds) == (4, -1, 0.125, 0.5)
+    assert again.get(Task(SMALL, "alexp", {}, 4)) is None
+    assert again.get(Task(SMALL.with_(steps=6), "alexp", {}, 1)) is None
+
+
+def test_later_records_join_earlier_ones(tmp_path):
+    for seed in (1, 2):
+        store = ResultCache(tmp_path)
+        store.put(Task(SMALL, "naive", {}, seed), record(0.0))
+        store.flush()
+    final = ResultCache(tmp_path)
+    assert all(final.get(Task(SMALL, "naive", {}, seed)) is not None for seed in (1, 2))
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_records_are_written_while_the_sweep_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache_module, "FLUSH_SECONDS", 0.0)
+    store = ResultCache(tmp_path)
+    store.put(Task(SMALL, "naive", {}, 1), record(0.0))
+    assert ResultCache(tmp_path).get(Task(SMALL, "naive", {}, 1)) is not None
+
+
+def test_files_say_what_they_hold(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    store = ResultCache(tmp_path)
+    task = Task(SMALL, "alexp", {"schedules": {"kind": "Schedules", "gamma": 0.25}}, 0)
+    store.put(task, record(0.0))
+    store.flush()
+    text = parquet.read_schema(store.path(task.configuration)).metadata[b"task"].decode()
+    assert '"gamma": 0.25' in text
+    assert '"degree": 4' in text
+
+
+def test_directory(monkeypatch, tmp_path):
+    monkeypatch.setenv("ALEXP_CACHE", str(tmp_path))
+    assert default_directory() == tmp_path
+    monkeypatch.delenv("ALEXP_CACHE")
+    assert default_directory().parts[-2:] == (".cache", "alexp")
+
+
+def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(alexp, "__path__", [*alexp.__path__, str(tmp_path)])
+    top, below, other = (tmp_path / f"made_up_{name}.py" for name in ("top", "below", "other"))
+    top.write_text("from alexp.made_up_below import x\n")
+    below.write_text("x = 1\n")
+    other.write_text("y = 1\n")
+
+    def fingerprint():
+        code_fingerprint.cache_clear()
+        return code_fingerprint("alexp.made_up_top")
+
+    first = fingerprint()
+    other.write_text("y = 2\n")
+    assert fingerprint() == first
+    below.write_text("x = 2\n")
+    assert fingerprint() != first
+    code_fingerprint.cache_clear()
+
+
+def test_an_algorithm_does_not_depend_on_the_code_of_its_rivals():
+    assert Task(SMALL, "etc").configuration != Task(SMALL, "ets").configuration
+    found = cache_module._imports(ast.parse(Path(etc.__file__).read_text()))
+    assert "alexp.estimation.group_lasso" in found
+    assert not any("corral" in name for name in found)

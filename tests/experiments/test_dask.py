@@ -1,0 +1,59 @@
+import os
+import signal
+
+import pytest
+
+from alexp.experiments.cache import ResultCache
+from alexp.experiments.runner import sweep
+from alexp.experiments.scenarios import Scenario
+from alexp.experiments.tasks import Task, run_task
+
+from .test_runner import same
+
+distributed = pytest.importorskip("distributed")
+
+TASKS = [
+    Task(Scenario(size=2, degree=5, resolution=60, steps=60), name, {}, seed)
+    for name in ("alexp", "corral")
+    for seed in range(10)
+]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A scheduler and two worker processes, as on a real cluster, each restarted by its nanny when it dies."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None
+    ) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return [run_task(task) for task in TASKS]
+
+
+def test_a_cluster_gives_the_same_records(cluster, expected):
+    same(sweep(TASKS, dask=cluster.scheduler_address, cache=None, progress=False), expected)
+
+
+def test_killing_a_worker_in_the_middle_changes_nothing(cluster, expected, tmp_path):
+    with distributed.Client(cluster, set_as_default=False) as client:
+        pids = list(client.run(os.getpid).values())
+
+    class Killing(ResultCache):
+        finished = 0
+
+        def put(self, task, record):
+            super().put(task, record)
+            self.finished += 1
+            if self.finished == 2:
+                os.kill(pids[0], signal.SIGKILL)
+
+    store = Killing(tmp_path)
+    found = sweep(TASKS[::-1], dask=cluster.scheduler_address, cache=store, progress=False)[::-1]
+    assert store.finished == len(TASKS)
+    same(found, expected)
+    with distributed.Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(1)
+        assert pids[0] not in client.run(os.getpid).values()
