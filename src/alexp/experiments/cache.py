@@ -11,6 +11,7 @@ import time
 from dataclasses import fields
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,13 +143,19 @@ def _read(path: Path) -> dict[int, Record]:
     from alexp.experiments.tasks import Record
 
     _, parquet = _parquet()
-    types: dict[str, Any] = {"regret": np.float64, "visited": np.int32, "q_true": np.float32, "snapshot": np.float32}
-    records = {}
-    for row in parquet.ParquetFile(path).read().to_pylist():
-        seed = int(row.pop("seed"))
-        values: dict[str, Any] = {k: np.array(v, types[k]) if k in types else v for k, v in row.items()}
-        records[seed] = Record(**values)
-    return records
+    table = parquet.ParquetFile(path).read()
+    columns = {name: _column(table.column(name).combine_chunks()) for name in table.column_names}
+    seeds = columns.pop("seed")
+    return {seed: Record(**{name: values[i] for name, values in columns.items()}) for i, seed in enumerate(seeds)}
+
+
+def _column(column: Any) -> list[Any]:
+    """Values of a column: numbers as they are, lists as arrays of their own type."""
+    if not hasattr(column, "offsets"):
+        plain: list[Any] = column.to_pylist()
+        return plain
+    flat, cuts = column.values.to_numpy(zero_copy_only=False), column.offsets.to_numpy()
+    return [flat[first:last].copy() for first, last in pairwise(cuts)]
 
 
 def _plain(value: Any) -> Any:
