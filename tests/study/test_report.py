@@ -121,6 +121,15 @@ def test_tables_of_candidates(tmp_path):
     assert "<i>" in " ".join(page.words)
 
 
+def test_models_that_no_reward_tells_apart(tmp_path):
+    same = np.random.default_rng(0).standard_normal((6, 2))
+    models = alexp.ModelClass.from_matrices({"a": same, "b": same, "c": same})
+    study = create_study(models, alexp.FiniteSet(list(range(6))), name="m", storage=tmp_path / "s.db", random_state=1)
+    play(study, 3)
+    page, _ = read(study, tmp_path / "report.html")
+    assert "and 2 other models share the lead with q = 0.333" in " ".join(page.words)
+
+
 def test_beliefs_are_thinned_and_shortened():
     due = [trial for trial in range(100_000) if belief_is_due(trial)]
     assert due[:256] == list(range(256))

@@ -141,6 +141,24 @@ def test_busy_for_too_long(tmp_path):
     assert study.ask().id == 0
 
 
+def test_lost_connections_and_a_busy_server(postgres):
+    study = new_study(Storage(postgres, timeout=0.2))
+    play(study, 2)
+    with sa.create_engine(parse_url(postgres)).connect() as admin:
+        admin.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        play(study, 1)
+        admin.rollback()
+        admin.exec_driver_sql("SELECT * FROM alexp_studies FOR UPDATE")
+        with pytest.raises(StorageError, match=r"busy for more than 0\.2 s"):
+            study.ask()
+        admin.rollback()
+    play(study, 1)
+    assert same(study, in_memory(4))
+
+
 def test_server_that_is_not_there():
     with pytest.raises(StorageError, match="did not answer") as raised:
         new_study("postgresql://nobody:secret@127.0.0.1:1/none")

@@ -1,5 +1,10 @@
 """Durable studies: experiments that outlive their processes, with many workers, and nothing lost."""
 
+from importlib.util import find_spec
+
+if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
+    raise ModuleNotFoundError("durable studies need SQLAlchemy and Alembic: pip install alexp[study]")
+
 from alexp.study.errors import (
     AbandonedTrialError,
     ProblemMismatchError,

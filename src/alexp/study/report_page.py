@@ -67,7 +67,7 @@ def _header(report: Report) -> str:
         by = "" if report.best.model is None else f" by {names[report.best.model]}"
         tiles.append((label(algorithm.domain, report.best.index), f"recommended (candidate {report.best.index})"))
         tiles.append((f"{report.best.value:.4g}", f"its reward as estimated{by}"))
-    if report.epsilon is not None and np.isfinite(report.epsilon):
+    if report.epsilon is not None and report.epsilon <= 2.0 * algorithm.reward_bound:  # else it says nothing
         tiles.append((f"{report.epsilon:.3g}", f"at most this far from the best, certified at {100 * (1 - DELTA):g} %"))
     cells = "".join(
         f'<div class="tile"><b>{escape(big)}</b><span class="muted">{escape(small)}</span></div>'
@@ -118,6 +118,12 @@ def _models(report: Report) -> str:
 
 def _verdict(report: Report, standing: Standing) -> str:
     names, first = report.algorithm.models.names, standing.leaders[0]
+    level = int(np.sum(np.isclose(standing.q, standing.q[first], rtol=1e-9, atol=0.0)))
+    if level > 2:
+        return (
+            f"<b>{escape(str(names[first]))}</b> and {level - 1} other models share the lead with q = "
+            f"{standing.q[first]:.3g}: no reward so far tells them apart."
+        )
     text = f"<b>{escape(str(names[first]))}</b> leads with q = {standing.q[first]:.3f}"
     if len(standing.leaders) > 1:
         second = standing.leaders[1]

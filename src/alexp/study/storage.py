@@ -20,6 +20,7 @@ from alexp.study.schema import VERSION, VERSION_TABLE, studies
 DEFAULT = "sqlite:///alexp.db"
 _WRITE = "alexp_write"
 _CREATION_LOCK = 4_274_051_867  # any number, the same for everybody
+_VANISHED = 300_000  # ms after which PostgreSQL takes the lock from a host that went away while it held it
 _SMALL_CACHE = -16_000  # KiB of page cache per SQLite connection
 
 
@@ -67,7 +68,9 @@ class Storage:
 
     def _connect(self) -> Engine:
         if not self.is_sqlite:
-            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=2)
+            limits = f"-c lock_timeout={int(1000 * self.timeout)} -c idle_in_transaction_session_timeout={_VANISHED}"
+            options = {} if "options" in self.url.query else {"options": limits}
+            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=2, connect_args=options)
         engine = sa.create_engine(self.url, connect_args={"timeout": self.timeout, "check_same_thread": False})
         event.listen(engine, "connect", self._prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -129,7 +132,7 @@ class Storage:
                 f"{where} is damaged or not a database: {reason}. Restore the file from a backup, "
                 "or recover what is left with `sqlite3 FILE .recover`"
             )
-        if "locked" in text:
+        if "locked" in text or "lock timeout" in text:
             return f"{where} was busy for more than {self.timeout:g} s: {reason}. Nothing was changed; try again"
         if "unable to open" in text:
             return f"cannot open {where}: {reason}. Does its folder exist, and may you read and write there?"

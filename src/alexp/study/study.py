@@ -137,19 +137,22 @@ class Study:
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """q over the M models for the next round, shape (M,), for algorithms that have it."""
-        algorithm = self.algorithm
-        if not hasattr(algorithm, "probabilities"):
-            raise AttributeError(f"algorithm {algorithm.name!r} has no probabilities over models")
-        return np.asarray(algorithm.probabilities)
+        with self._mutex:
+            algorithm = self.algorithm
+            if not hasattr(algorithm, "probabilities"):
+                raise AttributeError(f"algorithm {algorithm.name!r} has no probabilities over models")
+            return np.asarray(algorithm.probabilities)
 
     def best(self) -> Recommendation:
         """The action to stop with, judged by what is known now."""
-        return self.algorithm.best()
+        with self._mutex:
+            return self.algorithm.best()
 
     def pending(self) -> list[Trial]:
         """Trials that await their reward, oldest first."""
-        replica = self.refresh()
-        return [trial for trial in replica.algorithm.pending() if trial.id not in replica.abandoned]
+        with self._mutex:
+            replica = self.refresh()
+            return [trial for trial in replica.algorithm.pending() if trial.id not in replica.abandoned]
 
     def trial(self, trial_id: int) -> Trial:
         """A trial by its id."""
@@ -158,8 +161,9 @@ class Study:
     @property
     def counts(self) -> dict[str, int]:
         """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
-        replica = self.refresh()
-        asked, told, abandoned = replica.algorithm.n_asked, replica.algorithm.n_told, len(replica.abandoned)
+        with self._mutex:
+            replica = self.refresh()
+            asked, told, abandoned = replica.algorithm.n_asked, replica.algorithm.n_told, len(replica.abandoned)
         return {"trials": asked, "told": told, "pending": asked - told - abandoned, "abandoned": abandoned}
 
     def trials_dataframe(self) -> pd.DataFrame:
@@ -167,8 +171,9 @@ class Study:
 
         `state` is "told", "pending", "abandoned", or "observed" for data added from elsewhere.
         """
-        replica = self.refresh()
-        frame = replica.algorithm.trials_dataframe()
+        with self._mutex:
+            replica = self.refresh()
+            frame = replica.algorithm.trials_dataframe()
         given_up = frame["id"].isin(replica.abandoned)
         observed = frame["propensity"].isna()
         frame["state"] = np.select(
