@@ -104,6 +104,12 @@ def test_run_prints_a_table_and_draws(tmp_path):
     assert (tmp_path / "out.png").stat().st_size > 1000
 
 
+def test_reproduce_on_the_command_line(tmp_path):
+    result = invoke("reproduce", "5", "--quick", "--out", tmp_path, "--cache", tmp_path / "cache")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "figures" / f"{STEMS['5']}.svg").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -24,7 +24,7 @@ from alexp.experiments.scenarios import Scenario, ScenarioEnvironment
 from alexp.experiments.simulation import simulate
 
 RECORD_FORMAT = 1  # raise it when records of the same run change
-_CODE_OF_EVERY_RUN = ("alexp.experiments.scenarios", "alexp.experiments.simulation")
+_CODE_OF_EVERY_RUN = ("alexp.experiments.environments", "alexp.experiments.simulation")
 SNAPSHOT_ROUND = 20  # q_t of this round is kept whole, as in the paper's figure on learning dynamics
 
 # Names for algorithms with settings that make them a baseline of the paper.
@@ -82,7 +82,8 @@ class Task:
     def configuration(self) -> str:
         """Content hash of everything but the seed: scenario, algorithm, settings and the code that runs it."""
         kind, settings = resolve(self.algorithm, self.settings)
-        code = code_fingerprint(Algorithm.registry[kind].__module__, *_CODE_OF_EVERY_RUN)
+        own = (Algorithm.registry[kind].__module__, type(self.scenario).__module__)
+        code = code_fingerprint(*own, *_CODE_OF_EVERY_RUN)
         content = [RECORD_FORMAT, self.scenario.to_dict(), kind, settings, code]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
