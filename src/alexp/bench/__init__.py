@@ -1,0 +1,1 @@
+"""Benchmarks: what a step costs, where the time goes, and how that compares."""

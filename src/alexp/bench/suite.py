@@ -1,0 +1,55 @@
+"""The benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from alexp.bench.records import Record
+
+NAMES = ("startup", "step", "lasso", "growth", "memory", "floor")  # what a plain `alexp bench` runs
+ALONE = ("study",)  # on request only
+
+
+def run_benchmarks(
+    names: Sequence[str] = (), *, quick: bool = False, progress: Callable[[str], None] = lambda name: None
+) -> list[Record]:
+    """Records of the named benchmarks, of all of them if none is named; `quick` runs a small version of each."""
+    unknown = [name for name in names if name not in NAMES + ALONE]
+    if unknown:
+        raise ValueError(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(NAMES + ALONE)}")
+    out: list[Record] = []
+    for name in names or NAMES:
+        progress(name)
+        out += _benchmark(name, quick)
+    return out
+
+
+def _benchmark(name: str, quick: bool) -> list[Record]:
+    # Imported when asked for: rivals, database drivers and compiled loops that another benchmark does not need.
+    if name == "startup":
+        from alexp.bench.startup import bench_startup
+
+        return bench_startup(quick)
+    if name == "step":
+        from alexp.bench.step import bench_step
+
+        return bench_step(quick)
+    if name == "lasso":
+        from alexp.bench.lasso import bench_lasso
+
+        return bench_lasso(quick)
+    if name == "growth":
+        from alexp.bench.growth import bench_growth
+
+        return bench_growth(quick)
+    if name == "memory":
+        from alexp.bench.memory import bench_memory
+
+        return bench_memory(quick)
+    if name == "floor":
+        from alexp.bench.floor import bench_floor
+
+        return bench_floor(quick)
+    from alexp.bench.study import bench_study
+
+    return bench_study(trials=200, rounds=5) if quick else bench_study()

@@ -1,0 +1,79 @@
+"""Records as tables: which numbers of each benchmark are shown, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from alexp.bench.records import Record
+
+Column = tuple[str, str, Callable[[Any], str]]  # heading, key, format
+
+
+def _number(digits: int) -> Callable[[Any], str]:
+    """Numbers to so many significant digits, without an exponent as long as that stays readable.
+
+    >>> _number(3)(1234.5), _number(3)(0.012345), _number(2)(None)
+    ('1,234', '0.0123', '')
+    """
+
+    def show(value: Any) -> str:
+        if value is None:
+            return ""
+        if abs(value) >= 10**digits:
+            return f"{value:,.0f}"
+        return f"{value:.{digits}g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.{digits - 1}e}"
+
+    return show
+
+
+def _percent(value: Any) -> str:
+    return "" if value is None else f"{100 * value:.0f} %"
+
+
+def _fixed(value: Any) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+_MS: Column = ("median ms", "median_ms", _number(3))
+_CPU: Column = ("CPU ms", "cpu_ms", _number(3))
+_PATH: Column = ("path s", "path_s", _number(3))
+_GAP: Column = ("largest gap", "max_gap", _number(2))
+
+COLUMNS: dict[str, list[Column]] = {
+    "startup": [_MS, _CPU],
+    "step": [_MS, ("fastest ms", "fastest_ms", _number(3)), _CPU, ("share", "share", _percent),
+             ("released code / this", "ratio", _number(3)), ("history", "history", _text)],
+    "lasso": [_MS, _PATH, _GAP, ("path ratio", "ratio", _number(3)), ("median ratio", "median_ratio", _number(3)),
+              ("steps measured", "steps", _text), ("steps that reached 1e-6", "reached_steps", _text)],
+    "growth": [("exponent", "exponent", _fixed), ("between the last two", "last_exponent", _fixed),
+               ("fixed", "fixed", _text)],
+    "memory": [_MS, _CPU, ("peak MB", "peak_mb", _number(3)), ("of it import", "imported_mb", _number(3)),
+               ("time ratio", "ratio", _fixed), ("growth MB", "growth_mb", _number(3)),
+               ("growth of the log MB", "log_growth_mb", _number(3))],
+    "floor": [_MS, ("ns per pair", "ns_per_pair", _number(3)),
+              ("multiply-adds per pair", "multiply_adds_per_pair", _number(3)),
+              ("reached per ns", "reached_per_ns", _number(3)), ("peak per ns", "peak_per_ns", _number(3)),
+              ("time / floor", "ratio", _fixed)],
+    "study": [_MS, _PATH, ("value / limit", "ratio", _number(3))],
+}  # fmt: skip
+
+
+def table(name: str, records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of one benchmark; of growth the exponents only, its points are in the plot."""
+    columns = COLUMNS[name]
+    rows = [
+        [str(row["instance"]), str(row["subject"]), *(show(row.get(key)) for _, key, show in columns)]
+        for row in records
+        if row["benchmark"] == name and (name != "growth" or "exponent" in row)
+    ]
+    return ["instance", "subject", *(heading for heading, _, _ in columns)], rows
+
+
+def present(records: Sequence[Record]) -> list[str]:
+    """Names of the benchmarks that have records, in order."""
+    return list(dict.fromkeys(str(row["benchmark"]) for row in records))

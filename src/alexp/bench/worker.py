@@ -1,0 +1,109 @@
+"""Measurements that need a process of their own: `python -m alexp.bench.worker TASK JSON` prints a JSON object."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alexp.algorithms import ALExp
+from alexp.bench.problems import LegendreProblem, Player
+from alexp.bench.records import timed
+
+EARLY = 1_000  # round at which a long study is first looked at
+
+
+def in_fresh_process(task: str, **arguments: Any) -> dict[str, Any]:
+    """What `task` measures in a new process with one BLAS thread."""
+    command = [sys.executable, "-m", "alexp.bench.worker", task, json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=one_blas_thread_environment())
+    if done.returncode != 0:
+        raise RuntimeError(f"the benchmark process {task!r} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def one_blas_thread_environment() -> dict[str, str]:
+    """The environment of this process, with linear algebra libraries kept on one core."""
+    return os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def peak_mb() -> float:
+    """Most memory this process has ever held, in MB of 10^6 bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage on Linux would start from what the parent held when it forked
+        kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(kilobytes) * 1024 / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6  # bytes on macOS, kilobytes elsewhere
+
+
+def resident_mb() -> float:
+    """Memory this process holds now, in MB of 10^6 bytes."""
+    import psutil
+
+    return float(psutil.Process().memory_info().rss) / 1e6
+
+
+def memory(degree: int, size: int, resolution: int, steps: int) -> dict[str, Any]:
+    """Peak memory of importing, of constructing a run and of some steps of it."""
+    imported = peak_mb()
+    player = Player.of(LegendreProblem(degree, size, resolution))
+    constructed = peak_mb()
+    laps = [timed(player.step)[1] for _ in range(steps)]
+    return {
+        "imported_mb": imported,
+        "constructed_mb": constructed,
+        "peak_mb": peak_mb(),
+        "step_ms": 1e3 * float(np.median([lap.wall for lap in laps[1:]])),
+        "step_cpu_ms": 1e3 * float(np.median([lap.cpu for lap in laps[1:]])),
+    }
+
+
+def long_study(tells: int, early: int, compared: int) -> dict[str, Any]:
+    """Time per step early and late, taken in turns, and the growth of memory in between.
+
+    The state at round `early` is kept and continued at the end, so that both are timed on the same minute of the
+    same machine.
+    """
+    player = Player.of(LegendreProblem(10, 3))
+    for _ in range(early):
+        player.step()
+    saved = player.algorithm.to_dict()
+    log_before, resident_before = log_mb(player.algorithm), resident_mb()
+    for _ in range(tells - early):
+        player.step()
+    log_after, resident_after = log_mb(player.algorithm), resident_mb()
+    young = Player.of(LegendreProblem(10, 3))
+    young.algorithm = ALExp.from_dict(saved)
+    laps = [(timed(young.step)[1], timed(player.step)[1]) for _ in range(compared)]
+    young_s, old_s = (np.array([lap[k].thread for lap in laps[1:]]) for k in (0, 1))
+    return {
+        "early_ms": 1e3 * float(np.median(young_s)),
+        "late_ms": 1e3 * float(np.median(old_s)),
+        "slowdown": float(np.median(old_s) / np.median(young_s)),
+        "mean_slowdown": float(old_s.mean() / young_s.mean()),
+        "growth_mb": resident_after - resident_before,
+        "log_growth_mb": log_after - log_before,
+    }
+
+
+def log_mb(algorithm: ALExp) -> float:
+    """Size of the trial log: its lists and the distinct objects in them, in MB of 10^6 bytes."""
+    log = algorithm.log
+    columns = (log.index, log.model, log.explored, log.propensity, log.reward)
+    held = {id(value): sys.getsizeof(value) for column in columns for value in column}
+    return (sum(sys.getsizeof(column) for column in columns) + sum(held.values())) / 1e6
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {"memory": memory, "long_study": long_study}
+
+if __name__ == "__main__":
+    print(json.dumps(TASKS[sys.argv[1]](**json.loads(sys.argv[2]))))

@@ -1,0 +1,70 @@
+"""`alexp bench`: what a step costs, where the time goes, and how that compares."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="startup, step, lasso, growth, memory, floor (all by default), or study.", metavar="NAME"),
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the records as a JSON list.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the results into this file.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write a page with all tables.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny versions, to see that everything works.")] = False,
+) -> None:
+    """Measure speed and memory: whole steps, the group Lasso against public solvers, growth, the machine's floor."""
+    from rich.console import Console
+
+    from alexp.bench.figure import draw
+    from alexp.bench.report import markdown as page
+    from alexp.bench.suite import run_benchmarks
+    from alexp.bench.tables import present, table
+    from alexp.bench.targets import verdicts
+
+    notes = Console(stderr=True)
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    try:
+        records = run_benchmarks(names or (), quick=quick, progress=lambda name: notes.print(f"measuring {name} ..."))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    for name in present(records):
+        console.print(_rich(name, *table(name, records)))
+    if not quick and (judged := verdicts(records))[1]:
+        console.print(_rich("targets", *judged))
+    if json_file is not None:
+        _write(json_file, json.dumps(records, indent=1))
+    if plot is not None:
+        draw(records, plot)
+    if markdown is not None:
+        figure = None if plot is None else Path(os.path.relpath(plot, markdown.parent)).as_posix()
+        _write(markdown, page(records, figure))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _rich(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    from rich.table import Table
+
+    out = Table(title=title)
+    for k, heading in enumerate(headings):
+        out.add_column(heading, justify="left" if k < 2 else "right")
+    for row in rows:
+        out.add_row(*(cell.strip("*") for cell in row))
+    return out

@@ -1,0 +1,163 @@
+import json
+from math import comb
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from alexp.bench.figure import draw
+from alexp.bench.floor import bench_floor, multiply_adds_per_pair
+from alexp.bench.growth import bench_growth, exponent
+from alexp.bench.memory import bench_memory
+from alexp.bench.problems import LegendreProblem, Player
+from alexp.bench.records import FIELDS, record
+from alexp.bench.report import grid, markdown
+from alexp.bench.startup import bench_startup
+from alexp.bench.step import CASES, PARTS, PartTimer, bench_step, measure_steps
+from alexp.bench.suite import run_benchmarks
+from alexp.bench.tables import COLUMNS, table
+from alexp.bench.targets import TARGETS, verdicts
+from alexp.bench.worker import log_mb
+
+
+def check_shape(records, benchmark):
+    assert records
+    for row in records:
+        assert tuple(row)[: len(FIELDS)] == FIELDS
+        assert row["benchmark"] == benchmark
+        assert all(value is None or isinstance(value, str | int | float | bool) for value in row.values())
+    assert len({(row["instance"], row["subject"]) for row in records}) == len(records)
+    assert json.loads(json.dumps(records)) == records
+
+
+def test_problems_have_the_sizes_they_are_listed_for():
+    assert [case.problem.n_models for case in CASES] == [55, 165, 4495, 35990, 1004731]
+    assert Player.of(LegendreProblem(5, 3, 50)).algorithm.models.n_models == comb(6, 3)
+
+
+def test_step_records_split_the_whole_step():
+    records = bench_step(quick=True)
+    check_shape(records, "step")
+    for instance in {row["instance"] for row in records}:
+        rows = {row["subject"]: row for row in records if row["instance"] == instance}
+        assert set(rows) == {"step", *PARTS, "rest"}
+        assert sum(rows[part]["path_s"] for part in (*PARTS, "rest")) == pytest.approx(rows["step"]["path_s"])
+        assert all(rows[part]["median_ms"] > 0.0 for part in rows)
+
+
+def test_timing_the_parts_changes_nothing_and_sees_every_call():
+    timed, plain = (Player.of(LegendreProblem(5, 2, 60)) for _ in range(2))
+    timer = PartTimer(timed)
+    for _ in range(12):
+        timed.step()
+        plain.step()
+        spent = timer.take()
+        assert set(spent) == set(PARTS)
+        assert spent["sweep"].wall > 0.0
+    assert timed.algorithm.log.index == plain.algorithm.log.index
+    assert timed.algorithm.log.propensity == plain.algorithm.log.propensity
+    assert timer.take()["sweep"].wall == 0.0
+
+
+def test_observing_gets_to_a_later_round_without_asking():
+    player = Player.of(LegendreProblem(4, 2, 40))
+    player.observe(30)
+    assert player.algorithm.n_told == 30
+    laps = measure_steps(player, 4)
+    assert {len(own) for own in laps.values()} == {4}
+    assert player.algorithm.n_told == 35
+
+
+def test_growth_records_points_and_exponents():
+    records = bench_growth(quick=True)
+    check_shape(records, "growth")
+    fitted = [row for row in records if "exponent" in row]
+    assert {row["axis"] for row in fitted} == {"M", "N", "t", "d"}
+    for row in fitted:
+        points = [r for r in records if r["axis"] == row["axis"] and r["subject"] == row["subject"] and "value" in r]
+        expected = exponent([r["value"] for r in points], [r["median_ms"] for r in points])
+        assert row["exponent"] == pytest.approx(expected)
+    assert exponent([1, 10, 100], [2.0, 2.0, 2.0]) == pytest.approx(0.0)
+
+
+def test_floor_ratio_is_time_over_counted_work_at_the_measured_peak():
+    records = bench_floor(quick=True)
+    check_shape(records, "floor")
+    for row in records:
+        pairs = 10 * 100
+        floor_s = pairs * row["multiply_adds_per_pair"] / (1e9 * row["peak_per_ns"])
+        assert row["ratio"] == pytest.approx(1e-3 * row["median_ms"] / floor_s)
+    assert [multiply_adds_per_pair(s, "ucb") for s in (1, 2, 3)] == [2, 5, 9]
+
+
+def test_memory_and_long_study_come_from_fresh_processes():
+    ballast = np.ones(60_000_000)  # 480 MB that a child must not be charged for
+    records = bench_memory(quick=True)
+    assert ballast[-1] == 1.0
+    check_shape(records, "memory")
+    peak = records[0]
+    assert 0.0 < peak["imported_mb"] <= peak["constructed_mb"] <= peak["peak_mb"] < 450.0
+    early, late = records[1:]
+    assert early["ratio"] == 1.0
+    assert late["ratio"] == pytest.approx(late["median_ms"] / early["median_ms"])
+    assert late["log_growth_mb"] > 0.0
+
+
+def test_size_of_the_log_counts_what_trials_add():
+    player = Player.of(LegendreProblem(4, 2, 40))
+    player.observe(1000)
+    before = log_mb(player.algorithm)
+    player.observe(10_000)
+    assert 10_000 * 40e-6 <= log_mb(player.algorithm) - before <= 10_000 * 200e-6
+
+
+def test_startup_imports_nothing_heavy():
+    records = bench_startup(quick=True)
+    check_shape(records, "startup")
+    assert {row["heavy_modules"] for row in records} == {""}
+
+
+def test_unknown_benchmark_names_the_known_ones():
+    with pytest.raises(ValueError, match="no benchmark 'speed'.*lasso"):
+        run_benchmarks(["speed"])
+
+
+def test_targets_are_judged_both_ways():
+    rows = [
+        record("step", "Legendre s=3, p=10, M=165, N=2000", "step", median_ms=2.5, ratio=4800.0),
+        record("floor", "Legendre s=3, p=30, M=4,495, N=2000", "ucb sweep", ratio=2.9),
+    ]
+    _, judged = verdicts(rows)
+    assert [row[-1] for row in judged] == ["**no**", "yes", "yes"]
+    assert all(target.benchmark in COLUMNS for target in TARGETS)
+
+
+def test_page_and_figure_show_what_was_run(tmp_path):
+    records = bench_floor(quick=True) + bench_step(quick=True)
+    page = markdown(records, "figures/bench.png")
+    for name in ("floor", "step"):
+        assert grid(*table(name, records)) in page
+    assert "## The group Lasso path" not in page
+    assert "![Benchmarks](figures/bench.png)" in page
+    draw(records, tmp_path / "new" / "bench.png")
+    assert (tmp_path / "new" / "bench.png").stat().st_size > 5000
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw([record("startup", "warm cache", "import alexp")], tmp_path / "none.png")
+
+
+def test_command_writes_records_page_and_plot(tmp_path):
+    import typer
+
+    from alexp.commands.bench import bench
+
+    app = typer.Typer()
+    app.command()(bench)
+    files = {name: tmp_path / f"out.{name}" for name in ("json", "md", "png")}
+    options = ["--json", str(files["json"]), "--markdown", str(files["md"]), "--plot", str(files["png"])]
+    result = CliRunner().invoke(app, ["floor", "--quick", *options])
+    assert result.exit_code == 0, result.output
+    check_shape(json.loads(files["json"].read_text()), "floor")
+    assert "![Benchmarks](out.png)" in files["md"].read_text()
+    assert "ucb sweep" in result.output
+    wrong = CliRunner().invoke(app, ["speed"])
+    assert wrong.exit_code == 2
