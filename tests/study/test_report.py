@@ -119,6 +119,7 @@ def test_tables_of_candidates(tmp_path):
     page, figures = read(study, tmp_path / "report.html")
     assert set(figures) == {"probabilities", "returns", "rewards"}
     assert "<i>" in " ".join(page.words)
+    assert {trace["name"] for trace in figures["returns"]["data"]} == {"fp", "&lt;i&gt;"}  # Plotly reads HTML there
 
 
 def test_models_that_no_reward_tells_apart(tmp_path):

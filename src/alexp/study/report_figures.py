@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -55,13 +56,18 @@ def _numbers(values: Any) -> list[float | None]:
     return [None if not np.isfinite(value) else float(value) for value in np.asarray(values, dtype=np.float64)]
 
 
+def _text(value: Any) -> str:
+    """Plotly reads some HTML in labels; a user's name must stay what it is."""
+    return escape(str(value), quote=False)
+
+
 def _lines(report: Report, standing: Standing, values: Any, form: str) -> list[dict[str, Any]]:
     names = report.algorithm.models.names
     return [
         {
             "type": "scatter",
             "mode": "lines",
-            "name": str(names[j]),
+            "name": _text(names[j]),
             "x": standing.told.tolist(),
             "y": _numbers(values[:, k]),
             "line": {"color": COLOURS[k], "dash": _DASHES[k], "width": 2},
@@ -89,8 +95,9 @@ def _rewards(report: Report) -> Figure:
     best = np.maximum.accumulate(reward) if report.algorithm.direction == "maximize" else np.minimum.accumulate(reward)
     changes = np.flatnonzero(np.r_[True, np.diff(best) != 0.0])
     line = np.unique(np.r_[changes, told.size - 1])
+    labels = np.array([_text(text) for text in report.labels], dtype=object)[told]
     data = [
-        {"x": told[shown].tolist(), "y": _numbers(reward[shown]), "text": [report.labels[i] for i in told[shown]]}
+        {"x": told[shown].tolist(), "y": _numbers(reward[shown]), "text": labels[shown].tolist()}
         | _markers(key, "trial %{x}: %{text}<br>reward %{y:.4g}")
         for key, shown in _by_origin(report, told).items()
     ]

@@ -42,7 +42,7 @@ def main(version):
         models, domain, name="tables", storage=path, direction="minimize", reward_bound=2.0, random_state=7
     )
     play(table_study, 6)
-    alone = create_study(legendre, interval, name="linucb", storage=path, algorithm="linucb", model=1, random_state=1)
+    alone = create_study(legendre, interval, name="linucb", storage=path, algorithm="linucb", model=3, random_state=1)
     play(alone, 5)
     facts = {}
     for study in (whole, table_study, alone):
