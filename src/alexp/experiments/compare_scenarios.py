@@ -100,6 +100,7 @@ ENTRANTS: dict[str, Entrant] = {
     "evidence-mixture": Entrant("evidence-mixture", long=True),
     "evidence-mixture, light": Entrant("evidence-mixture", lambda _: {"light": True}, long=True),
     "evidence-mixture, ucb": Entrant("evidence-mixture", lambda _: {"rule": "ucb"}),
+    "evidence-mixture, ucb, misfit": Entrant("evidence-mixture", lambda _: {"rule": "ucb", "misfit_grid": [0.3]}),
     "evidence-mixture, noise unknown": Entrant("evidence-mixture", lambda _: {"noise_std": None}),
     "mixture-thompson": Entrant("mixture-thompson", long=True),
     "evidence-sampling": Entrant("evidence-sampling", long=True),
