@@ -17,6 +17,7 @@ from alembic.script import ScriptDirectory
 
 import alexp.study
 from alexp.study import ReplayError, Storage, StorageError, StudyNotFoundError, list_studies, load_study
+from alexp.study import storage as storage_module
 from alexp.study.schema import VERSION, VERSION_TABLE, metadata
 from alexp.study.storage import parse_url
 
@@ -141,7 +142,8 @@ def test_busy_for_too_long(tmp_path):
     assert study.ask().id == 0
 
 
-def test_lost_connections_and_a_busy_server(postgres):
+def test_lost_connections_and_a_busy_server(postgres, monkeypatch):
+    monkeypatch.setattr(storage_module, "_IDLE", 0.0)
     study = new_study(Storage(postgres, timeout=0.2))
     play(study, 2)
     with sa.create_engine(parse_url(postgres)).connect() as admin:

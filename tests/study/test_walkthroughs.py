@@ -55,7 +55,7 @@ def fresh_folder(tmp_path, monkeypatch):
 def test_laboratory_with_csv_files(tmp_path):
     follow("Walk-through 1")
     assert (tmp_path / "report.html").exists()
-    assert len((tmp_path / "trials.csv").read_text().splitlines()) == 33
+    assert len((tmp_path / "trials.csv").read_text().splitlines()) == 25
 
 
 def test_two_hosts_on_postgres(postgres, monkeypatch):

@@ -21,6 +21,7 @@ DEFAULT = "sqlite:///alexp.db"
 _WRITE = "alexp_write"
 _CREATION_LOCK = 4_274_051_867  # any number, the same for everybody
 _VANISHED = 300_000  # ms after which PostgreSQL takes the lock from a host that went away while it held it
+_IDLE = 1.0  # seconds after which a connection is tried before it is used
 _SMALL_CACHE = -16_000  # KiB of page cache per SQLite connection
 
 
@@ -70,7 +71,9 @@ class Storage:
         if not self.is_sqlite:
             limits = f"-c lock_timeout={int(1000 * self.timeout)} -c idle_in_transaction_session_timeout={_VANISHED}"
             options = {} if "options" in self.url.query else {"options": limits}
-            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=2, connect_args=options)
+            server = sa.create_engine(self.url, pool_size=2, connect_args=options)
+            event.listen(server, "checkout", _check_idle)
+            return server
         engine = sa.create_engine(self.url, connect_args={"timeout": self.timeout, "check_same_thread": False})
         event.listen(engine, "connect", self._prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -217,6 +220,18 @@ def _version(connection: Connection) -> str | None:
         return None
     rows = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars().all()
     return str(rows[0]) if rows else None
+
+
+def _check_idle(connection: Any, record: Any, _proxy: Any) -> None:
+    """Replace a connection that died while it lay idle; one that was just in use is not asked, to save the time."""
+    now = time.monotonic()
+    if now - record.info.get("used", now) > _IDLE:
+        try:
+            connection.execute("SELECT 1")
+            connection.rollback()
+        except Exception as error:
+            raise sa.exc.DisconnectionError from error
+    record.info["used"] = now
 
 
 def _begin_sqlite(connection: Connection) -> None:
