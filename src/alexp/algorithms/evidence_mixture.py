@@ -49,7 +49,8 @@ class EvidenceMixture(Certified):
 
     Parameters
     ----------
-    noise_std : nominal noise; None when unknown, which means a grid from 1% to 100% of `reward_bound`.
+    noise_std : nominal noise; None when unknown, which means a grid from 1% to 100% of `reward_bound`. Certificates
+        then allow for noise as large as that.
     reward_bound : nominal norm of the coefficients.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
     misfit_grid : sizes, as multiples of `reward_bound`, of what a candidate's reward may have beyond any model; each is

@@ -11,9 +11,8 @@ ADVICE = """\
   widths are proved; it explores about twice as much as it would have to.
 - **A locked run would be a disaster, a little more regret would not:** `MixtureThompson`. Randomness reopens what
   a deterministic index has closed.
-- **You want the paper's algorithm and its guarantee, agents of your own kind, or agents that are not
-  regressions:** `ALExp`. With `oracle=Evidence()` it keeps its master and loses the point estimate that makes it
-  lock in.
+- **You want the paper's algorithm and its guarantee, or agents of your own kind:** `ALExp`. With
+  `oracle=Evidence()` it keeps its master, pays less regret and locks in about half as often.
 - **You believe none of the models** (real tables below): look at the tables rather than at averages. No method
   wins both: UCB on the best single map wins one table and is beaten by almost all mixtures on the other.
   `light=True` does better there than the grid of noise levels, which takes misfit for noise. Over hundreds of
