@@ -72,6 +72,10 @@ def _agent(scenario: Scenario) -> dict[str, Any]:
     return {"agent": _ridge(scenario)}
 
 
+def _balanced(scenario: Scenario) -> dict[str, Any]:
+    return _agents(scenario) | {"loss_range": "$reward_range"}
+
+
 def _nothing(scenario: Scenario) -> dict[str, Any]:
     return {}
 
@@ -113,8 +117,8 @@ ENTRANTS: dict[str, Entrant] = {
     "corral": Entrant("corral", _agents),
     "ets": Entrant("ets"),
     "etc": Entrant("etc"),
-    "d3rb": Entrant("d3rb", _agents),
-    "ed2rb": Entrant("ed2rb", _agents),
+    "d3rb": Entrant("d3rb", _balanced),
+    "ed2rb": Entrant("ed2rb", _balanced),
     "squarecb": Entrant("squarecb", _agents),
     "fs-scb": Entrant("fs-scb", _agents),
     "o2cs-ew": Entrant("o2cs-ew"),
