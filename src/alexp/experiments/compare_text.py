@@ -75,13 +75,14 @@ keeps ridge fits of all its models on all rewards; what it plays does not matter
 - *Measured*: in 1,000 adaptive runs the true model was lost in none at delta = 0.05 and in 8 at delta = 0.2
   (allowed: 50 and 200); the sets are conservative. At sigma = 0.1, s = 2, p = 8 and after 60 rounds a median of 5
   (LM-UCB) and 8 (EvidenceMixture) of 36 models is left.
-- *Neither*: the mixture's own band m -/+ 2 s. It is a credible band. Averaged over x it covers about as often as
-  it says, at the maximiser it covers less often. And no certificate notices that *all* models are wrong: they are
-  judged against each other, so at least one always remains.
+- *Neither*: the mixture's own band m -/+ 2 s. It is a credible band. In 60 runs each of three scenarios, after 5,
+  20 and 100 rounds, the band at 95% covered 96 to 98% of the candidates, but the maximiser only in 85 to 97% of
+  the runs with Legendre subsets and in 32% (5 rounds) to 92% with independent maps. And no certificate notices
+  that *all* models are wrong: they are judged against each other, so at least one always remains.
 
-`stop_report(delta, epsilon)` says whether the recommended action is within epsilon of the best with confidence 1
-- delta at this moment, the smallest such epsilon, and which plausible models still disagree. It bounds
-  differences of rewards within each model, which is sharper than comparing two ends of the band."""
+`stop_report(delta, epsilon)` says whether the recommended action is at this moment within epsilon of the best, with
+the confidence of the other two; the smallest such epsilon; and which plausible models still disagree. It bounds
+differences of rewards within each model, which is sharper than comparing two ends of the band."""
 
 TRIED = """\
 On seeds 60000-60250, apart from those reported here, twelve scenarios, geometric mean of mean regret; ten to
