@@ -85,7 +85,7 @@ the confidence of the other two; the smallest such epsilon; and which plausible 
 differences of rewards within each model, which is sharper than comparing two ends of the band."""
 
 TRIED = """\
-On seeds 60000-60250, apart from those reported here, twelve scenarios, geometric mean of mean regret; ten to
+On seeds 60000-60320, apart from those reported here, twelve scenarios, geometric mean of mean regret; ten to
 twenty seeds, so that differences below 10% mean little.
 
 - *Prior scale.* A prior variance of B^2 for each of d coefficients expects a norm of B sqrt(d). Dividing by d:
