@@ -52,6 +52,6 @@ def compare(
         raise typer.Exit(130) from None
     draw(table, out / "figures" / "compare.png")
     (out / "which-algorithm.md").write_text(report(table, "figures/compare.png"))
-    console.print(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
+    typer.echo(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
     for written in (path, out / "figures" / "compare.png", out / "which-algorithm.md"):
         console.print(f"{written}")

@@ -5,7 +5,8 @@ ADVICE = """\
 
 - **You want the least regret and can state the noise and the size of the coefficients within a factor of three or
   so:** `EvidenceMixture`. It is the default choice. Do not know the noise? `noise_std=None`. An unknown level of
-  the rewards? Build the models with `intercept=True`; an offset that no model contains hurts everybody.
+  the rewards? Build the models with `intercept=True`; an offset that no model contains hurts everybody. The simpler
+  `rule="ucb"` is as good on the whole: a little less regret below, level with "ids" on longer tuning runs.
 - **You trust the stated noise and need speed, or have 100,000 models:** `EvidenceMixture(light=True)`.
 - **You need a regret bound without a prior, or certified statements matter more than regret:** `LMUCB`. Its
   widths are proved; it explores about twice as much as it would have to.
