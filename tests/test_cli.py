@@ -11,7 +11,7 @@ runner = CliRunner()
 
 def test_help_lists_every_command():
     text = runner.invoke(app, ["--help"]).output
-    for command in ("demo", "run", "reproduce", "preflight", "study"):
+    for command in ("demo", "run", "reproduce", "compare", "bench", "preflight", "study"):
         assert command in text
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from alexp.commands.bench import bench
+from alexp.commands.compare import compare
 from alexp.commands.preflight import preflight
 from alexp.commands.reproduce import reproduce
 from alexp.commands.run import run
@@ -41,6 +43,8 @@ def demo(
 
 app.command()(run)
 app.command()(reproduce)
+app.command()(compare)
+app.command()(bench)
 app.command()(preflight)
 app.add_typer(study, name="study")
 
