@@ -28,11 +28,13 @@ def blocks(path):
     return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), flags=re.S)
 
 
-def test_readme_tour_runs_as_written():
+def test_readme_tour_runs_as_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     scope = namespace()
     for block in blocks("README.md"):
         exec(block, scope)
     assert scope["run"].regret.shape == (100,)
+    assert (tmp_path / "report.html").stat().st_size > 100_000
 
 
 def test_architecture_example_runs_as_written():
@@ -50,6 +52,12 @@ def test_readme_shows_the_recorded_headline_table():
     recorded = (ROOT / "docs/headline.md").read_text()
     assert shown
     assert shown in recorded
+
+
+def test_links_lead_somewhere():
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), (path.name, target)
 
 
 @pytest.mark.parametrize("name", ["demo", "test", "install"])
