@@ -210,7 +210,7 @@ class EvidenceMixture(Certified):
         if isinstance(mixture, EffectMixture):
             return [CertifiedFits(mixture.plain, everyone, self.noise_std / self.reward_bound * self._roots)]
         cell = mixture.nominal_cell()
-        return [CertifiedFits(mixture.banks[cell], everyone, mixture.ridges[cell] * self._roots)]
+        return [CertifiedFits(mixture.whole_bank(cell), everyone, mixture.ridges[cell] * self._roots)]
 
     def _state(self) -> dict[str, Any]:
         return {"mixture": self._mixture.state()}

@@ -25,7 +25,11 @@ from alexp.estimation import _mixture_kernels as mixing
 from alexp.estimation import _ridge_kernels as kernels
 from alexp.estimation._ridge_kernels import FloatArray, IntArray
 from alexp.estimation.ridge import RidgeBank, _pool
+from alexp.estimation.sleeping import SleepingBank
 
+_LAZY = 20_000  # components from which it pays to let the negligible ones sleep
+_SLEEP, _WAKE = 45.0, 32.0  # how far below the best log evidence they fall asleep, and how close they may come
+_MOSTLY = 0.25  # share of a cell's components that may be awake once any of them sleeps
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 _THREADED = 2_000_000  # candidates times factor entries from which threads pay
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
@@ -67,7 +71,9 @@ class Mixture:
         self.factors, self.scales = np.array([a for a, _ in cells]), np.array([b for _, b in cells])
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in cells])
-        self.banks = [RidgeBank(columns, offsets, ridge * divisors, intercept) for ridge in self.ridges]
+        kind = SleepingBank if self.n_models * len(cells) >= _LAZY else RidgeBank
+        self.banks = [kind(columns, offsets, ridge * divisors, intercept) for ridge in self.ridges]
+        self._bounds = np.zeros((len(cells), self.n_models))  # evidence without noise term, an upper bound if asleep
         largest = float(self.scales.max()) * reward_bound
         self._precise = bool(self.noise.min() < _SAFE_NOISE * largest)
 
@@ -84,11 +90,43 @@ class Mixture:
     def log_evidence(self) -> FloatArray:
         """Log evidence of every component up to a common constant, shape (cells, M)."""
         freedom = max(self.n_observations - self._lead, 0)
+        shifts = -freedom * np.log(self.factors)
+        if isinstance(self.banks[0], SleepingBank):
+            return self._lazy_evidence(shifts)
         out = np.empty((len(self.banks), self.n_models))
         for g, bank in enumerate(self.banks):
             fit = bank.residuals() / (2.0 * self.noise[g] ** 2)
-            out[g] = -fit - 0.5 * bank.log_determinants() - freedom * np.log(self.factors[g])
+            out[g] = -fit - 0.5 * bank.log_determinants() + shifts[g]
         return out
+
+    def _lazy_evidence(self, shifts: FloatArray) -> FloatArray:
+        """The same, minus infinity for components that sleep; wakes and sends to sleep whoever has to."""
+        banks = [bank for bank in self.banks if isinstance(bank, SleepingBank)]
+        for g, bank in enumerate(banks):
+            own = slice(None) if bank.all_awake else bank.awake
+            self._bounds[g, own] = bank.evidence(bank.awake, self.noise[g])
+        while True:
+            best = [self._bounds[g][bank.is_awake].max(initial=-np.inf) for g, bank in enumerate(banks)]
+            top = float(np.max(best + shifts))
+            if not any(self._wake(g, bank, top - _WAKE - shifts[g]) for g, bank in enumerate(banks)):
+                break
+        out = self._bounds + shifts[:, None]
+        for g, bank in enumerate(banks):
+            tired = np.flatnonzero((out[g] < top - _SLEEP) & bank.is_awake)
+            if bank.awake.size - tired.size < _MOSTLY * self.n_models:  # updating all of them at once is fast
+                bank.sleep(tired)
+            if not bank.all_awake:
+                out[g, ~bank.is_awake] = -np.inf
+        return out
+
+    def _wake(self, cell: int, bank: SleepingBank, level: float) -> bool:
+        """Wake the models of a cell whose evidence may exceed a level; whether there were any."""
+        if bank.all_awake:
+            return False
+        stirring = np.flatnonzero((self._bounds[cell] > level) & ~bank.is_awake)
+        bank.wake(stirring)
+        self._bounds[cell, stirring] = bank.evidence(stirring, self.noise[cell])
+        return bool(stirring.size)
 
     def weights(self) -> FloatArray:
         """Posterior probability of every component, shape (cells, M); uniform prior."""
@@ -177,6 +215,13 @@ class Mixture:
         kernels.back_substitute(packed, rows, self._lead, noise)
         kernels.model_coefficients(packed, rows, self._lead, theta)
         return np.asarray((theta + self.noise[cell] * noise) @ table[own])
+
+    def whole_bank(self, cell: int) -> RidgeBank:
+        """The ridge fits of all models in one cell, none of them asleep."""
+        bank = self.banks[cell]
+        if isinstance(bank, SleepingBank):
+            bank.wake_all()
+        return bank
 
     def nominal_cell(self) -> int:
         """The cell closest to the stated noise and, among those, to the stated scale."""

@@ -108,7 +108,7 @@ twenty seeds, so that differences below 10% mean little.
   hundred rounds are spent on finding the model, which the oracle is told."""
 
 COST = """\
-Milliseconds per ask and tell, median over a run of 100 rounds (40 for M = 4,495, 8 for the largest), sigma = 0.1,
+Milliseconds per ask and tell, median over a run of 100 rounds (40 for M = 4,495, 16 for the largest), sigma = 0.1,
 one process on one core of a shared two-core machine, alternating between the algorithms.
 
 | M, d, N | ALExp | EvidenceMixture, light | EvidenceMixture, full grid | LM-UCB |
@@ -117,12 +117,13 @@ one process on one core of a shared two-core machine, alternating between the al
 | 165, 3, 2000 | 0.70 | 0.23 | 0.41 | 0.25 |
 | 4495, 3, 201 | 3.5 | 1.1 | 4.7 | 0.9 |
 | 4495, 3, 2000 | 12.7 | 1.2 | 4.9 | 2.0 |
-| 102340, 3, 2000 | 900 | 75 | 650 | |
+| 102340, 3, 2000 | 275 | 38 | 133 | 540 |
 
 With C components (six times M in the full grid), K of them of weight above 1e-12, and P columns the mixture takes
 C d^2 for the update, K (d^3 + d^2) for the covariance of the coefficients and N P^2 for the candidates. When P is
 large it takes K N d^2 instead, and so it does when the noise is below 1e-4 of the prior scale, where a covariance
-would round small variances away."""
+would round small variances away. From 20,000 components on, those far below the best may sleep: their evidence
+can only fall, so what it was bounds what it is, and they are brought up to date when that bound comes close."""
 
 CAVEATS = """\
 This page is made by `alexp compare --out docs`; `--stored` makes it again from compare.csv. Seeds count from
