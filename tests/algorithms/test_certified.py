@@ -38,7 +38,12 @@ def survives(algorithm, environment, steps):
 
 @pytest.mark.parametrize(
     ("kind", "runs", "intercept"),
-    [(alexp.LMUCB, 500, False), (alexp.EvidenceMixture, 250, False), (alexp.ALExp, 100, False), (alexp.LMUCB, 150, True)],
+    [
+        (alexp.LMUCB, 500, False),
+        (alexp.EvidenceMixture, 250, False),
+        (alexp.ALExp, 100, False),
+        (alexp.LMUCB, 150, True),
+    ],
 )
 def test_true_model_survives(kind, runs, intercept):
     """1,000 adaptive runs in all; no group of them may lose more than a fraction delta."""
