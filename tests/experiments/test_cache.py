@@ -88,6 +88,7 @@ def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
 
     def fingerprint():
         code_fingerprint.cache_clear()
+        cache_module._read_module.cache_clear()
         return code_fingerprint("alexp.made_up_top")
 
     first = fingerprint()

@@ -38,7 +38,7 @@ class ETC(Algorithm):
         domain: Domain,
         *,
         n_explore: int = 20,
-        lam: float = 0.036,
+        lam: float = 0.009,
         exploration: Any = None,
         oracle: GroupLasso | None = None,
         **shared: Any,

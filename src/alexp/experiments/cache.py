@@ -35,21 +35,26 @@ def code_fingerprint(*modules: str) -> str:
     Results are kept under it, so that a change to the code that made them makes them again, and a change
     elsewhere does not.
     """
-    package, pending, seen = __name__.split(".")[0], list(modules), dict[str, bytes]()
+    pending, seen = list(modules), dict[str, bytes]()
     while pending:
         name = pending.pop()
-        if name in seen:
-            continue
-        spec = find_spec(name)
-        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-            continue
-        source = Path(spec.origin).read_bytes()
-        seen[name] = source
-        pending += [found for found in _imports(ast.parse(source)) if found.split(".")[0] == package]
+        if name not in seen:
+            seen[name], imported = _read_module(name)
+            pending += imported
     digest = hashlib.sha256()
     for name in sorted(seen):
         digest.update(name.encode() + b"\0" + seen[name] + b"\0")
     return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=1024)
+def _read_module(name: str) -> tuple[bytes, list[str]]:
+    """Source of a module, and the modules of this package that it imports; nothing for what is not Python."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return b"", []
+    source, package = Path(spec.origin).read_bytes(), __name__.split(".")[0]
+    return source, [found for found in _imports(ast.parse(source)) if found.split(".")[0] == package]
 
 
 def _imports(tree: ast.Module) -> list[str]:
@@ -58,7 +63,7 @@ def _imports(tree: ast.Module) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == __name__.split(".")[0]:
             found.append(node.module)
             found += [f"{node.module}.{alias.name}" for alias in node.names if _is_module(node.module, alias.name)]
     return found

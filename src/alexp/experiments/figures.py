@@ -28,7 +28,7 @@ Drawn = tuple[Any, pd.DataFrame]
 
 
 def figure_1(results: Results) -> Drawn:
-    """Easy and hard problems; curves that leave the panel are in Figure 6."""
+    """Easy and hard problems; Figure 6 shows whole the curves that leave a panel."""
     return _regret_panels(results, MAIN_SCENARIOS[:3], PAPER)
 
 
@@ -60,11 +60,8 @@ def _regret_panels(results: Results, scenarios: Sequence[str], methods: Sequence
         if full:
             ax.set(yscale="log", ylim=(FLOOR, None))
         else:
-            ax.set_ylim(0.0, 1.15 * max(tops))  # Corral leaves the panel, as in the paper
-    if full:
-        _legend_below(figure, axes, columns=3)
-    else:
-        axes[0, 0].legend(frameon=False, fontsize=8, loc="upper left")
+            ax.set_ylim(0.0, 1.15 * max(tops))  # Corral may leave the panel, as in the paper
+    _legend_below(figure, axes, columns=6 if columns == 3 else 3)
     return figure, pd.concat(tables, ignore_index=True)
 
 

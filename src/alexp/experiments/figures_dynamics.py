@@ -72,8 +72,9 @@ def _draw_true(ax: Any, results: Results) -> pd.DataFrame:
     ax.plot(rounds, mean, color=COLOURS[0], lw=2.0, label="mean")
     ax.fill_between(rounds, mean - error, mean + error, color=COLOURS[0], alpha=0.25, lw=0)
     ax.axhline(0.25, color="black", lw=0.8, ls=":", label="0.25")
-    ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, None))
-    ax.legend(frameon=False, fontsize=8)
+    top = max(0.32, 1.1 * float(curves.max()))  # room for the legend above the line at 0.25
+    ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, top))
+    ax.legend(frameon=False, fontsize=8, loc="upper left", ncol=3)
     return pd.DataFrame({"panel": "c", "what": "q of the true model", "x": rounds, "mean": mean, "error": error})
 
 
@@ -111,6 +112,8 @@ def figure_7(results: Results) -> Drawn:
     for ax, (method, parameter, title, scale) in zip(axes.ravel(), panels, strict=True):
         _draw_tuning(ax, results, method, parameter)
         ax.set(title=title, xscale=scale, ylim=(0.0, None))
+        if parameter == "eta":
+            ax.set_xlim(0.9, 110.0)  # whole decades, so that the ticks stay apart
     for ax in axes[:, 0]:
         ax.set_ylabel("mean regret after n rounds")
     handles, labels = axes[0, 1].get_legend_handles_labels()

@@ -18,7 +18,7 @@ from alexp.experiments.tuning import MAIN_SCENARIOS
 CAPTIONS = {
     "1": (
         "figure-1-easy-and-hard",
-        "Easy and hard problems: mean cumulative regret, shaded by one standard error. Corral leaves the panels; "
+        "Easy and hard problems: mean cumulative regret, shaded by one standard error. Where Corral leaves a panel, "
         "Figure 6 shows it whole.",
     ),
     "2": ("figure-2-large-class", "A large class, M = 165."),
@@ -34,7 +34,8 @@ CAPTIONS = {
     "5": ("figure-5-reward-functions", "Reward functions of the first four seeds."),
     "6": (
         "figure-6-in-full",
-        "All methods in full on a logarithmic scale, with three readings of Corral and the released code's ALExp.",
+        "All methods in full on a logarithmic scale, with three readings of Corral and the released code's ALExp; "
+        "regret below 0.5 is cut off.",
     ),
     "7": ("figure-7-hyper-parameters", "Every hyper-parameter that was tried, on the tuning seeds."),
 }
