@@ -82,14 +82,17 @@ def test_ratio_compares_the_steps_that_both_ran(monkeypatch):
     assert other["ratio"] > 0.0
 
 
-def test_every_installed_rival_reaches_the_optimum():
+def test_every_installed_rival_solves_the_same_problem():
     records = bench_lasso(quick=True, budget_s=0.5)
     names = {rival.name for rival in RIVALS}
     for row in records:
         assert tuple(row)[: len(FIELDS)] == FIELDS
-        if row.get("error") is None:
+        if row["subject"] == "alexp":
             assert row["reached"]
             assert row["max_gap"] <= ACCURACY
+        elif row.get("error") is None:  # a step that a rival cannot do is its own affair, most of a path is not
+            assert row["reached"] == (row["reached_steps"] == row["steps"]) == (row["max_gap"] <= ACCURACY)
+            assert row["reached_steps"] > row["steps"] / 2
     raced = {row["subject"] for row in records if row.get("error") is None}
     assert "alexp" in raced
     assert raced | {row["subject"] for row in records if row.get("error")} == names | {"alexp"}

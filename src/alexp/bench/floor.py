@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alexp.bench._peak import peak_multiply_adds
 from alexp.bench.problems import NOISE, SEED, LegendreProblem
@@ -54,23 +53,45 @@ def bench_floor(quick: bool = False) -> list[Record]:
     """Time of the sweep over the time its multiply-adds take at peak, both on one core, measured in turns.
 
     `ratio` is that quotient: 1 would be the floor itself. Loads, stores, comparisons and square roots are not counted.
+    Every sweep follows an observation, as it does in a run.
     """
     out: list[Record] = []
     for case in QUICK if quick else CASES:
-        bank, table = _observed(case.problem)
-        coefficients, _ = bank.coefficients()
-        sweeps: dict[str, Callable[[], Any]] = {
-            "ucb": partial(bank.argmax_ucb, table, WIDTH),
-            "greedy": partial(bank.argmax_linear, table, coefficients),
-        }
-        for kind, sweep in sweeps.items():
-            sweep()
+        history = History(case.problem)
+        history.observe(100)
+        for kind in ("ucb", "greedy"):
+            history.sweep(kind)()
             seconds, peaks = [], []
             for _ in range(case.repeats):
-                seconds.append(timed(sweep)[1].thread)
+                history.observe(1)
+                seconds.append(timed(history.sweep(kind))[1].thread)
                 peaks.append(peak_multiply_adds(50))
             out.append(_record(case.problem, kind, float(np.median(seconds)), float(np.median(peaks))))
     return out
+
+
+class History:
+    """Posteriors of all models, on one thread, that see rewards of even draws."""
+
+    def __init__(self, problem: LegendreProblem) -> None:
+        models = ModelClass.legendre(problem.degree, problem.size)
+        domain = Interval(-1.0, 1.0, resolution=problem.resolution)
+        self._environment = SyntheticEnvironment(models, domain, noise_std=NOISE, random_state=SEED)
+        self._rng = np.random.default_rng(SEED)
+        self._features = models.matrix(domain)
+        self._table = np.ascontiguousarray(self._features[self._rng.permutation(domain.n_candidates)].T)
+        self._bank = RidgeBank(models.columns_flat, models.offsets, RIDGE, threads=1)
+
+    def observe(self, rounds: int) -> None:
+        """Take in so many rewards."""
+        for index in self._rng.integers(len(self._features), size=rounds).tolist():
+            self._bank.update(self._features[index], self._environment.observe_index(index))
+
+    def sweep(self, kind: str) -> Callable[[], Any]:
+        """The search for every model's best candidate, ready to be run."""
+        if kind == "ucb":
+            return partial(self._bank.argmax_ucb, self._table, WIDTH)
+        return partial(self._bank.argmax_linear, self._table, self._bank.coefficients()[0])
 
 
 def _record(problem: LegendreProblem, kind: str, seconds: float, peak: float) -> Record:
@@ -85,16 +106,3 @@ def _record(problem: LegendreProblem, kind: str, seconds: float, peak: float) ->
         peak_per_ns=1e-9 * peak,
         reached_per_ns=1e-9 * pairs * counted / seconds,
     )  # fmt: skip
-
-
-def _observed(problem: LegendreProblem) -> tuple[RidgeBank, NDArray[np.float64]]:
-    """Posteriors of all models after 100 even draws, on one thread, and the table they are swept over."""
-    models = ModelClass.legendre(problem.degree, problem.size)
-    domain = Interval(-1.0, 1.0, resolution=problem.resolution)
-    environment = SyntheticEnvironment(models, domain, noise_std=NOISE, random_state=SEED)
-    rng = np.random.default_rng(SEED)
-    features = models.matrix(domain)
-    bank = RidgeBank(models.columns_flat, models.offsets, RIDGE, threads=1)
-    for index in rng.integers(domain.n_candidates, size=100).tolist():
-        bank.update(features[index], environment.observe_index(index))
-    return bank, np.ascontiguousarray(features[rng.permutation(domain.n_candidates)].T)

@@ -3,7 +3,7 @@
 At a step, every solver starts from the certified solution of the step before. A rival runs with the loosest
 tolerance of its own for which its answer is within a relative 1e-6 of the optimum (checked against a dual bound that
 is solved to 1e-9), and only that run counts, not the search for the tolerance. Slow rivals are measured on some steps
-of the path; their ratio compares the same steps.
+of the path, those that do not get there on one; their ratio compares the same steps.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from alexp.estimation.group_lasso import GroupLasso, GroupLassoPath, LassoFit
 ACCURACY = 1e-6
 _TIGHTER = 4.0  # tolerances are tried in steps of this factor
 _MOST_TRIES = 18
+_PATIENCE_S = 4.0  # a rival that has searched a step for so long has not reached it
 _FEWEST_STEPS = 3  # on which a rival is measured, however slow
 _SHORT_PATH_S = 1.0  # a path of at most this length is run again without rivals
 
@@ -100,6 +101,7 @@ class Race:
             heat = Heat(t, lap.thread, gap, heat.spent_s + lap.wall)
             if heat.reached:
                 self._tries[rival.name] = tries
+            if heat.reached or heat.spent_s > _PATIENCE_S:
                 break
         return heat
 
@@ -120,7 +122,7 @@ def _relative(primal: float, dual: float) -> float:
     return (primal - dual) / primal if primal > 0.0 else 0.0
 
 
-def bench_lasso(quick: bool = False, budget_s: float = 4.0) -> list[Record]:
+def bench_lasso(quick: bool = False, budget_s: float = 3.0) -> list[Record]:
     """Every instance with every rival that is installed; about `budget_s` seconds per rival and instance."""
     found, missing = installed()
     rivals = {rival.name: rival for rival in found}
@@ -147,7 +149,7 @@ def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budg
     race = Race(instance)
     seconds, _, pilot = race.run(rivals, {name: {half} for name in rivals}, until=half)
     paths = [] if sum(seconds) > _SHORT_PATH_S else [race.run({}, {})[0]]
-    steps = {name: _sample(n, heats[0].spent_s, budget_s) for name, heats in pilot.items()}
+    steps = {name: _sample(n, heats[0], budget_s) for name, heats in pilot.items()}
     beside, gaps, heats = race.run(rivals, steps)
     # Rivals leave the caches to us as they please, which matters for steps of some microseconds: a path is measured
     # without them, before and after, and with them only if it is long.
@@ -159,13 +161,15 @@ def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budg
             median_ms=1e3 * float(np.median(own)), path_s=float(own.sum()), max_gap=max(gaps), ratio=1.0,
             reached=max(gaps) <= ACCURACY, steps=n, of_steps=n, slowest_ms=1e3 * float(own.max()),
         ),
-        *(_rival_record(instance, name, result, own) for name, result in heats.items()),
+        *(_rival_record(instance, name, heats[name] or pilot[name], own) for name in rivals),
     ]  # fmt: skip
 
 
-def _sample(n: int, per_step_s: float, budget_s: float) -> set[int]:
-    """Steps that fit the budget, evenly over the path."""
-    affordable = max(int(budget_s / per_step_s), _FEWEST_STEPS)
+def _sample(n: int, pilot: Heat, budget_s: float) -> set[int]:
+    """Steps that fit the budget, evenly over the path; none for a rival that did not get there when it was tried."""
+    if not pilot.reached:
+        return set()
+    affordable = max(int(budget_s / pilot.spent_s), _FEWEST_STEPS)
     return set(np.unique(np.linspace(1, n, min(affordable, n)).round().astype(int)).tolist())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,11 +64,13 @@ def _adelie(expanded: Vector, y: Vector, lam: float, size: int, start: Vector, t
     import adelie
 
     n_columns = expanded.shape[1]
-    state = adelie.grpnet(
-        expanded, adelie.glm.gaussian(y), groups=np.arange(0, n_columns, size), penalty=np.ones(n_columns // size),
-        lmda_path=np.array([lam]), tol=tol, intercept=False, early_exit=False, progress_bar=False, n_threads=1,
-        max_iters=200_000, warm_start=_adelie_start(expanded, y, lam, size, start),
-    )  # fmt: skip
+    with adelie.logger.logger_level(logging.CRITICAL):  # it logs every early stop; the gap says so, too
+        state = adelie.grpnet(
+            expanded, adelie.glm.gaussian(y), groups=np.arange(0, n_columns, size),
+            penalty=np.ones(n_columns // size), lmda_path=np.array([lam]), tol=tol, intercept=False,
+            early_exit=False, progress_bar=False, n_threads=1, max_iters=200_000,
+            warm_start=_adelie_start(expanded, y, lam, size, start),
+        )  # fmt: skip
     if state.betas.shape[0] == 0:
         return start
     return np.asarray(state.betas[-1].toarray()).ravel()
