@@ -3,7 +3,7 @@
 At a step, every solver starts from the certified solution of the step before. A rival runs with the loosest
 tolerance of its own for which its answer is within a relative 1e-6 of the optimum (checked against a dual bound that
 is solved to 1e-9), and only that run counts, not the search for the tolerance. Slow rivals are measured on some steps
-of the path, those that do not get there on one; their ratio compares the same steps.
+of the path, those that get nowhere on very few; their ratio compares the same steps.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _TIGHTER = 4.0  # tolerances are tried in steps of this factor
 _MOST_TRIES = 18
 _PATIENCE_S = 4.0  # a rival that has searched a step for so long has not reached it
 _FEWEST_STEPS = 3  # on which a rival is measured, however slow
+_OVERDRAWN = 4.0  # a path stops a rival at so many times its budget
 _SHORT_PATH_S = 1.0  # a path of at most this length is run again without rivals
 
 Vector = NDArray[np.float64]
@@ -57,20 +58,25 @@ class Race:
         self._tries: dict[str, int] = {}  # where the search for a rival's tolerance starts
 
     def run(
-        self, rivals: Mapping[str, Rival], steps: Mapping[str, Collection[int]], until: int | None = None
+        self, rivals: Mapping[str, Rival], steps: Mapping[str, Collection[int]],
+        until: int | None = None, most_s: float = np.inf,
     ) -> tuple[list[float], list[float], dict[str, list[Heat]]]:
-        """Seconds and certified gap of every step up to `until`, and the heats of each rival on its steps."""
+        """Seconds and certified gap of every step up to `until`, and the heats of each rival on its steps.
+
+        A rival that has taken more than `most_s` seconds does not run again.
+        """
         instance, path = self.instance, self._bind()
         fit: LassoFit | None = None
         start = np.zeros(instance.columns.size)
-        seconds, gaps, heats = [], [], defaultdict(list)
+        seconds, gaps = [], []
+        heats: dict[str, list[Heat]] = defaultdict(list)
         for t in range(1, (instance.n_steps if until is None else until) + 1):
             solved, lap = timed(partial(self._advance, path, t, fit))
             fit, theta = solved, self._coefficients(path, solved)
             primal, dual = instance.values(theta, t)
             seconds.append(lap.thread)
             gaps.append(_relative(primal, dual))
-            racing = [rival for name, rival in rivals.items() if t in steps[name]]
+            racing = [r for name, r in rivals.items() if t in steps[name] and _spent(heats[name]) <= most_s]
             if racing:
                 bound = self._dual_bound(path, t, solved)
                 expanded = instance.expanded(t)
@@ -147,10 +153,11 @@ def _warm_up(rival: Rival) -> None:
 def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budget_s: float) -> list[Record]:
     n, half = instance.n_steps, max(instance.n_steps // 2, 1)
     race = Race(instance)
-    seconds, _, pilot = race.run(rivals, {name: {half} for name in rivals}, until=half)
+    tried = {max(half // 3, 1), max(2 * half // 3, 1), half}
+    seconds, _, pilot = race.run(rivals, dict.fromkeys(rivals, tried), until=half, most_s=budget_s)
     paths = [] if sum(seconds) > _SHORT_PATH_S else [race.run({}, {})[0]]
-    steps = {name: _sample(n, heats[0], budget_s) for name, heats in pilot.items()}
-    beside, gaps, heats = race.run(rivals, steps)
+    steps = {name: _sample(n, heats, budget_s) for name, heats in pilot.items()}
+    beside, gaps, heats = race.run(rivals, steps, most_s=_OVERDRAWN * budget_s)
     # Rivals leave the caches to us as they please, which matters for steps of some microseconds: a path is measured
     # without them, before and after, and with them only if it is long.
     paths.append(race.run({}, {})[0] if paths else beside)
@@ -165,11 +172,15 @@ def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budg
     ]  # fmt: skip
 
 
-def _sample(n: int, pilot: Heat, budget_s: float) -> set[int]:
-    """Steps that fit the budget, evenly over the path; none for a rival that did not get there when it was tried."""
-    if not pilot.reached:
+def _spent(heats: Collection[Heat]) -> float:
+    return sum(heat.spent_s for heat in heats)
+
+
+def _sample(n: int, pilot: Collection[Heat], budget_s: float) -> set[int]:
+    """Steps that fit the budget, evenly over the path; none for a rival that got nowhere when it was tried."""
+    if not any(heat.reached for heat in pilot):
         return set()
-    affordable = max(int(budget_s / pilot.spent_s), _FEWEST_STEPS)
+    affordable = max(int(budget_s * len(pilot) / _spent(pilot)), _FEWEST_STEPS)
     return set(np.unique(np.linspace(1, n, min(affordable, n)).round().astype(int)).tolist())
 
 
