@@ -108,7 +108,8 @@ class Box:
         self.lower = np.atleast_1d(np.asarray(lower, dtype=np.float64))
         self.upper = np.atleast_1d(np.asarray(upper, dtype=np.float64))
         if self.lower.shape != self.upper.shape or self.lower.ndim != 1:
-            raise ValueError(f"lower and upper must be vectors of equal length, got {self.lower.size} and {self.upper.size}")
+            sizes = f"{self.lower.size} and {self.upper.size}"
+            raise ValueError(f"lower and upper must be vectors of equal length, got {sizes}")
         for low, high in zip(self.lower, self.upper, strict=True):
             _bounds(low, high)
         self.resolution, self.seed = count("resolution", resolution), count("seed", seed, 0)
