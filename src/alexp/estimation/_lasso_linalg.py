@@ -14,10 +14,9 @@ from numba import njit
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# For functions that only compiled code calls: without the wrappers for Python they compile a fifth faster.
-kernel = njit(
-    cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
+# For functions that only compiled code calls. Without the wrappers for Python they compile a fifth faster. They are
+# not cached by themselves, only inside the entry points: Numba's cache notices changes in the caller's file alone.
+kernel = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @kernel
@@ -83,7 +82,8 @@ def cholesky(a: FloatArray, n: int, floor: float) -> None:
                 if j < i:
                     a[i, j] = left / a[j, j]
                 else:
-                    a[i, i] = math.sqrt(left if left > floor * diagonal[i] else diagonal[i])
+                    kept = left if left > floor * diagonal[i] else diagonal[i]
+                    a[i, i] = math.sqrt(kept) if kept > 0.0 else 1.0
         for i in range(end, n):
             row = a[i]
             p0[i] = row[k] / a[k, k]

@@ -14,7 +14,6 @@ z_j being g restricted to S_j. The factored matrix has the size of the support o
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,6 @@ from alexp.estimation._lasso_linalg import (
     cholesky,
     dot,
     floats,
-    integers,
     kernel,
     matrix,
     solve_factored,
@@ -32,6 +30,7 @@ from alexp.estimation._lasso_linalg import (
     solve_upper_many,
     subtract_rows,
 )
+from alexp.estimation._lasso_working import Point, Working, violation
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -39,44 +38,7 @@ IntArray = npt.NDArray[np.int64]
 PIVOT_FLOOR = 1e-15
 REFINEMENTS = 6
 REFINED = 1e-12
-
-
-class Working(NamedTuple):
-    """The working set: k groups over c distinct columns (the leading parts of larger arrays)."""
-
-    ids: IntArray  # (>= k,) group index
-    eta: FloatArray  # (>= k,)
-    weight: FloatArray  # (>= k,)
-    start: IntArray  # (>= k + 1,) offsets into member
-    member: IntArray  # (>= nnz,) local column of each member
-    column: IntArray  # (>= c,) dictionary column of each local column
-    local: IntArray  # (P,) local column of each dictionary column, -1 if none
-    gram: FloatArray  # (>= c, >= c) inner products of the local columns, where already formed
-    count: IntArray  # (5,) k, c, local columns whose inner products are formed, support size, free groups
-
-
-class Point(NamedTuple):
-    """What is known at the current eta (the leading parts of larger arrays)."""
-
-    d: FloatArray  # (>= c,) diagonal of D
-    g: FloatArray  # (>= c,) X'r
-    beta: FloatArray  # (>= c,)
-    slope: FloatArray  # (>= c,) beta / d, zero off the support
-    support: IntArray  # (>= c,) local columns with d > 0
-    root: FloatArray  # (>= c,) their sqrt(d)
-    r: FloatArray  # (n,)
-    q: FloatArray  # (>= k,) ||g_{S_j}|| / (mu w_j)
-
-
-class Model(NamedTuple):
-    """The quadratic model of F around the current eta, for the groups that may move."""
-
-    who: IntArray  # (>= f,) their position in the working set
-    q: FloatArray  # (>= f,) ||g_{S_j}|| / (mu w_j)
-    scale: FloatArray  # (>= f,) mu w_j^2
-    low: FloatArray  # (>= f,) -eta_j, the least step
-    linear: FloatArray  # (>= f,) linear term
-    step: FloatArray  # (>= f,)
+ROUNDED = 1e-14
 
 
 @kernel
@@ -138,7 +100,11 @@ def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working
 
 @kernel
 def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
-    """Solve (mu I + X D X') r = mu z; set slope = X'r / mu on the support and r; return the factor."""
+    """Solve (mu I + X D X') w = z; set r = mu w and slope = X'w on the support; return the factor.
+
+    Refinement corrects w and X'w side by side: recomputing the latter would bring back the rounding of X'r, which
+    large columns amplify.
+    """
     scaled = matrix(m, n)
     for a in range(m):
         x = xt[work.column[at.support[a]]]
@@ -149,49 +115,51 @@ def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, 
     for i in range(n):
         factor[i, i] += mu
     cholesky(factor, n, PIVOT_FLOOR)
-    step = floats(n)
+    error = floats(n)
+    u = floats(m)
+    size = 0.0
     for i in range(n):
-        step[i] = mu * z[i]
+        error[i] = z[i]
         at.r[i] = 0.0
-    product = floats(m)
+        size = max(size, abs(z[i]))
+    for a in range(m):
+        u[a] = 0.0
+    before = np.inf
     for _ in range(REFINEMENTS):
-        solve_factored(factor, step, n)
-        largest = 0.0
-        moved = 0.0
-        for i in range(n):
-            at.r[i] += step[i]
-            largest = max(largest, abs(at.r[i]))
-            moved = max(moved, abs(step[i]))
+        solve_factored(factor, error, n)
         for a in range(m):
-            product[a] = dot(scaled[a], at.r, n)
-        if moved <= REFINED * largest:
-            break
+            u[a] += dot(scaled[a], error, n)
+        largest = 0.0
         for i in range(n):
-            step[i] = mu * (z[i] - at.r[i])
+            at.r[i] += mu * error[i]
+            error[i] = z[i] - at.r[i]
         for a in range(m):
             for i in range(n):
-                step[i] -= product[a] * scaled[a, i]
+                error[i] -= u[a] * scaled[a, i]
+        for i in range(n):
+            largest = max(largest, abs(error[i]))
+        if largest <= ROUNDED * size or largest > 0.25 * before:
+            break
+        before = largest
     for a in range(m):
-        at.slope[at.support[a]] = product[a] / (mu * at.root[a])
+        at.slope[at.support[a]] = u[a] / at.root[a]
     return factor
 
 
 @kernel
 def evaluate(
-    xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, eta: FloatArray, work: Working, at: Point
+    xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, work: Working, at: Point
 ) -> tuple[float, FloatArray]:
-    """Minimise over beta at ``eta``; fill ``at``; return F(eta) and the Cholesky factor."""
+    """Minimise over beta at work.eta; fill ``at``; return the minimum (F without its last term) and the factor."""
     k = work.count[0]
     c = work.count[1]
     for i in range(c):
         at.d[i] = 0.0
         at.slope[i] = 0.0
-    value = 0.0
     for j in range(k):
-        if eta[j] > 0.0:
-            value += work.weight[j] * work.weight[j] * eta[j]
+        if work.eta[j] > 0.0:
             for e in range(work.start[j], work.start[j + 1]):
-                at.d[work.member[e]] += eta[j]
+                at.d[work.member[e]] += work.eta[j]
     work.count[3] = 0
     for i in range(c):
         if at.d[i] > 0.0:
@@ -208,16 +176,14 @@ def evaluate(
         factor = solve_primal(xt, n, z, mu, work, at, m)
     else:
         factor = solve_dual(xt, n, z, mu, work, at, m)
+    value = dot(at.r, at.r, n)
     for i in range(c):
         at.beta[i] = at.d[i] * at.slope[i]
-        value += at.beta[i] * at.slope[i]
+        value += mu * at.beta[i] * at.slope[i]
         at.g[i] = dot(xt[work.column[i]], at.r, n)
     for j in range(k):
-        total = 0.0
-        for e in range(work.start[j], work.start[j + 1]):
-            total += at.g[work.member[e]] * at.g[work.member[e]]
-        at.q[j] = math.sqrt(total) / (mu * work.weight[j])
-    return 0.5 * (dot(at.r, at.r, n) + mu * value), factor
+        at.q[j] = violation(mu, work, at, j)
+    return 0.5 * value, factor
 
 
 @kernel
@@ -277,72 +243,3 @@ def hessian(
             for b in range(a + 1):
                 out[a, b] += scale * pulled[j, b]
     return out
-
-
-@kernel
-def bounded_quadratic(
-    h: FloatArray, c: FloatArray, low: FloatArray, k: int, damping: float, x: FloatArray
-) -> None:
-    """Minimise 1/2 x'(H + damping diag(H))x + c'x over x >= low by block principal pivoting (Kim and Park 2011)."""
-    free = integers(k)
-    for a in range(k):
-        free[a] = 1
-    best = k + 1
-    patience = 3
-    system = matrix(k, k)
-    rhs = floats(k)
-    index = integers(k)
-    swap = integers(k)
-    free_count = integers(1)
-    for _ in range(20 * k + 20):
-        free_count[0] = 0
-        for a in range(k):
-            x[a] = low[a]
-            if free[a] == 1:
-                index[free_count[0]] = a
-                free_count[0] += 1
-        f = free_count[0]
-        for a in range(f):
-            row = index[a]
-            for b in range(a + 1):
-                system[a, b] = h[row, index[b]]
-            system[a, a] *= 1.0 + damping
-            total = -c[row]
-            for b in range(k):
-                if free[b] == 0:
-                    total -= low[b] * (h[row, b] if b <= row else h[b, row])
-            rhs[a] = total
-        cholesky(system, f, 0.5 * damping)
-        solve_factored(system, rhs, f)
-        for a in range(f):
-            x[index[a]] = rhs[a]
-        wrong = 0
-        for a in range(k):
-            if free[a] == 1:
-                if x[a] < low[a]:
-                    swap[wrong] = a
-                    wrong += 1
-            else:
-                total = c[a] + h[a, a] * damping * x[a]
-                size = abs(c[a])
-                for b in range(k):
-                    term = x[b] * (h[a, b] if b <= a else h[b, a])
-                    total += term
-                    size += abs(term)
-                if total < -1e-13 * size:
-                    swap[wrong] = a
-                    wrong += 1
-        if wrong == 0:
-            break
-        if wrong < best:
-            best = wrong
-            patience = 3
-        elif patience > 0:
-            patience -= 1
-        else:
-            swap[0] = swap[wrong - 1]
-            wrong = 1
-        for i in range(wrong):
-            free[swap[i]] = 1 - free[swap[i]]
-    for a in range(k):
-        x[a] = max(x[a], low[a])

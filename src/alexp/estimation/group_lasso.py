@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from alexp.estimation._lasso_data import centre_row, rotate_in
-from alexp.estimation._lasso_groups import Groups, binomial_table, unrank_subset
-from alexp.estimation._lasso_kernels import solve as solve_kernel
+from alexp.estimation._lasso_kernels import solve as solve_groups
+from alexp.estimation._lasso_subset_kernels import solve_subsets
+from alexp.estimation._lasso_subsets import binomial_table, unrank_subset
+from alexp.estimation._lasso_working import Groups
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -112,26 +114,31 @@ class GroupLasso:
         if n_columns < 1:
             raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
         if subset_size is None:
-            groups = _explicit_groups(n_columns, columns, offsets, weights)
+            groups, binomial = _explicit_groups(n_columns, columns, offsets, weights), None
         else:
-            groups = _subset_groups(n_columns, subset_size, weights)
+            groups, binomial = _subset_groups(n_columns, subset_size, weights)
         gram = self.regime == "gram" or (self.regime == "auto" and n_columns <= GRAM_COLUMNS)
-        return GroupLassoPath(self, n_columns, groups, intercept, gram)
+        return GroupLassoPath(self, n_columns, groups, binomial, intercept, gram)
 
 
 class GroupLassoPath:
     """The observations so far; :meth:`append` adds one, :meth:`solve` changes nothing."""
 
     def __init__(
-        self, spec: GroupLasso, n_columns: int, groups: Groups, intercept: bool, keeps_gram: bool
+        self,
+        spec: GroupLasso,
+        n_columns: int,
+        groups: Groups,
+        binomial: IntArray | None,
+        intercept: bool,
+        keeps_gram: bool,
     ) -> None:
         self.spec = spec
         self.n_columns = n_columns
         self.n_observations = 0
-        self.n_groups = (
-            int(groups.binomial[n_columns, groups.size]) if groups.size else int(groups.weights.size)
-        )
+        self.n_groups = int(groups.weights.size if binomial is None else binomial[-1, -1])
         self._groups = groups
+        self._binomial = binomial
         self._intercept = intercept
         self._keeps_gram = keeps_gram
         self._mean = np.zeros(n_columns + 1)
@@ -191,11 +198,14 @@ class GroupLassoPath:
             groups, magnitudes = start.groups, start.magnitudes
             if groups.size and not 0 <= groups[0] <= groups[-1] < self.n_groups:
                 raise ValueError(f"start has groups outside 0..{self.n_groups - 1}; it is not a fit of these groups")
-        rho = self._rho[0]
-        beta, active, eta, gap, iterations = solve_kernel(
-            self._xt, self._n_rows, self._z, rho * rho, self._gram, self._groups, lam * self.n_observations,
-            groups, magnitudes, self.spec.tol, self.spec.max_iter,
-        )
+        rho2 = self._rho[0] ** 2
+        data = self._xt, self._n_rows, self._z, rho2, self._gram, self._groups
+        problem = lam * self.n_observations, groups, magnitudes, self.spec.tol, self.spec.max_iter
+        if self._binomial is None:
+            beta, active, eta, gap, iterations = solve_groups(*data, *problem)
+        else:
+            weight = self._groups.weights[0]
+            beta, active, eta, gap, iterations = solve_subsets(*data, self._binomial, weight, *problem)
         if not gap <= self.spec.tol:
             raise ConvergenceError(gap, self.spec.tol, iterations)
         intercept = float(self._mean[-1] - self._mean[:-1] @ beta) if self._intercept else 0.0
@@ -212,11 +222,11 @@ class GroupLassoPath:
 
     def members(self, j: int) -> IntArray:
         """Return the dictionary columns of group ``j``."""
-        groups = self._groups
-        if groups.size == 0:
-            return groups.columns[groups.offsets[j] : groups.offsets[j + 1]]
-        subset = np.empty(groups.size, dtype=np.int64)
-        unrank_subset(j, groups.binomial, groups.size, subset)
+        if self._binomial is None:
+            return self._groups.columns[self._groups.offsets[j] : self._groups.offsets[j + 1]]
+        size = self._binomial.shape[1] - 1
+        subset = np.empty(size, dtype=np.int64)
+        unrank_subset(j, self._binomial, size, subset)
         return subset
 
     def state(self) -> dict[str, Any]:
@@ -279,13 +289,15 @@ def _explicit_groups(
         raise ValueError(f"weights must have shape ({sizes.size},), got {values.shape}")
     if not (np.isfinite(values).all() and (values > 0.0).all()):
         raise ValueError("weights must be positive and finite")
-    return Groups(flat, bounds, values, np.zeros((0, 0), dtype=np.int64), 0)
+    return Groups(flat, bounds, values)
 
 
-def _subset_groups(n_columns: int, size: int, weights: npt.ArrayLike | None) -> Groups:
+def _subset_groups(n_columns: int, size: int, weights: npt.ArrayLike | None) -> tuple[Groups, IntArray]:
+    """Return the single columns as groups, each with the common weight, and the table that ranks subsets."""
     if not 1 <= size <= n_columns:
         raise ValueError(f"subset_size must lie in 1..{n_columns}, got {size!r}")
     values = np.ones(1) if weights is None else np.array(weights, dtype=np.float64).ravel()
     if values.size == 0 or (values != values[0]).any() or not (math.isfinite(values[0]) and values[0] > 0.0):
         raise ValueError("with subset_size the weights must be equal, positive and finite")
-    return Groups(_NO_GROUPS, _NO_GROUPS, values[:1].copy(), binomial_table(n_columns, size), size)
+    singles = Groups(np.arange(n_columns), np.arange(n_columns + 1), np.full(n_columns, values[0]))
+    return singles, binomial_table(n_columns, size)
