@@ -1,5 +1,9 @@
 import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,6 +123,48 @@ def test_a_killed_worker_changes_nothing(tmp_path, monkeypatch, expected):
     found = sweep(longer, workers=2, cache=store, progress=False)
     assert store.killed
     same(found, [run_task(task) for task in longer])
+
+
+ORPHANS = """
+from alexp.experiments import runner
+from alexp.experiments.runner import Task, sweep
+from alexp.experiments.scenarios import Scenario
+
+class Telling(runner.ProcessPoolExecutor):
+    def submit(self, *arguments):
+        future = super().submit(*arguments)
+        print("worker", *self._processes, flush=True)
+        return future
+
+if __name__ == "__main__":
+    runner.ProcessPoolExecutor = Telling
+    scenario = Scenario(size=2, degree=4, resolution=40, steps=20_000)
+    sweep([Task(scenario, "uniform", {}, seed) for seed in range(200)], workers=2, cache=None, progress=False)
+"""
+
+
+def alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks processes up in /proc")
+def test_workers_do_not_outlive_a_killed_parent(tmp_path):
+    script = tmp_path / "orphans.py"
+    script.write_text(ORPHANS)
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    pids = [int(word) for word in parent.stdout.readline().split()[1:]]
+    assert pids
+    parent.kill()
+    parent.wait()
+    for _ in range(300):
+        if not any(alive(pid) for pid in pids):
+            break
+        time.sleep(0.1)
+    assert not any(alive(pid) for pid in pids)
 
 
 def test_nothing_to_do():

@@ -17,6 +17,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -112,7 +113,7 @@ def _locally(tasks: list[Task], processes: int) -> Any:
 
 def _through_pool(tasks: list[Task], processes: int) -> Any:
     with _single_threaded():
-        pool = ProcessPoolExecutor(processes, mp_context=_context(), initializer=_ignore_interrupts)
+        pool = ProcessPoolExecutor(processes, mp_context=_context(), initializer=_start_worker)
         try:
             waiting = {pool.submit(run_task, task): task for task in tasks}
             while waiting:
@@ -147,9 +148,17 @@ def _single_threaded() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; the parent alone decides."""
+def _start_worker() -> None:
+    """Ctrl-C reaches every process of the terminal, the parent alone decides; and no worker outlives its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _on_dask(tasks: list[Task], address: str) -> Any:
