@@ -91,9 +91,9 @@ def test_every_installed_rival_solves_the_same_problem():
         if row["subject"] == "alexp":
             assert row["reached"]
             assert row["max_gap"] <= ACCURACY
-        elif row.get("error") is None:  # a step that a rival cannot do is its own affair, most of a path is not
+        elif row.get("error") is None:  # steps that a rival cannot do are its own affair, a whole path is not
             assert row["reached"] == (row["reached_steps"] == row["steps"]) == (row["max_gap"] <= ACCURACY)
-            assert row["reached_steps"] > row["steps"] / 2
+            assert row["reached_steps"] >= 1
     raced = {row["subject"] for row in records if row.get("error") is None}
     assert "alexp" in raced
     assert raced | {row["subject"] for row in records if row.get("error")} == names | {"alexp"}

@@ -104,7 +104,7 @@ class Race:
             tol = rival.loosest(bound, y, lam) / _TIGHTER**tries
             theta, lap = timed(partial(rival.solve, expanded, y, lam, instance.size, start, tol))
             gap = _relative(instance.values(theta, t)[0], bound)
-            heat = Heat(t, lap.thread, gap, heat.spent_s + lap.wall)
+            heat = Heat(t, lap.thread, gap, heat.spent_s + lap.thread)
             if heat.reached:
                 self._tries[rival.name] = tries
             if heat.reached or heat.spent_s > _PATIENCE_S:
