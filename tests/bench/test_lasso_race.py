@@ -55,7 +55,7 @@ def test_rival_runs_beside_us_with_the_loosest_tolerance_that_suffices():
     seconds, gaps, heats = race.run({"fake": rival}, {"fake": {2, 5}})
     assert len(seconds) == len(gaps) == 6
     assert max(gaps) <= ACCURACY
-    # 1, 1/4, 1/16 at first; later the search starts two notches looser than what sufficed.
+    # Every step starts from the loosest tolerance: one that an earlier step needed may be too tight for a later one.
     assert fake.diary == [(2, 1.0), (2, 0.25), (2, 0.0625), (5, 1.0), (5, 0.25), (5, 0.0625)]
     assert [heat.t for heat in heats["fake"]] == [2, 5]
     assert all(heat.reached and heat.gap <= ACCURACY and heat.seconds <= heat.spent_s for heat in heats["fake"])

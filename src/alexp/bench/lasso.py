@@ -55,7 +55,6 @@ class Race:
     def __init__(self, instance: LassoInstance) -> None:
         self.instance = instance
         self._offsets = np.arange(0, instance.columns.size + 1, instance.size)
-        self._tries: dict[str, int] = {}  # where the search for a rival's tolerance starts
 
     def run(
         self, rivals: Mapping[str, Rival], steps: Mapping[str, Collection[int]],
@@ -98,15 +97,12 @@ class Race:
     def _heat(self, rival: Rival, expanded: Vector, t: int, start: Vector, bound: float) -> Heat:
         instance = self.instance
         y, lam = instance.y[:t], float(instance.lambdas[t - 1])
-        first = max(self._tries.get(rival.name, 0) - 2, 0)
         heat = Heat(t, np.inf, np.inf, 0.0)
-        for tries in range(first, _MOST_TRIES):
+        for tries in range(_MOST_TRIES):
             tol = rival.loosest(bound, y, lam) / _TIGHTER**tries
             theta, lap = timed(partial(rival.solve, expanded, y, lam, instance.size, start, tol))
             gap = _relative(instance.values(theta, t)[0], bound)
             heat = Heat(t, lap.thread, gap, heat.spent_s + lap.thread)
-            if heat.reached:
-                self._tries[rival.name] = tries
             if heat.reached or heat.spent_s > _PATIENCE_S:
                 break
         return heat
