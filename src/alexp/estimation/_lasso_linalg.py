@@ -6,6 +6,8 @@ Results are the same on every call and with any number of threads, which a threa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +16,13 @@ from numba import njit
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+
 # For functions that only compiled code calls. Without the wrappers for Python they compile a fifth faster. They are
 # not cached by themselves, only inside the entry points: Numba's cache notices changes in the caller's file alone.
-kernel = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+kernel: Callable[[_Kernel], _Kernel] = njit(  # type: ignore[call-overload]
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 
 
 @kernel

@@ -33,7 +33,7 @@ def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     rank = binomial[n, size] - 1
     for i in range(size):
         rank -= binomial[n - 1 - subset[i], size - i]
-    return rank
+    return int(rank)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

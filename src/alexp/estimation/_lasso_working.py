@@ -37,7 +37,7 @@ class Working(NamedTuple):
     column: IntArray  # (>= c,) dictionary column of each local column
     local: IntArray  # (P,) local column of each dictionary column, -1 if none
     gram: FloatArray  # (>= c, >= c) inner products of the local columns, where already formed
-    count: IntArray  # (5,) k, c, local columns whose inner products are formed, support size, free groups
+    count: IntArray  # type: ignore[assignment]  # (5,) k, c, local columns whose inner products are formed, support size, free groups
 
 
 class Point(NamedTuple):
@@ -182,7 +182,7 @@ def violation(mu: float, work: Working, at: Point, j: int) -> float:
     total = 0.0
     for e in range(work.start[j], work.start[j + 1]):
         total += at.g[work.member[e]] * at.g[work.member[e]]
-    return math.sqrt(total) / (mu * work.weight[j])
+    return float(math.sqrt(total) / (mu * work.weight[j]))
 
 
 @kernel
