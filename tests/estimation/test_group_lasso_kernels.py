@@ -12,6 +12,7 @@ from numba import njit
 
 from alexp.estimation import (
     _lasso_cone,
+    _lasso_cone_step,
     _lasso_data,
     _lasso_groups,
     _lasso_kernels,
@@ -29,7 +30,7 @@ SHARED = [_lasso_linalg, _lasso_working, _lasso_newton, _lasso_quadratic, _lasso
 
 @pytest.mark.parametrize(
     ("entry", "ingredients"),
-    [(_lasso_kernels, SHARED), (_lasso_subset_kernels, [*SHARED, _lasso_subsets, _lasso_cone])],
+    [(_lasso_kernels, SHARED), (_lasso_subset_kernels, [*SHARED, _lasso_subsets, _lasso_cone, _lasso_cone_step])],
 )
 def test_a_changed_kernel_invalidates_the_cache_of_its_entry_point(entry, ingredients):
     sources = b"".join(Path(module.__file__).read_bytes() for module in ingredients)

@@ -57,13 +57,15 @@ def centre_row(row: FloatArray, y: float, mean: FloatArray, count: int) -> tuple
 @njit(cache=True, nogil=True, error_model="numpy")
 def rotate_in(
     xt: FloatArray, z: FloatArray, rho: FloatArray, gram: FloatArray, row: FloatArray, y: float
-) -> None:
+) -> int:
     """Absorb one observation into the triangular factor by Givens rotations, in place, in O(P^2).
 
+    Return the number of leading rows of the factor that may be nonzero, at most the number of observations.
     ``xt`` (P, P) lower triangular with ``xt xt' = B'B``, ``z`` (P,), ``rho`` (1,) the norm of what no column
     explains, ``gram`` (P, P) = B'B by a rank-one update (used for Newton systems only, never for residuals).
     """
     n_columns = row.size
+    used = 0
     cosine = np.empty(n_columns)
     sine = np.empty(n_columns)
     for column in range(n_columns):
@@ -77,6 +79,7 @@ def rotate_in(
             left = cosine[i] * left - sine[i] * kept
         norm = length(xt[column, column], left)
         if norm > 0.0:
+            used = column + 1
             cosine[column] = xt[column, column] / norm
             sine[column] = left / norm
         else:
@@ -89,3 +92,4 @@ def rotate_in(
         z[i] = cosine[i] * kept + sine[i] * left
         left = cosine[i] * left - sine[i] * kept
     rho[0] = length(rho[0], left)
+    return used

@@ -43,7 +43,7 @@ IntArray = npt.NDArray[np.int64]
 
 # Hash of the kernels this one is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.
-INGREDIENTS = "178c0156c7f8"
+INGREDIENTS = "88753f942656"
 MAX_ADDED = 8
 # A pass over all groups is made when it costs less than a Newton step, when the gap on the working set is below the
 # goal (a tenth of the last known gap; at first FIRST_GOAL), or after so many steps without one.
@@ -81,22 +81,22 @@ def empty_model(none: IntArray, zero: FloatArray) -> Model:
 @kernel
 def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
     """List the groups that may move, active or violating, and what the quadratic model needs to know of them."""
-    work.count[4] = 0
-    for j in range(work.count[0]):
+    work.tally[4] = 0
+    for j in range(work.tally[0]):
         if work.eta[j] > 0.0 or at.q[j] > 1.0:
-            a = work.count[4]
+            a = work.tally[4]
             model.who[a] = j
             model.q[a] = at.q[j]
             model.scale[a] = mu * work.weight[j] * work.weight[j]
             model.eta[a] = work.eta[j]
-            work.count[4] = a + 1
+            work.tally[4] = a + 1
 
 
 @kernel
 def total_weight(work: Working) -> float:
     """Return sum_j w_j^2 eta_j."""
     total = 0.0
-    for j in range(work.count[0]):
+    for j in range(work.tally[0]):
         total += work.weight[j] * work.weight[j] * work.eta[j]
     return total
 
@@ -105,7 +105,7 @@ def total_weight(work: Working) -> float:
 def norm(work: Working, at: Point) -> float:
     """Return sum_j w_j ||theta_j|| for theta_j = eta_j slope_{S_j}, which add up to beta exactly."""
     total = 0.0
-    for j in range(work.count[0]):
+    for j in range(work.tally[0]):
         if work.eta[j] > 0.0:
             square = 0.0
             for e in range(work.start[j], work.start[j + 1]):
@@ -177,20 +177,20 @@ def export(work: Working, at: Point, unit: float, n_columns: int) -> tuple[Float
     beta = floats(n_columns)
     for i in range(n_columns):
         beta[i] = unit * at.beta[work.local[i]] if work.local[i] >= 0 else 0.0
-    active = integers(work.count[0])
-    eta = floats(work.count[0])
-    work.count[4] = 0
-    for j in range(work.count[0]):
+    active = integers(work.tally[0])
+    eta = floats(work.tally[0])
+    work.tally[4] = 0
+    for j in range(work.tally[0]):
         if work.eta[j] > 0.0:
-            place = work.count[4]
+            place = work.tally[4]
             while place > 0 and active[place - 1] > work.ids[j]:
                 active[place] = active[place - 1]
                 eta[place] = eta[place - 1]
                 place -= 1
             active[place] = work.ids[j]
             eta[place] = unit * work.eta[j]
-            work.count[4] += 1
-    k = work.count[4]
+            work.tally[4] += 1
+    k = work.tally[4]
     return beta, copied_integers(active, k, k), copied(eta, k, k)
 
 
@@ -225,28 +225,28 @@ def solve(
     goal = max(0.5 * tol, FIRST_GOAL)
     pass_cost = n * n_columns + groups.columns.size
     while True:
-        for a in range(work.count[4]):
+        for a in range(work.tally[4]):
             work.eta[model.who[a]] = max(0.0, model.eta[a] + model.step[a])
         trial, factor = evaluate(xt, n, z, full, mu, work, at)
         trial += 0.5 * mu * total_weight(work)
         slope = 0.0
-        for a in range(work.count[4]):
+        for a in range(work.tally[4]):
             q = at.q[model.who[a]]
             slope += 0.5 * model.scale[a] * (1.0 - q * q) * model.step[a]
         if acceptable(trial, value, slope, derivative):
             value = trial
             damping = relaxed(damping, slope, derivative)
             top = 0.0
-            for j in range(work.count[0]):
+            for j in range(work.tally[0]):
                 top = max(top, at.q[j])
             terms = gap_terms(xt, n, z, rho2, mu * norm(work, at), work, at)
             gap = relative_gap(terms, top)
-            m = work.count[3]
-            cheap = pass_cost <= m * m * (m / 6.0 + work.count[4]) or iteration >= min(last + PATIENCE, max_iter)
+            m = work.tally[3]
+            cheap = pass_cost <= m * m * (m / 6.0 + work.tally[4]) or iteration >= min(last + PATIENCE, max_iter)
             if gap <= goal or cheap:
                 last = iteration
                 correlations(xt, n, at.r, g)
-                most, found = worst_groups(g, groups, mu * mu, work.ids, work.count[0], worst, which)
+                most, found = worst_groups(g, groups, mu * mu, work.ids, work.tally[0], worst, which)
                 gap = relative_gap(terms, max(top, math.sqrt(most) / mu))
                 if gap <= tol or iteration >= max_iter:
                     break
@@ -255,7 +255,7 @@ def solve(
             model = enlarged_model(model, work)
             choose_free(mu, work, at, model)
             h = hessian(xt, n, full, mu, work, at, factor, model.who)
-            limit_falls(h, model, work.count[4])
+            limit_falls(h, model, work.tally[4])
             rejected = 0
         else:
             rejected += 1
@@ -265,9 +265,9 @@ def solve(
                 if damping > LARGEST_DAMPING:
                     break
         if rejected == 0:
-            derivative, damping = damped_step(h, model, work.count[4], damping)
+            derivative, damping = damped_step(h, model, work.tally[4], damping)
         else:
-            derivative = retreat(model, at, work.count[4], derivative / (derivative - slope))
+            derivative = retreat(model, at, work.tally[4], derivative / (derivative - slope))
         iteration += 1
     beta, active, eta = export(work, at, unit, n_columns)
     return beta, active, eta, gap, iteration

@@ -44,15 +44,15 @@ ROUNDED = 1e-14
 @kernel
 def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     """Complete the inner products of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
-    done = work.count[2]
-    for a in range(done, work.count[1]):
+    done = work.tally[2]
+    for a in range(done, work.tally[1]):
         first = work.column[a]
         for b in range(a + 1):
             second = work.column[b]
             value = full[first, second] if full.size > 0 else dot(xt[first], xt[second], n)
             work.gram[a, b] = value
             work.gram[b, a] = value
-    work.count[2] = work.count[1]
+    work.tally[2] = work.tally[1]
 
 
 @kernel
@@ -151,8 +151,8 @@ def evaluate(
     xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, work: Working, at: Point
 ) -> tuple[float, FloatArray]:
     """Minimise over beta at work.eta; fill ``at``; return the minimum (F without its last term) and the factor."""
-    k = work.count[0]
-    c = work.count[1]
+    k = work.tally[0]
+    c = work.tally[1]
     for i in range(c):
         at.d[i] = 0.0
         at.slope[i] = 0.0
@@ -160,13 +160,13 @@ def evaluate(
         if work.eta[j] > 0.0:
             for e in range(work.start[j], work.start[j + 1]):
                 at.d[work.member[e]] += work.eta[j]
-    work.count[3] = 0
+    work.tally[3] = 0
     for i in range(c):
         if at.d[i] > 0.0:
-            at.support[work.count[3]] = i
-            at.root[work.count[3]] = math.sqrt(at.d[i])
-            work.count[3] += 1
-    m = work.count[3]
+            at.support[work.tally[3]] = i
+            at.root[work.tally[3]] = math.sqrt(at.d[i])
+            work.tally[3] += 1
+    m = work.tally[3]
     if m == 0:
         for i in range(n):
             at.r[i] = z[i]
@@ -190,9 +190,9 @@ def evaluate(
 def hessian(
     xt: FloatArray, n: int, full: FloatArray, mu: float, work: Working, at: Point, factor: FloatArray, who: IntArray
 ) -> FloatArray:
-    """Return H (k, k), lower triangle, on the groups ``who[:k]`` of the working set, k = work.count[4]."""
-    m = work.count[3]
-    k = work.count[4]
+    """Return H (k, k), lower triangle, on the groups ``who[:k]`` of the working set, k = work.tally[4]."""
+    m = work.tally[3]
+    k = work.tally[4]
     out = matrix(k, k)
     if m > n or m == 0:
         fitted = matrix(n, k)
@@ -211,7 +211,7 @@ def hessian(
                 out[a, b] *= inverse
         return out
     form_gram(xt, n, full, work)
-    c = work.count[1]
+    c = work.tally[1]
     # pulled[i, b] = (X' y_b)_i first, then (X' mu (mu I + X D X')^-1 y_b)_i, with y_b = X z_b
     pulled = matrix(c, k)
     for b in range(k):

@@ -1,6 +1,6 @@
 """The working set of the group Lasso: the groups under consideration and what is known at their eta.
 
-Numba has no growing arrays, so these are named tuples of arrays with room to spare; ``count`` says how much is in
+Numba has no growing arrays, so these are named tuples of arrays with room to spare; ``tally`` says how much is in
 use, and the ``enlarged`` functions return a copy with more room.
 """
 
@@ -37,7 +37,7 @@ class Working(NamedTuple):
     column: IntArray  # (>= c,) dictionary column of each local column
     local: IntArray  # (P,) local column of each dictionary column, -1 if none
     gram: FloatArray  # (>= c, >= c) inner products of the local columns, where already formed
-    count: IntArray  # type: ignore[assignment]  # (5,) k, c, local columns whose inner products are formed, support size, free groups
+    tally: IntArray  # (5,) k, c, columns whose inner products are formed, size of the support, groups that may move
 
 
 class Point(NamedTuple):
@@ -94,28 +94,28 @@ def empty_point(none: IntArray, zero: FloatArray) -> Point:
 @kernel
 def enlarged(work: Working, groups: int, members: int, columns: int) -> Working:
     """Return the working set with room for so many more groups, members and columns."""
-    k = work.count[0]
-    c = work.count[1]
+    k = work.tally[0]
+    c = work.tally[1]
     nnz = work.start[k]
     if k + groups < work.start.size and nnz + members <= work.member.size and c + columns <= work.column.size:
         return work
     more_k = 2 * (k + groups)
     more_c = min(2 * (c + columns), work.local.size)
     gram = matrix(more_c, more_c)
-    for i in range(work.count[2]):
-        for j in range(work.count[2]):
+    for i in range(work.tally[2]):
+        for j in range(work.tally[2]):
             gram[i, j] = work.gram[i, j]
     return Working(
         copied_integers(work.ids, k, more_k), copied(work.eta, k, more_k), copied(work.weight, k, more_k),
         copied_integers(work.start, k + 1, more_k + 1), copied_integers(work.member, nnz, 2 * (nnz + members)),
-        copied_integers(work.column, c, more_c), work.local, gram, work.count,
+        copied_integers(work.column, c, more_c), work.local, gram, work.tally,
     )
 
 
 @kernel
 def enlarged_point(at: Point, work: Working, n: int) -> Point:
     """Return the point with room for what the working set has room for."""
-    c = work.count[1]
+    c = work.tally[1]
     size = work.column.size
     k = work.ids.size
     if at.r.size == n and at.d.size == size and at.q.size == k:
@@ -124,7 +124,7 @@ def enlarged_point(at: Point, work: Working, n: int) -> Point:
     return Point(
         copied(at.d, c, size), copied(at.g, c, size), copied(at.beta, c, size), copied(at.slope, c, size),
         copied_integers(at.support, c, size), copied(at.root, c, size), copied(at.r, min(n, at.r.size), n),
-        copied(at.q, min(at.q.size, work.count[0]), k),
+        copied(at.q, min(at.q.size, work.tally[0]), k),
     )
 
 
@@ -136,9 +136,9 @@ def with_groups(
     members = count - count
     for a in range(count):
         members += groups.offsets[new[a] + 1] - groups.offsets[new[a]]
-    work = enlarged(work, count, members, min(members, work.local.size - work.count[1]))
+    work = enlarged(work, count, members, min(members, work.local.size - work.tally[1]))
     for a in range(count):
-        j = work.count[0]
+        j = work.tally[0]
         work.ids[j] = new[a]
         work.eta[j] = scale * eta[a]
         work.weight[j] = groups.weights[new[a]]
@@ -146,13 +146,13 @@ def with_groups(
         for e in range(groups.offsets[new[a]], groups.offsets[new[a] + 1]):
             column = groups.columns[e]
             if work.local[column] < 0:
-                work.local[column] = work.count[1]
-                work.column[work.count[1]] = column
-                work.count[1] += 1
+                work.local[column] = work.tally[1]
+                work.column[work.tally[1]] = column
+                work.tally[1] += 1
             work.member[place] = work.local[column]
             place += 1
         work.start[j + 1] = place
-        work.count[0] = j + 1
+        work.tally[0] = j + 1
     return work
 
 
@@ -162,16 +162,16 @@ def include(
     g: FloatArray,
 ) -> tuple[Working, Point]:
     """Return the working set with new groups at eta = 0, and the current point, which tells their gradient from g."""
-    columns = work.count[1]
-    k = work.count[0]
+    columns = work.tally[1]
+    k = work.tally[0]
     work = with_groups(work, groups, new, none, 0.0, count)
     at = enlarged_point(at, work, n)
-    for i in range(columns, work.count[1]):
+    for i in range(columns, work.tally[1]):
         at.d[i] = 0.0
         at.slope[i] = 0.0
         at.beta[i] = 0.0
         at.g[i] = g[work.column[i]]
-    for j in range(k, work.count[0]):
+    for j in range(k, work.tally[0]):
         at.q[j] = violation(mu, work, at, j)
     return work, at
 
@@ -214,7 +214,7 @@ def gap_terms(
     for row in range(n):
         error[row] = z[row]
     explained = 0.0
-    for i in range(work.count[1]):
+    for i in range(work.tally[1]):
         beta = at.beta[i]
         if beta != 0.0:
             explained += beta * at.g[i]

@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from alexp.estimation._lasso_data import centre_row, rotate_in
 from alexp.estimation._lasso_kernels import solve as solve_groups
+from alexp.estimation._lasso_problem import explicit_groups, subset_groups
 from alexp.estimation._lasso_subset_kernels import solve_subsets
-from alexp.estimation._lasso_subsets import binomial_table, unrank_subset
+from alexp.estimation._lasso_subsets import unrank_subset
 from alexp.estimation._lasso_working import Groups
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,6 +29,11 @@ IntArray = npt.NDArray[np.int64]
 
 # Up to this many columns the P x P factor and Gram matrix pay for themselves (see docs/solver.md).
 GRAM_COLUMNS = 256
+_FIRST_ROWS = 16
+
+
+_NO_GROUPS: IntArray = np.empty(0, dtype=np.int64)
+_NO_MAGNITUDES: FloatArray = np.empty(0)
 
 
 class ConvergenceError(RuntimeError):
@@ -114,9 +120,9 @@ class GroupLasso:
         if n_columns < 1:
             raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
         if subset_size is None:
-            groups, binomial = _explicit_groups(n_columns, columns, offsets, weights), None
+            groups, binomial = explicit_groups(n_columns, columns, offsets, weights), None
         else:
-            groups, binomial = _subset_groups(n_columns, subset_size, weights)
+            groups, binomial = subset_groups(n_columns, subset_size, weights)
         gram = self.regime == "gram" or (self.regime == "auto" and n_columns <= GRAM_COLUMNS)
         return GroupLassoPath(self, n_columns, groups, binomial, intercept, gram)
 
@@ -143,10 +149,8 @@ class GroupLassoPath:
         self._keeps_gram = keeps_gram
         self._mean = np.zeros(n_columns + 1)
         self._rho = np.zeros(1)
-        capacity = n_columns if keeps_gram else 16
-        self._n_rows = n_columns if keeps_gram else 0
-        self._xt = np.zeros((n_columns, capacity))
-        self._z = np.zeros(capacity)
+        self._n_rows = 0  # columns of xt and entries of z in use
+        self._allocate(n_columns if keeps_gram else _FIRST_ROWS)
         self._gram = np.zeros((n_columns, n_columns)) if keeps_gram else np.zeros((0, 0))
 
     def append(self, row: npt.ArrayLike, y: float) -> None:
@@ -161,7 +165,7 @@ class GroupLassoPath:
         if self._intercept:
             row, y = centre_row(row, y, self._mean, self.n_observations)
         if self._keeps_gram:
-            rotate_in(self._xt, self._z, self._rho, self._gram, row, y)
+            self._n_rows = rotate_in(self._xt, self._z, self._rho, self._gram, row, y)
         else:
             self._store(row, y)
 
@@ -176,7 +180,7 @@ class GroupLassoPath:
             self._rho[0] = math.hypot(self._rho[0], factor[-1, -1])
         if self._n_rows == self._z.size:
             xt, z = self._xt, self._z
-            self._xt, self._z = np.zeros((self.n_columns, 2 * z.size)), np.zeros(2 * z.size)
+            self._allocate(2 * z.size)
             self._xt[:, : z.size], self._z[: z.size] = xt, z
         self._xt[:, self._n_rows] = row
         self._z[self._n_rows] = y
@@ -244,12 +248,12 @@ class GroupLassoPath:
         """Continue from :meth:`state` of a path bound to the same groups."""
         arrays = {name: np.array(state[name], dtype=np.float64) for name in ("mean", "rho", "xt", "z", "gram")}
         n_rows = arrays["z"].size
+        if self._keeps_gram and n_rows > self.n_columns:
+            raise ValueError(f"state['z'] must have shape ({self.n_columns},) or be shorter, got {arrays['z'].shape}")
         shapes = {
             "mean": self._mean.shape, "rho": (1,), "xt": (self.n_columns, n_rows), "z": (n_rows,),
             "gram": self._gram.shape,
         }
-        if self._keeps_gram:
-            shapes["z"] = (self.n_columns,)
         for name, shape in shapes.items():
             array = arrays[name] = arrays[name].reshape(shape) if arrays[name].size == 0 else arrays[name]
             if array.shape != shape:
@@ -257,47 +261,8 @@ class GroupLassoPath:
         self.n_observations = int(state["n_observations"])
         self._mean, self._rho, self._gram = arrays["mean"], arrays["rho"], arrays["gram"]
         self._n_rows = n_rows
-        self._xt, self._z = arrays["xt"], arrays["z"]
-        if n_rows == 0:
-            self._xt, self._z = np.zeros((self.n_columns, 16)), np.zeros(16)
+        self._allocate(self.n_columns if self._keeps_gram else max(n_rows, _FIRST_ROWS))
+        self._xt[:, :n_rows], self._z[:n_rows] = arrays["xt"], arrays["z"]
 
-
-_NO_GROUPS: IntArray = np.empty(0, dtype=np.int64)
-_NO_MAGNITUDES: FloatArray = np.empty(0)
-
-
-def _explicit_groups(
-    n_columns: int, columns: npt.ArrayLike | None, offsets: npt.ArrayLike | None, weights: npt.ArrayLike | None
-) -> Groups:
-    if columns is None or offsets is None:
-        raise ValueError("columns and offsets are required unless subset_size is given")
-    flat = np.array(columns, dtype=np.int64)
-    bounds = np.array(offsets, dtype=np.int64)
-    if flat.ndim != 1 or bounds.ndim != 1 or bounds.size < 2 or bounds[0] != 0 or bounds[-1] != flat.size:
-        raise ValueError("offsets must be one-dimensional, start at 0, end at len(columns) and define a group")
-    sizes = np.diff(bounds)
-    if (sizes < 1).any():
-        raise ValueError(f"group {int(np.argmax(sizes < 1))} is empty; offsets must increase strictly")
-    if flat.min() < 0 or flat.max() >= n_columns:
-        raise ValueError(f"columns must lie in 0..{n_columns - 1}, got {flat.min()}..{flat.max()}")
-    keys = np.sort(np.repeat(np.arange(sizes.size), sizes) * n_columns + flat)
-    repeated = keys[1:][keys[1:] == keys[:-1]]
-    if repeated.size:
-        raise ValueError(f"group {repeated[0] // n_columns} holds column {repeated[0] % n_columns} twice")
-    values = np.ones(sizes.size) if weights is None else np.array(weights, dtype=np.float64)
-    if values.shape != (sizes.size,):
-        raise ValueError(f"weights must have shape ({sizes.size},), got {values.shape}")
-    if not (np.isfinite(values).all() and (values > 0.0).all()):
-        raise ValueError("weights must be positive and finite")
-    return Groups(flat, bounds, values)
-
-
-def _subset_groups(n_columns: int, size: int, weights: npt.ArrayLike | None) -> tuple[Groups, IntArray]:
-    """Return the single columns as groups, each with the common weight, and the table that ranks subsets."""
-    if not 1 <= size <= n_columns:
-        raise ValueError(f"subset_size must lie in 1..{n_columns}, got {size!r}")
-    values = np.ones(1) if weights is None else np.array(weights, dtype=np.float64).ravel()
-    if values.size == 0 or (values != values[0]).any() or not (math.isfinite(values[0]) and values[0] > 0.0):
-        raise ValueError("with subset_size the weights must be equal, positive and finite")
-    singles = Groups(np.arange(n_columns), np.arange(n_columns + 1), np.full(n_columns, values[0]))
-    return singles, binomial_table(n_columns, size)
+    def _allocate(self, capacity: int) -> None:
+        self._xt, self._z = np.zeros((self.n_columns, capacity)), np.zeros(capacity)
