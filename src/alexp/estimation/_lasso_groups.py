@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from alexp.estimation._lasso_linalg import floats, kernel
+from alexp.estimation._lasso_linalg import ZERO, floats, kernel
 from alexp.estimation._lasso_working import Groups
 
 FloatArray = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ def worst_groups(
 ) -> tuple[float, int]:
     """Return max_j ||g_{S_j}||^2 / w_j^2 and collect the worst groups above ``limit`` outside ``taken``."""
     top = 0.0
-    found = 0
+    found = ZERO
     columns = groups.columns
     square = floats(g.size)
     for i in range(g.size):

@@ -24,6 +24,10 @@ kernel: Callable[[_Kernel], _Kernel] = njit(  # type: ignore[call-overload]
     nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
 
+# Counters start from this and not from a literal 0, for which Numba would compile every function they are passed to
+# a second time.
+ZERO: int = np.int64(0)  # type: ignore[assignment]
+
 
 @kernel
 def floats(size: int) -> FloatArray:

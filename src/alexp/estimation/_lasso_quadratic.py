@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from alexp.estimation._lasso_linalg import cholesky, floats, integers, kernel, matrix, solve_factored
+from alexp.estimation._lasso_linalg import ZERO, cholesky, floats, integers, kernel, matrix, solve_factored
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -57,15 +57,13 @@ def bounded_quadratic(
     rhs = floats(k)
     index = integers(k)
     swap = integers(k)
-    free_count = integers(1)
     for _ in range(20 * k + 20):
-        free_count[0] = 0
+        f = ZERO
         for a in range(k):
             x[a] = low[a]
             if free[a] == 1:
-                index[free_count[0]] = a
-                free_count[0] += 1
-        f = free_count[0]
+                index[f] = a
+                f += 1
         for a in range(f):
             row = index[a]
             for b in range(a + 1):

@@ -11,7 +11,7 @@ from numba import njit
 from alexp.estimation._lasso_cone import SNAP
 from alexp.estimation._lasso_cone_step import ConeModel, cone_model, damped_cone_step, first_order, retreat_in_cone
 from alexp.estimation._lasso_groups import keep_worst
-from alexp.estimation._lasso_linalg import floats, integers, kernel
+from alexp.estimation._lasso_linalg import ZERO, floats, integers, kernel
 from alexp.estimation._lasso_newton import evaluate, hessian
 from alexp.estimation._lasso_quadratic import (
     FIRST_DAMPING,
@@ -42,7 +42,7 @@ IntArray = npt.NDArray[np.int64]
 
 # Hash of the kernels this one is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.
-INGREDIENTS = "7e24fc5ff384"
+INGREDIENTS = "60010668a0d1"
 MAX_ADDED = 8
 # A column with less than this share of tau is dropped: the decomposition into subsets could not represent it.
 LEAST_SHARE = 1e-14
@@ -53,7 +53,7 @@ def top_square(g: FloatArray, size: int) -> float:
     """Return the sum of the s largest g_i^2."""
     square = floats(size)
     order = integers(size)
-    count = size - size
+    count = ZERO
     for i in range(g.size):
         count = keep_worst(g[i] * g[i], i, square, order, count)
     total = 0.0
@@ -77,7 +77,7 @@ def threshold(work: Working, at: Point, size: int, tau: float) -> float:
 @kernel
 def tempting(g: FloatArray, work: Working, least: float, size: int, worst: FloatArray, which: IntArray) -> int:
     """List the columns outside the working set with g_i^2 above ``least``, the largest first; return how many."""
-    count = size - size
+    count = ZERO
     for i in range(g.size):
         if work.local[i] < 0 and g[i] * g[i] > least:
             count = keep_worst(g[i] * g[i], i, worst, which, count)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from alexp.estimation._lasso_linalg import floats, integers, kernel
+from alexp.estimation._lasso_linalg import ZERO, floats, integers, kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -64,7 +64,7 @@ def spread(
         unrank_subset(groups[a], binomial, size, subset)
         for i in subset:
             d[i] += scale * eta[a]
-    count = d.size - d.size
+    count = ZERO
     for i in range(d.size):
         if d[i] > 0.0:
             which[count] = i
@@ -110,7 +110,7 @@ def decompose(d: FloatArray, tau: float, binomial: IntArray) -> tuple[IntArray, 
     ends = floats(n)
     cuts = floats(n + 1)
     reached = 0.0
-    count = n - n
+    count = ZERO
     for i in range(n):
         reached += d[i]
         ends[i] = reached
@@ -126,7 +126,7 @@ def decompose(d: FloatArray, tau: float, binomial: IntArray) -> tuple[IntArray, 
     ids = integers(count + 1)
     eta = floats(count + 1)
     subset = integers(size)
-    found = n - n
+    found = ZERO
     before = 0.0
     for a in range(count + 1):
         width = cuts[a] - before

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from alexp.estimation._lasso_linalg import dot, floats, integers, kernel, matrix
+from alexp.estimation._lasso_linalg import ZERO, dot, floats, integers, kernel, matrix
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -133,7 +133,7 @@ def with_groups(
     work: Working, groups: Groups, new: IntArray, eta: FloatArray, scale: float, count: int
 ) -> Working:
     """Return the working set with the groups ``new[:count]`` at ``scale * eta[:count]`` appended."""
-    members = count - count
+    members = ZERO
     for a in range(count):
         members += groups.offsets[new[a] + 1] - groups.offsets[new[a]]
     work = enlarged(work, count, members, min(members, work.local.size - work.tally[1]))
