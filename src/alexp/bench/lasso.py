@@ -28,7 +28,7 @@ _TIGHTER = 4.0  # tolerances are tried in steps of this factor
 _MOST_TRIES = 18
 _PATIENCE_S = 4.0  # a rival that has searched a step for so long has not reached it
 _FEWEST_STEPS = 3  # on which a rival is measured, however slow
-_OVERDRAWN = 4.0  # a path stops a rival at so many times its budget
+_OVERDRAWN = 10.0  # a path stops a rival at so many times its budget
 _SHORT_PATH_S = 1.0  # a path of at most this length is run again without rivals
 
 Vector = NDArray[np.float64]
@@ -57,10 +57,9 @@ class Race:
         self._offsets = np.arange(0, instance.columns.size + 1, instance.size)
 
     def run(
-        self, rivals: Mapping[str, Rival], steps: Mapping[str, Collection[int]],
-        until: int | None = None, most_s: float = np.inf,
+        self, rivals: Mapping[str, Rival], steps: Mapping[str, Collection[int]], most_s: float = np.inf
     ) -> tuple[list[float], list[float], dict[str, list[Heat]]]:
-        """Seconds and certified gap of every step up to `until`, and the heats of each rival on its steps.
+        """Seconds and certified gap of every step, and the heats of each rival on its steps.
 
         A rival that has taken more than `most_s` seconds does not run again.
         """
@@ -69,7 +68,7 @@ class Race:
         start = np.zeros(instance.columns.size)
         seconds, gaps = [], []
         heats: dict[str, list[Heat]] = defaultdict(list)
-        for t in range(1, (instance.n_steps if until is None else until) + 1):
+        for t in range(1, instance.n_steps + 1):
             solved, lap = timed(partial(self._advance, path, t, fit))
             fit, theta = solved, self._coefficients(path, solved)
             primal, dual = instance.values(theta, t)
@@ -147,10 +146,8 @@ def _warm_up(rival: Rival) -> None:
 
 
 def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budget_s: float) -> list[Record]:
-    n, half = instance.n_steps, max(instance.n_steps // 2, 1)
-    race = Race(instance)
-    tried = {max(half // 3, 1), max(2 * half // 3, 1), half}
-    seconds, _, pilot = race.run(rivals, dict.fromkeys(rivals, tried), until=half, most_s=budget_s)
+    n, race = instance.n_steps, Race(instance)
+    seconds, _, pilot = race.run(rivals, dict.fromkeys(rivals, _spread(n, _FEWEST_STEPS)))
     paths = [] if sum(seconds) > _SHORT_PATH_S else [race.run({}, {})[0]]
     steps = {name: _sample(n, heats, budget_s) for name, heats in pilot.items()}
     beside, gaps, heats = race.run(rivals, steps, most_s=_OVERDRAWN * budget_s)
@@ -173,11 +170,17 @@ def _spent(heats: Collection[Heat]) -> float:
 
 
 def _sample(n: int, pilot: Collection[Heat], budget_s: float) -> set[int]:
-    """Steps that fit the budget, evenly over the path; none for a rival that got nowhere when it was tried."""
+    """Steps that fit the budget at the slowest pace so far; none for a rival that got nowhere yet."""
     if not any(heat.reached for heat in pilot):
         return set()
-    affordable = max(int(budget_s * len(pilot) / _spent(pilot)), _FEWEST_STEPS)
-    return set(np.unique(np.linspace(1, n, min(affordable, n)).round().astype(int)).tolist())
+    affordable = int(budget_s / max(heat.spent_s for heat in pilot))
+    return _spread(n, max(affordable, _FEWEST_STEPS))
+
+
+def _spread(n: int, parts: int) -> set[int]:
+    """The middles of so many equal parts of a path of n steps."""
+    parts = min(parts, n)
+    return {1 + (2 * k + 1) * n // (2 * parts) for k in range(parts)}
 
 
 def _rival_record(instance: LassoInstance, name: str, heats: list[Heat], own: Vector) -> Record:

@@ -37,7 +37,7 @@ def _celer(expanded: Vector, y: Vector, lam: float, size: int, start: Vector, to
 
     _, path, _ = celer_path(
         expanded, y, "grouplasso", alphas=np.array([lam]), groups=size, coef_init=start.copy(), tol=tol,
-        max_iter=20, max_epochs=5_000,
+        max_iter=20, max_epochs=5_000, prune=1,
     )  # fmt: skip
     return np.ascontiguousarray(path[:, 0])
 
