@@ -302,3 +302,18 @@ def test_bad_tables_and_widths_are_refused():
         bank.argmax_linear(table, np.ones(3), np.ones(2))
     with pytest.raises(ValueError, match=r"intercepts must have shape \(2,\)"):
         bank.argmax_linear(table, np.ones(2), np.ones(1))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("candidates", [40, 2047, 2048, 2049, 5000])
+def test_no_guess_changes_the_result(candidates, intercept):
+    rng = np.random.default_rng(candidates)
+    bank, groups = random_bank(rng, [1, 2, 3, 4, 5] * 6, 12, intercept=intercept)
+    table = np.round(rng.normal(size=(12, candidates)), 1)  # many equal candidates
+    table[:, candidates // 2 :] = table[:, : candidates - candidates // 2]  # each of them again, further on
+    for width in (1e-3, 0.3, 5.0):
+        scores = assert_equals_twin(bank, groups, table, np.full(30, width))
+        ranked = np.argsort(-scores, axis=1, kind="stable")
+        for guesses in (*ranked.T[:6], rng.integers(-1, candidates + 9, 30), np.full(30, candidates)):
+            bank._winners = guesses.astype(np.int64)
+            assert_equals_twin(bank, groups, table, np.full(30, width))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -96,7 +97,7 @@ class D3RB(Certified):
     def _means(self, played: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean reward u_i and conf_i of the agents that have played."""
         n = self._counts[played]
-        logs = np.log(self._counts.size * np.log(np.maximum(n, np.e)) / self.delta)
+        logs = np.log(self._counts.size * np.log(np.maximum(n, math.e)) / self.delta)
         return self._sums[played] / n, self.width * np.sqrt(logs / n)
 
     def _shortfall(self, model: int) -> float:

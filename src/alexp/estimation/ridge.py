@@ -89,6 +89,7 @@ class RidgeBank:
         self._starts = np.zeros(self.n_models + 1, dtype=np.int64)
         np.cumsum(rows * (rows + 1) // 2, out=self._starts[1:])
         self._factor = kernels.initial_factor(self._starts, self._offsets, self._lead, self._ridge)
+        self._winners = np.full(self.n_models, -1, dtype=np.int64)  # of the last sweep, where the next one starts
 
     def update(self, row: npt.ArrayLike, y: float) -> None:
         """Absorb one observation: ``row`` (P,) is the dictionary at the action taken, ``y`` its reward."""
@@ -156,7 +157,8 @@ class RidgeBank:
         if widths.min() < 0.0:
             raise ValueError(f"width must not be negative, got {widths.min()}")
         state = (self._factor, self._starts, self._columns, self._offsets, self._lead, table, widths)
-        return self._search(table.shape[1], sweeps.sweep_ucb, state)
+        self._winners = self._search(table.shape[1], sweeps.sweep_ucb, state)
+        return self._winners.copy()
 
     def argmax_linear(
         self, table: FloatArray, coefficients: npt.ArrayLike, intercepts: npt.ArrayLike | None = None
@@ -231,13 +233,13 @@ class RidgeBank:
         """Run a sweep over all models and candidates, split by models or, with few models, by candidates."""
         threads = self._threads if len(self._factor) * candidates > _THREADED_SWEEP else 1
         if threads == 1 or self.n_models >= 4 * threads:
-            index, value = np.empty(self.n_models, dtype=np.int64), np.empty(self.n_models)
+            index, value = self._winners.copy(), np.empty(self.n_models)
             self._over_models(
                 lambda first, last: kernel(*state, first, last, 0, candidates, index, value), threads > 1
             )
             return index
         cuts = [candidates * part // threads for part in range(threads + 1)]
-        indices, values = np.empty((threads, self.n_models), dtype=np.int64), np.empty((threads, self.n_models))
+        indices, values = np.tile(self._winners, (threads, 1)), np.empty((threads, self.n_models))
         jobs = [
             _pool(threads).submit(kernel, *state, 0, self.n_models, low, high, indices[part], values[part])
             for part, (low, high) in enumerate(pairwise(cuts))

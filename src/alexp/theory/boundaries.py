@@ -7,6 +7,7 @@ P(exists t: S_t >= u(V_t)) <= alpha. Two-sided statements spend alpha / 2 on eac
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -31,7 +32,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 
-def stitched_boundary(v: ArrayLike, alpha: float, c: float = 0.0, s: float = 2.0, eta: float = float(np.e),
+def stitched_boundary(v: ArrayLike, alpha: float, c: float = 0.0, s: float = 2.0, eta: float = math.e,
                       m: float = 1.0) -> FloatArray:
     """Polynomial stitched boundary of a sub-gamma process (Howard, Ramdas, McAuliffe, Sekhon 2021, Theorem 1).
 
@@ -173,4 +174,4 @@ def _variance(v: ArrayLike) -> FloatArray:
 
 def _iterated(v: ArrayLike) -> FloatArray:
     """(log log(e v))_+, zero for v <= 1."""
-    return np.asarray(np.log(np.log(np.e * np.maximum(_variance(v), 1.0))), dtype=np.float64)
+    return np.asarray(np.log(np.log(math.e * np.maximum(_variance(v), 1.0))), dtype=np.float64)

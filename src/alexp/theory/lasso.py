@@ -8,6 +8,7 @@ hold on the event
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -62,7 +63,7 @@ def corrected_lambda(t: ArrayLike, noise_std: float, n_models: int, dimension: i
     Bernstein lemma speaks of). `self_normalised_lambda` is the version that is proved.
     """
     models, size = count("n_models", n_models), count("dimension", dimension)
-    w = np.log(2.0 * models / fraction("delta", delta)) + np.log(np.log(4.0 * np.e * size))
+    w = np.log(2.0 * models / fraction("delta", delta)) + np.log(np.log(4.0 * math.e * size))
     factor = 2.0 * non_negative("noise_std", noise_std) * positive("feature_bound", feature_bound)
     return np.asarray(factor * np.sqrt(1.0 + 5.0 * np.sqrt(size * w) + 12.0 * w) / np.sqrt(_times(t)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -177,4 +178,4 @@ def _rounds(n: ArrayLike) -> FloatArray:
 
 def _iterated(v: FloatArray) -> FloatArray:
     """(log log v)_+."""
-    return np.asarray(np.log(np.maximum(np.log(np.maximum(v, np.e)), 1.0)), dtype=np.float64)
+    return np.asarray(np.log(np.maximum(np.log(np.maximum(v, math.e)), 1.0)), dtype=np.float64)
