@@ -80,6 +80,7 @@ class History:
         self._rng = np.random.default_rng(SEED)
         self._features = models.matrix(domain)
         self._table = np.ascontiguousarray(self._features[self._rng.permutation(domain.n_candidates)].T)
+        self._table.flags.writeable = False
         self._bank = RidgeBank(models.columns_flat, models.offsets, RIDGE, threads=1)
 
     def observe(self, rounds: int) -> None:

@@ -12,14 +12,19 @@ the compiler sees they do not overlap.
 
 from __future__ import annotations
 
-from numba import njit
+from typing import Any
 
-from alexp.estimation._ridge_kernels import FloatArray, IntArray
+import numpy as np
+import numpy.typing as npt
+
+from alexp.estimation._ridge_kernels import FloatArray, IntArray, leaf
+
+RealArray = npt.NDArray[np.floating[Any]]  # of one precision throughout a call
 
 BLOCK = 256  # candidates per block; the rows of a small model then fit the first-level cache
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def unpack(
     packed: FloatArray, rows: int, lead: int,
     shift: FloatArray, inverse: FloatArray, lower: FloatArray,
@@ -45,9 +50,9 @@ def unpack(
     return constant * constant
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def block_means(
-    table: FloatArray, columns: IntArray, low: int, high: int, coefficients: FloatArray, mean: FloatArray
+    table: RealArray, columns: IntArray, low: int, high: int, coefficients: RealArray, mean: RealArray
 ) -> None:
     """mean[i] = sum_k coefficients_k table[columns_k, low + i], summed in column order."""
     size = columns.shape[0]
@@ -79,8 +84,8 @@ def block_means(
         done += 4
 
 
-@njit(cache=True, nogil=True)
-def _eliminate(out: FloatArray, known: FloatArray, lower: FloatArray, row: int, column: int, n: int) -> None:
+@leaf
+def _eliminate(out: RealArray, known: RealArray, lower: RealArray, row: int, column: int, n: int) -> None:
     """Subtract four known coordinates (rows of ``known``) from four rows of ``out``, in order of column."""
     b0 = (row * (row - 1)) // 2 + column
     b1 = b0 + row
@@ -98,9 +103,9 @@ def _eliminate(out: FloatArray, known: FloatArray, lower: FloatArray, row: int, 
         out[3 * BLOCK + i] = (((out[3 * BLOCK + i] - a30 * u0) - a31 * u1) - a32 * u2) - a33 * u3
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def _finish(
-    out: FloatArray, inverse: FloatArray, lower: FloatArray, row: int, total: FloatArray
+    out: RealArray, inverse: RealArray, lower: RealArray, row: int, total: RealArray
 ) -> None:
     """Solve the 4 x 4 triangle among four rows of ``out``, in place, and add the squares to ``total``."""
     v0, v1, v2, v3 = inverse[row], inverse[row + 1], inverse[row + 2], inverse[row + 3]
@@ -121,9 +126,9 @@ def _finish(
         total[i] = (((total[i] + u0 * u0) + u1 * u1) + u2 * u2) + u3 * u3
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def _single_row(
-    out: FloatArray, coords: FloatArray, inverse: FloatArray, lower: FloatArray, row: int, total: FloatArray
+    out: RealArray, coords: RealArray, inverse: RealArray, lower: RealArray, row: int, total: RealArray
 ) -> None:
     """The same elimination for one row, where fewer than four are left."""
     n = total.shape[0]
@@ -150,11 +155,11 @@ def _single_row(
         total[i] = total[i] + u * u
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def block_quadratics(
-    table: FloatArray, columns: IntArray, low: int, high: int,
-    shift: FloatArray, inverse: FloatArray, lower: FloatArray, constant: float,
-    coords: FloatArray, quadratic: FloatArray,
+    table: RealArray, columns: IntArray, low: int, high: int,
+    shift: RealArray, inverse: RealArray, lower: RealArray, constant: float,
+    coords: RealArray, quadratic: RealArray,
 ) -> None:
     """quadratic[i] = constant + sum_k u_k^2 at candidate low + i; ``coords`` (d_j * BLOCK,) is scratch for u."""
     n = high - low

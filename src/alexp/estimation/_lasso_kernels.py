@@ -41,9 +41,9 @@ from alexp.estimation._lasso_working import (
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Hash of the kernels this one is made of. Numba's cache looks for changes in this file only, so this line must change
+# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.
-INGREDIENTS = "a57bb4fee125"
+INGREDIENTS = "59824e087a3c"
 MAX_ADDED = 8
 # A pass over all groups is made when it costs less than a Newton step, when the gap on the working set is below the
 # goal (a tenth of the last known gap; at first FIRST_GOAL), or after so many steps without one.

@@ -40,9 +40,9 @@ from alexp.estimation._lasso_working import (
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Hash of the kernels this one is made of. Numba's cache looks for changes in this file only, so this line must change
+# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.
-INGREDIENTS = "60010668a0d1"
+INGREDIENTS = "0b6149517f90"
 MAX_ADDED = 8
 # A column with less than this share of tau is dropped: the decomposition into subsets could not represent it.
 LEAST_SHARE = 1e-14

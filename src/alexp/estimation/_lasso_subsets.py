@@ -18,6 +18,10 @@ from alexp.estimation._lasso_linalg import ZERO, floats, integers, kernel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
+# with them; a test says to what.
+INGREDIENTS = "c222c631070b"
+
 
 def binomial_table(n: int, size: int) -> IntArray:
     """Return C(i, k) for i <= n, k <= size as int64, shape (n + 1, size + 1)."""

@@ -20,6 +20,10 @@ from numba import njit
 from alexp.estimation._block_kernels import BLOCK, block_means, block_quadratics, unpack
 from alexp.estimation._ridge_kernels import FloatArray, IntArray
 
+# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
+# with them; a test says to what.
+INGREDIENTS = "455b1e329354"
+
 
 @njit(cache=True, nogil=True)
 def add_candidate_moments(

@@ -9,6 +9,8 @@ The last column is z = Q'y, the last diagonal entry is rho >= 0 with rho^2 the p
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,14 @@ from numba import njit
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+Leaf = TypeVar("Leaf", bound=Callable[..., Any])
+
+# For functions that make no arrays and that only compiled code calls. They do without reference counts, which Numba
+# otherwise keeps for every slice and which cost as much as the work on a small model.
+leaf: Callable[[Leaf], Leaf] = njit(  # type: ignore[call-overload]
+    nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 
 # Between these magnitudes the squares in sqrt(a^2 + b^2) neither overflow nor lose bits to underflow.
 _SAFE_SMALL = 1e-140

@@ -8,6 +8,10 @@ from numba import njit
 
 from alexp.estimation._ridge_kernels import FloatArray, IntArray, absorb, posterior_means
 
+# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
+# with them; a test says to what.
+INGREDIENTS = "3cd327631a73"
+
 
 @njit(cache=True, nogil=True)
 def absorb_members(

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alexp.estimation import _ridge_kernels as kernels
+from alexp.estimation import _screen_kernels as screens
 from alexp.estimation import _sweep_kernels as sweeps
 from alexp.estimation._ridge_kernels import FloatArray, IntArray
 
@@ -90,6 +91,7 @@ class RidgeBank:
         np.cumsum(rows * (rows + 1) // 2, out=self._starts[1:])
         self._factor = kernels.initial_factor(self._starts, self._offsets, self._lead, self._ridge)
         self._winners = np.full(self.n_models, -1, dtype=np.int64)  # of the last sweep, where the next one starts
+        self._screened: tuple[FloatArray, Any, FloatArray] | None = None  # the last table, see _prepared
 
     def update(self, row: npt.ArrayLike, y: float) -> None:
         """Absorb one observation: ``row`` (P,) is the dictionary at the action taken, ``y`` its reward."""
@@ -156,9 +158,8 @@ class RidgeBank:
         widths = _per_model("width", width, self.n_models)
         if widths.min() < 0.0:
             raise ValueError(f"width must not be negative, got {widths.min()}")
-        state = (self._factor, self._starts, self._columns, self._offsets, self._lead, table, widths)
-        self._winners = self._search(table.shape[1], sweeps.sweep_ucb, state)
-        return self._winners.copy()
+        state = (self._factor, self._starts, self._columns, self._offsets, self._lead, widths)
+        return self._search(table, sweeps.sweep_ucb, state)
 
     def argmax_linear(
         self, table: FloatArray, coefficients: npt.ArrayLike, intercepts: npt.ArrayLike | None = None
@@ -172,7 +173,7 @@ class RidgeBank:
         theta = _float_vector("coefficients", coefficients, len(self._columns))
         if intercepts is not None:
             _float_vector("intercepts", intercepts, self.n_models)
-        return self._search(table.shape[1], sweeps.sweep_linear, (table, self._columns, self._offsets, theta))
+        return self._search(table, sweeps.sweep_linear, (self._columns, self._offsets, theta))
 
     def log_determinants(self) -> FloatArray:
         """log det(V_j / ridge_j^2), shape (M,).
@@ -229,26 +230,35 @@ class RidgeBank:
                 f"table must have shape (P, N) with P >= {self._n_columns} and N >= 1, got {table.shape}"
             )
 
-    def _search(self, candidates: int, kernel: Callable[..., None], state: tuple[Any, ...]) -> IntArray:
+    def _search(self, table: FloatArray, kernel: Callable[..., None], state: tuple[Any, ...]) -> IntArray:
         """Run a sweep over all models and candidates, split by models or, with few models, by candidates."""
+        candidates = table.shape[1]
+        state = (*state, *self._prepared(table))
         threads = self._threads if len(self._factor) * candidates > _THREADED_SWEEP else 1
+        index, value = self._winners.copy(), np.empty(self.n_models)
         if threads == 1 or self.n_models >= 4 * threads:
-            index, value = self._winners.copy(), np.empty(self.n_models)
             self._over_models(
                 lambda first, last: kernel(*state, first, last, 0, candidates, index, value), threads > 1
             )
-            return index
-        cuts = [candidates * part // threads for part in range(threads + 1)]
-        indices, values = np.tile(self._winners, (threads, 1)), np.empty((threads, self.n_models))
-        jobs = [
-            _pool(threads).submit(kernel, *state, 0, self.n_models, low, high, indices[part], values[part])
-            for part, (low, high) in enumerate(pairwise(cuts))
-        ]
-        for job in jobs:
-            job.result()
-        # argmax takes the first of equal parts, and parts are in candidate order.
-        winners: IntArray = indices[values.argmax(axis=0), np.arange(self.n_models)]
-        return winners
+        else:
+            cuts = [candidates * part // threads for part in range(threads + 1)]
+            indices, values = np.tile(index, (threads, 1)), np.empty((threads, self.n_models))
+            jobs = [
+                _pool(threads).submit(kernel, *state, 0, self.n_models, low, high, indices[part], values[part])
+                for part, (low, high) in enumerate(pairwise(cuts))
+            ]
+            for job in jobs:
+                job.result()
+            # argmax takes the first of equal parts, and parts are in candidate order.
+            index = indices[values.argmax(axis=0), np.arange(self.n_models)]
+        self._winners = index
+        return index.copy()
+
+    def _prepared(self, table: FloatArray) -> tuple[FloatArray, Any, FloatArray]:
+        """The table and what the sweep's screen needs of it; for a table that cannot change, only made once."""
+        if self._screened is None or self._screened[0] is not table or table.flags.writeable:
+            self._screened = (table, *screens.narrow_table(table))
+        return self._screened
 
     def _over_models(self, task: Callable[[int, int], None], threaded: bool) -> None:
         """Run task(first, last) over all models, in chunks of equal factor size when threaded."""

@@ -30,6 +30,7 @@ class CandidateTable:
         self.position = np.empty_like(order)
         self.position[order] = np.arange(order.size)
         self.table = np.ascontiguousarray(models.matrix(domain)[order].T)
+        self.table.flags.writeable = False  # sweeps keep a copy in single precision
 
     @property
     def n_candidates(self) -> int:
