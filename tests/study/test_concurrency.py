@@ -10,8 +10,10 @@ import threading
 
 import numpy as np
 import pytest
+import sqlalchemy
 
 from alexp.study import create_study, load_study
+from alexp.study import storage as storage_module
 
 from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward
 
@@ -104,7 +106,38 @@ def test_everybody_may_be_the_first(storage):
     results = [answers.get(timeout=120) for _ in processes]
     for process in processes:
         process.join()
-    assert sorted(results) == [(i, None) for i in range(5)]
+    assert sorted(results, key=str) == [(i, None) for i in range(5)], results
+
+
+def test_tables_may_appear_while_one_looks_for_them(storage, monkeypatch):
+    """Between the two questions whether there are tables and which version they have, another process creates them."""
+    monkeypatch.setattr(storage_module, "sa", looked := CreatedMeanwhile(storage))
+    create_study(MODELS, DOMAIN, name="s", storage=storage, random_state=5).ask()
+    assert looked.created
+
+
+class CreatedMeanwhile:
+    """SQLAlchemy, but after the first answer of an inspector somebody else prepares the database."""
+
+    def __init__(self, storage):
+        self.storage, self.questions, self.created = storage, [], False
+
+    def __getattr__(self, name):
+        return getattr(sqlalchemy, name)
+
+    def inspect(self, connection):
+        inspector, has_table = sqlalchemy.inspect(connection), sqlalchemy.inspect(connection).has_table
+
+        def slow_has_table(name):
+            answer = has_table(name)
+            self.questions.append(name)
+            if len(self.questions) == 1:
+                create_study(MODELS, DOMAIN, name="other", storage=self.storage)
+                self.created = True
+            return answer
+
+        inspector.has_table = slow_has_table
+        return inspector
 
 
 def test_a_fork_does_not_share_connections(storage):

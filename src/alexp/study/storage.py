@@ -214,8 +214,10 @@ def migrate(connection: Connection, found: str | None, where: str) -> None:
 
 def _version(connection: Connection) -> str | None:
     inspector = sa.inspect(connection)
+    # In this order: another process may create both, in one transaction, between the two questions.
+    has_studies = inspector.has_table(studies.name)
     if not inspector.has_table(VERSION_TABLE):
-        if inspector.has_table(studies.name):
+        if has_studies:
             raise StorageError("the database has study tables but no record of their version; it was tampered with")
         return None
     rows = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars().all()
