@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from alexp.bench import lasso as lasso_module
 from alexp.bench.instances import independent_instance, legendre_instance
 from alexp.bench.lasso import ACCURACY, Race, _instance_records, bench_lasso
 from alexp.bench.records import FIELDS
@@ -27,10 +30,13 @@ def test_values_agree_with_the_expanded_problem(instance):
 
 
 class FakeRival:
-    """Answers with the start until its tolerance is tight enough, then with the optimum; writes a diary."""
+    """Answers with zero until its tolerance is tight enough, then with the optimum; writes a diary.
 
-    def __init__(self, instance, enough):
-        self.instance, self.enough, self.diary = instance, enough, []
+    From `sure` on it certifies a gap of zero itself.
+    """
+
+    def __init__(self, instance, enough, sure=0.0):
+        self.instance, self.enough, self.sure, self.diary = instance, enough, sure, []
         race = Race(instance)
         path, fit = race._bind(), None
         self.optima = []
@@ -44,7 +50,8 @@ class FakeRival:
         before = np.zeros_like(start) if t == 1 else self.optima[t - 2]
         np.testing.assert_array_equal(start, before)  # warm: the certified solution of the step before
         self.diary.append((t, tol))
-        return self.optima[t - 1] if tol <= self.enough else np.zeros_like(start)
+        own_gap = 0.0 if tol <= self.sure else np.inf
+        return (self.optima[t - 1] if tol <= self.enough else np.zeros_like(start)), own_gap
 
 
 def test_rival_runs_beside_us_with_the_loosest_tolerance_that_suffices():
@@ -59,6 +66,43 @@ def test_rival_runs_beside_us_with_the_loosest_tolerance_that_suffices():
     assert fake.diary == [(2, 1.0), (2, 0.25), (2, 0.0625), (5, 1.0), (5, 0.25), (5, 0.0625)]
     assert [heat.t for heat in heats["fake"]] == [2, 5]
     assert all(heat.reached and heat.gap <= ACCURACY and heat.seconds <= heat.spent_s for heat in heats["fake"])
+
+
+def test_a_rival_may_certify_its_answer_itself():
+    instance = legendre_instance(5, 2, 6)
+    fake = FakeRival(instance, enough=0.0, sure=0.3)
+    _, _, heats = Race(instance).run({"fake": Rival("fake", fake.solve, lambda primal, y, lam: 1.0)}, {"fake": {4}})
+    assert fake.diary == [(4, 1.0), (4, 0.25)]
+    assert heats["fake"][0].gap == 0.0
+
+
+def test_an_answer_that_is_good_but_not_certified_is_remembered(monkeypatch):
+    """The optimum with a nudge: within 1e-6 of the best value, while its own residual certifies much less."""
+    instance = legendre_instance(5, 2, 6)
+    fake = FakeRival(instance, enough=np.inf)
+    exact = fake.optima[3]
+    nudged = exact.copy()
+    t = 4
+    primal, dual = instance.values(exact, t)
+    size = 1e-3 * np.abs(exact).max()
+    while (instance.values(nudged := exact * (1.0 + size), t)[0] - dual) / primal > 0.5 * ACCURACY:
+        size /= 2.0
+    assert (instance.values(nudged, t)[0] - instance.values(nudged, t)[1]) / primal > 2.0 * ACCURACY
+    monkeypatch.setattr("alexp.bench.lasso._MOST_TRIES", 3)
+    rival = Rival("fake", lambda *args: (nudged if args[-1] > 0.1 else exact, np.inf), lambda primal, y, lam: 1.0)
+    ticks = iter([7.0, 8.0, 9.0])
+    real = lasso_module.timed
+
+    def clock(call):
+        result, lap = real(call)
+        rivals_turn = isinstance(result, tuple)
+        return result, replace(lap, thread=next(ticks)) if rivals_turn else lap
+
+    monkeypatch.setattr(lasso_module, "timed", clock)
+    monkeypatch.setattr("alexp.bench.lasso._PATIENCE_S", np.inf)
+    _, _, heats = Race(instance).run({"fake": rival}, {"fake": {t}})
+    assert (heats["fake"][0].told_s, heats["fake"][0].seconds) == (7.0, 9.0)
+    assert heats["fake"][0].reached
 
 
 def test_rival_that_never_gets_there_is_reported_as_such():
@@ -93,7 +137,8 @@ def test_every_installed_rival_solves_the_same_problem():
             assert row["max_gap"] <= ACCURACY
         elif row.get("error") is None:  # steps that a rival cannot do are its own affair, a whole path is not
             assert row["reached"] == (row["reached_steps"] == row["steps"]) == (row["max_gap"] <= ACCURACY)
-            assert row["reached_steps"] >= 1
+            assert row["good_steps"] >= 1
+            assert row["told_ratio"] <= row["ratio"]
     raced = {row["subject"] for row in records if row.get("error") is None}
     assert "alexp" in raced
     assert raced | {row["subject"] for row in records if row.get("error")} == names | {"alexp"}

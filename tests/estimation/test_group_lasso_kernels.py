@@ -27,11 +27,11 @@ def positive_definite(rng, n):
 @njit
 def factor_and_solve(a, b, many, floor):
     n = b.size
-    _lasso_linalg.cholesky(a, n, floor)
+    _lasso_linalg.cholesky(a, n, floor, np.empty(5 * n))
     _lasso_linalg.solve_factored(a, b, n)
     lower = many.copy()
     _lasso_linalg.solve_lower_many(a, lower, n)
-    _lasso_linalg.solve_upper_many(a, many, n)
+    _lasso_linalg.solve_upper_many(a, many, n, np.empty(n))
     return lower
 
 

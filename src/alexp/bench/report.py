@@ -38,13 +38,14 @@ machine of this class.""",
 
 A row arrives, lambda_t of the paper changes, the whole problem is solved again; one core, CPU time. Rows are drawn
 evenly from the candidates, or, where it says so, are those that ALExp plays. Every solver starts a step from the
-certified solution of the step before. A rival runs with the loosest tolerance of its own for which its answer is
-within a relative 1e-6 of the optimum, measured against a dual bound solved to 1e-9; only that run counts, not the
-search for the tolerance nor expanding shared columns, which it needs and we do not. For `alexp` the gap is the
-stricter one of its own residual, recomputed from the data. Rivals that are slow were measured on some steps, evenly
-over the path: "steps measured" says on how many, "path s" is scaled up to all of them, and the ratios compare the
-same steps. Where a rival did not reach the accuracy on every step, its time is that of its last attempt and the
-ratio too low. "Median ratio" is the median over steps.""",
+certified solution of the step before. Accuracy means a certified relative duality gap of 1e-6. A rival runs with the
+loosest tolerance of its own for which such a gap is certified: by itself (celer) or by the rescaled residual of its
+answer, which is the certificate of `alexp`, too. Only that run counts, not the search for the tolerance nor expanding
+shared columns, which it needs and we do not. An answer may be that good before anyone can tell: "ratio if told" takes
+the first run whose answer is within 1e-6 of the optimum, known from a dual bound solved to 1e-9. Rivals that are slow
+were measured on some steps, evenly over the path: "steps measured" says on how many, "path s" is scaled up to all of
+them, and the ratios compare the same steps. Where a rival did not reach the accuracy on every step, its time is that
+of its last attempt and the ratio too low.""",
     "growth": """## How cost grows
 
 Exponents of the best power law through CPU times, and between the two largest values. The group Lasso depends on P
@@ -58,7 +59,8 @@ trial log is the part that has to grow.""",
 
 A score needs s multiply-adds for the mean and s (s + 1)/2 more for the quadratic form of UCB. The peak is a loop of
 independent multiply-adds in registers, measured in turns with the sweep on the same core. Loads, the comparison that
-finds the winner and square roots are on top of what is counted, so a ratio of one cannot be had.""",
+finds the winner and square roots are on top of what is counted. The sweep screens candidates in single precision,
+where a core does twice as many, and scores in double precision what may win; the floor counts all in double.""",
     "study": """## Durable studies
 
 What writing everything to a database adds.""",

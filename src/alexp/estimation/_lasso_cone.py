@@ -9,21 +9,23 @@ direction. A column is at its bottom (d_i = low_i), free, or at the top (d_i = t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from alexp.estimation._lasso_linalg import cholesky, floats, integers, kernel, matrix, solve_factored
+from alexp.estimation._lasso_linalg import ZERO, cholesky, floats, integers, kernel, leaf, matrix, solve_factored
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 BOTTOM, FREE, TOP = 0, 1, 2
-# Entries of the small integer array that the functions below share.
+# Entries of ``Sides.tally``.
 N_FREE, N_TOP, N_FIXED = 0, 1, 2
 SNAP = 1e-13
 
 
-@kernel
+@leaf
 def initial_states(c: FloatArray, k: int, size: int, d: FloatArray, tau: float, state: IntArray) -> None:
     """Classify the columns at a feasible point; at the origin the s largest gradients start at the top."""
     for i in range(k):
@@ -39,69 +41,92 @@ def initial_states(c: FloatArray, k: int, size: int, d: FloatArray, tau: float, 
             state[best] = TOP
 
 
+class Sides(NamedTuple):
+    """Which columns are free and which are at the top, in increasing order, and scratch for their equations."""
+
+    tally: IntArray  # (3,) how many are free, how many at the top, how many a step has fixed
+    free: IntArray  # (k,)
+    top: IntArray  # (k,)
+    system: FloatArray  # (k + 1, k + 1)
+    rhs: FloatArray  # (k + 1,)
+    coupling: FloatArray  # (k + 1,)
+    scratch: FloatArray  # (5 k + 5,)
+
+
 @kernel
-def free_columns(k: int, size: int, state: IntArray, count: IntArray, index: IntArray) -> None:
-    """List the free columns; with s columns at the top the capacity is used up and none is free."""
-    count[N_FREE] = 0
-    count[N_TOP] = 0
+def sides_of(k: int) -> Sides:
+    """Return room for k columns."""
+    return Sides(
+        integers(k + 3), integers(k), integers(k), matrix(k + 1, k + 1), floats(k + 1), floats(k + 1), floats(5 * k + 5)
+    )
+
+
+@leaf
+def take_sides(k: int, size: int, state: IntArray, sides: Sides) -> None:
+    """List the columns; with s of them at the top the capacity is used up and none is free."""
+    free = ZERO
+    top = ZERO
     for i in range(k):
         if state[i] == TOP:
-            count[N_TOP] += 1
+            sides.top[top] = i
+            top += 1
     for i in range(k):
-        if state[i] == FREE and count[N_TOP] >= size:
+        if state[i] == FREE and top >= size:
             state[i] = BOTTOM
         if state[i] == FREE:
-            index[count[N_FREE]] = i
-            count[N_FREE] += 1
+            sides.free[free] = i
+            free += 1
+    sides.tally[N_FREE] = free
+    sides.tally[N_TOP] = top
 
 
-@kernel
+@leaf
 def equality_step(
-    h: FloatArray, grad: FloatArray, k: int, size: int, cost: float, damping: float, state: IntArray, count: IntArray,
-    index: IntArray, delta: FloatArray,
+    h: FloatArray, grad: FloatArray, size: int, cost: float, damping: float, sides: Sides, delta: FloatArray
 ) -> float:
     """Minimise the model with the states fixed: fill the steps of the free columns, return that of tau.
 
     With u columns at the top tau follows the free columns: since sum d = s tau, its step is the sum of theirs over
     s - u. Without free columns tau is the only variable.
     """
-    f = count[N_FREE]
-    tied = f > 0
-    share = 1.0 / (size - count[N_TOP]) if tied else 0.0
+    f = sides.tally[N_FREE]
+    u = sides.tally[N_TOP]
+    share = 1.0 / (size - u) if f > 0 else 0.0
     order = max(f, 1)
-    with_top = floats(f + 1)
-    with_top[f] = 0.0
+    system = sides.system
+    rhs = sides.rhs
+    coupling = sides.coupling
     slope = cost
-    for i in range(k):
-        if state[i] == TOP:
-            slope += grad[i]
-            for j in range(k):
-                if state[j] == TOP:
-                    with_top[f] += h[i, j]
-    system = matrix(order, order)
-    rhs = floats(order)
+    among = 0.0
+    for b in range(u):
+        i = sides.top[b]
+        slope += grad[i]
+        for a in range(u):
+            among += h[i, sides.top[a]]
     for a in range(f):
-        with_top[a] = 0.0
-        for j in range(k):
-            if state[j] == TOP:
-                with_top[a] += h[index[a], j]
-        rhs[a] = -grad[index[a]] - share * slope
+        row = h[sides.free[a]]
+        total = 0.0
+        for b in range(u):
+            total += row[sides.top[b]]
+        coupling[a] = total
+        rhs[a] = -grad[sides.free[a]] - share * slope
         for b in range(a + 1):
-            coupling = share * (with_top[a] + with_top[b] + share * with_top[f])
-            system[a, b] = h[index[a], index[b]] + coupling
-    if not tied:
-        system[0, 0] = with_top[0]
+            system[a, b] = row[sides.free[b]] + share * (total + coupling[b] + share * among)
+    if f == 0:
+        system[0, 0] = among
         rhs[0] = -slope
-    cholesky(system, order, 0.5 * damping)
+    cholesky(system, order, 0.5 * damping, sides.scratch)
     solve_factored(system, rhs, order)
-    total = 0.0
+    if f == 0:
+        return float(rhs[0])
+    moved = 0.0
     for a in range(f):
-        delta[index[a]] = rhs[a]
-        total += rhs[a]
-    return share * total if tied else rhs[0]
+        delta[sides.free[a]] = rhs[a]
+        moved += rhs[a]
+    return share * moved
 
 
-@kernel
+@leaf
 def longest_step(
     k: int, d: FloatArray, low: FloatArray, x: FloatArray, tau: float, delta: FloatArray, rise: float, state: IntArray
 ) -> float:
@@ -119,37 +144,40 @@ def longest_step(
     return length
 
 
-@kernel
+@leaf
 def move(
     h: FloatArray, k: int, d: FloatArray, low: FloatArray, x: FloatArray, tau: float, delta: FloatArray, rise: float,
-    length: float, state: IntArray, count: IntArray, grad: FloatArray,
+    length: float, state: IntArray, sides: Sides, grad: FloatArray,
 ) -> float:
     """Take the step, update the model's gradient, fix the columns that reached a bound; return the new tau."""
     new = tau + length * rise
-    count[N_FIXED] = 0
     for j in range(k):
         change = rise if state[j] == TOP else (delta[j] if state[j] == FREE else 0.0)
         if change != 0.0:
+            row = h[j]
+            change *= length
             for i in range(k):
-                grad[i] += length * change * h[i, j]
+                grad[i] += change * row[i]
+    fixed = ZERO
     for i in range(k):
         if state[i] == FREE:
             x[i] += length * delta[i]
             if length < 1.0 and delta[i] < 0.0 and d[i] + x[i] <= low[i] + 1e-15 * new:
                 state[i] = BOTTOM
                 x[i] = low[i] - d[i]
-                count[N_FIXED] += 1
+                fixed += 1
             elif length < 1.0 and delta[i] > rise and d[i] + x[i] >= (1.0 - 1e-15) * new:
                 state[i] = TOP
-                count[N_FIXED] += 1
+                fixed += 1
         if state[i] == TOP:
             x[i] = new - d[i]
+    sides.tally[N_FIXED] = fixed
     return new
 
 
-@kernel
+@leaf
 def release(
-    c: FloatArray, grad: FloatArray, k: int, size: int, cost: float, several: bool, state: IntArray, count: IntArray
+    c: FloatArray, grad: FloatArray, k: int, size: int, cost: float, several: bool, state: IntArray, sides: Sides
 ) -> bool:
     """Free what the multipliers at a stationary point say should move; return whether there was anything.
 
@@ -165,9 +193,10 @@ def release(
             top = i if top < 0 or grad[i] > grad[top] else top
         elif state[i] == BOTTOM:
             other = i if other < 0 or grad[i] < grad[other] else other
-    full = count[N_TOP] == size
-    if count[N_FREE] > 0:
-        price = slope / (size - count[N_TOP])
+    n_top = sides.tally[N_TOP]
+    full = n_top == size
+    if sides.tally[N_FREE] > 0:
+        price = slope / (size - n_top)
     elif full and other >= 0:
         price = -0.5 * (grad[top] + grad[other])
     else:
@@ -203,20 +232,19 @@ def cone_quadratic(
             h[j, i] = lower[i, j]
         h[i, i] *= 1.0 + damping
     state = integers(k)
-    index = integers(k)
-    count = integers(k + 3)
+    sides = sides_of(k)
     delta = floats(k)
     initial_states(c, k, size, d, tau, state)
     several = k > 0
     risen = 0.0
     for _ in range(10 * k + 50):
-        free_columns(k, size, state, count, index)
-        rise = equality_step(h, grad, k, size, cost, damping, state, count, index, delta)
+        take_sides(k, size, state, sides)
+        rise = equality_step(h, grad, size, cost, damping, sides, delta)
         length = longest_step(k, d, low, x, tau, delta, rise, state)
-        tau = move(h, k, d, low, x, tau, delta, rise, length, state, count, grad)
+        tau = move(h, k, d, low, x, tau, delta, rise, length, state, sides, grad)
         risen += length * rise
-        stuck = length < 1.0 and count[N_FIXED] == 0
-        if stuck or (length == 1.0 and not release(c, grad, k, size, cost, several, state, count)):
+        stuck = length < 1.0 and sides.tally[N_FIXED] == 0
+        if stuck or (length == 1.0 and not release(c, grad, k, size, cost, several, state, sides)):
             break
         several = length > 0.0
     return risen

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alexp.estimation._lasso_cone import SNAP, cone_quadratic
-from alexp.estimation._lasso_linalg import floats, integers, kernel
+from alexp.estimation._lasso_linalg import floats, integers, kernel, leaf
 from alexp.estimation._lasso_quadratic import FIRST_DAMPING, LARGEST_DAMPING
 from alexp.estimation._lasso_subsets import least_total
 from alexp.estimation._lasso_working import Point, Working
@@ -39,7 +39,7 @@ def cone_model(columns: int) -> ConeModel:
     )
 
 
-@kernel
+@leaf
 def limit_falls(h: FloatArray, model: ConeModel, k: int, level: float) -> None:
     """Set the least d after the step: zero only for columns that would not be missed.
 
@@ -54,7 +54,7 @@ def limit_falls(h: FloatArray, model: ConeModel, k: int, level: float) -> None:
                 model.low[a] = 0.1 * model.d[a]
 
 
-@kernel
+@leaf
 def rescale(h: FloatArray, model: ConeModel, k: int, size: int, tau: float, target: float) -> None:
     """Make the model's step the Newton step for 1/|g_i| = 1/kappa (free columns), 1/||g_U|| = 1/T (those at the top).
 
@@ -96,7 +96,7 @@ def rescale(h: FloatArray, model: ConeModel, k: int, size: int, tau: float, targ
             model.linear[a] = model.pull[a] * (1.0 / (ratio * ratio) + 2.0 * (ratio - 1.0))
 
 
-@kernel
+@leaf
 def first_order(
     model: ConeModel, pull: FloatArray, k: int, size: int, tau: float, rise: float, cost: float
 ) -> float:
@@ -148,7 +148,7 @@ def damped_cone_step(
         secular = False
 
 
-@kernel
+@leaf
 def retreat_in_cone(
     model: ConeModel, work: Working, at: Point, size: int, tau: float, rise: float, cost: float, mu: float,
     fraction: float,

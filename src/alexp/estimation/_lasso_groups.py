@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from alexp.estimation._lasso_linalg import ZERO, floats, kernel
+from alexp.estimation._lasso_linalg import ZERO, floats, kernel, leaf
 from alexp.estimation._lasso_working import Groups
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
-@kernel
+@leaf
 def keep_worst(value: float, group: int, worst: FloatArray, which: IntArray, found: int) -> int:
     """Insert a group into the list of the worst ones, decreasing in value; return how many the list holds."""
     room = worst.size

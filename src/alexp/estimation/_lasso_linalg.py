@@ -24,6 +24,11 @@ kernel: Callable[[_Kernel], _Kernel] = njit(  # type: ignore[call-overload]
     nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
 
+# The same for functions that make no arrays. They do without reference counts, which Numba keeps for every slice.
+leaf: Callable[[_Kernel], _Kernel] = njit(  # type: ignore[call-overload]
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
+)
+
 # Counters start from this and not from a literal 0, for which Numba would compile every function they are passed to
 # a second time.
 ZERO: int = np.int64(0)  # type: ignore[assignment]
@@ -47,7 +52,7 @@ def matrix(rows: int, columns: int) -> FloatArray:
     return np.zeros((rows, columns))
 
 
-@kernel
+@leaf
 def dot(a: FloatArray, b: FloatArray, n: int) -> float:
     """Return sum of a[i] b[i] over i < n with eight fixed partial sums (vectorises without reassociation)."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -67,21 +72,21 @@ def dot(a: FloatArray, b: FloatArray, n: int) -> float:
     return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7)) + tail
 
 
-@kernel
-def cholesky(a: FloatArray, n: int, floor: float) -> None:
+@leaf
+def cholesky(a: FloatArray, n: int, floor: float, scratch: FloatArray) -> None:
     """Factor a = L L' in place (lower triangle); a pivot below ``floor`` times its diagonal becomes the diagonal.
 
     A direction lost to rounding is then left alone instead of amplified. Callers refine against exact residuals
-    or search along the step, so they need no more than that. Four columns are eliminated at a time.
+    or search along the step, so they need no more than that. Four columns are eliminated at a time; ``scratch`` has
+    room for 5 n numbers.
     """
-    diagonal = floats(n)
+    diagonal = scratch[4 * n : 5 * n]
     for i in range(n):
         diagonal[i] = a[i, i]
-    panel = floats(4 * n)
-    p0 = panel[:n]
-    p1 = panel[n : 2 * n]
-    p2 = panel[2 * n : 3 * n]
-    p3 = panel[3 * n :]
+    p0 = scratch[:n]
+    p1 = scratch[n : 2 * n]
+    p2 = scratch[2 * n : 3 * n]
+    p3 = scratch[3 * n : 4 * n]
     for k in range(0, n, 4):
         end = min(k + 4, n)
         for i in range(k, end):
@@ -94,28 +99,44 @@ def cholesky(a: FloatArray, n: int, floor: float) -> None:
                 else:
                     kept = left if left > floor * diagonal[i] else diagonal[i]
                     a[i, i] = math.sqrt(kept) if kept > 0.0 else 1.0
+        if end == n:
+            break
+        v0 = 1.0 / a[k, k]
+        v1 = 1.0 / a[k + 1, k + 1]
+        v2 = 1.0 / a[k + 2, k + 2]
+        v3 = 1.0 / a[k + 3, k + 3]
+        l10 = a[k + 1, k]
+        l20 = a[k + 2, k]
+        l21 = a[k + 2, k + 1]
+        l30 = a[k + 3, k]
+        l31 = a[k + 3, k + 1]
+        l32 = a[k + 3, k + 2]
         for i in range(end, n):
-            row = a[i]
-            p0[i] = row[k] / a[k, k]
-            p1[i] = (row[k + 1] - p0[i] * a[k + 1, k]) / a[k + 1, k + 1]
-            p2[i] = (row[k + 2] - p0[i] * a[k + 2, k] - p1[i] * a[k + 2, k + 1]) / a[k + 2, k + 2]
-            p3[i] = row[k + 3] - p0[i] * a[k + 3, k] - p1[i] * a[k + 3, k + 1] - p2[i] * a[k + 3, k + 2]
-            p3[i] /= a[k + 3, k + 3]
-            row[k] = p0[i]
-            row[k + 1] = p1[i]
-            row[k + 2] = p2[i]
-            row[k + 3] = p3[i]
+            row = a[i, k:end]
+            x0 = row[0] * v0
+            x1 = (row[1] - x0 * l10) * v1
+            x2 = (row[2] - x0 * l20 - x1 * l21) * v2
+            x3 = (row[3] - x0 * l30 - x1 * l31 - x2 * l32) * v3
+            row[0] = p0[i] = x0
+            row[1] = p1[i] = x1
+            row[2] = p2[i] = x2
+            row[3] = p3[i] = x3
+        # Slices, because an index that is not known to be positive costs a test.
+        q0 = p0[end:]
+        q1 = p1[end:]
+        q2 = p2[end:]
+        q3 = p3[end:]
         for i in range(end, n):
-            row = a[i]
+            row = a[i, end : i + 1]
             l0 = p0[i]
             l1 = p1[i]
             l2 = p2[i]
             l3 = p3[i]
-            for j in range(end, i + 1):
-                row[j] -= (l0 * p0[j] + l1 * p1[j]) + (l2 * p2[j] + l3 * p3[j])
+            for j in range(row.size):
+                row[j] -= (l0 * q0[j] + l1 * q1[j]) + (l2 * q2[j] + l3 * q3[j])
 
 
-@kernel
+@leaf
 def solve_factored(factor: FloatArray, b: FloatArray, n: int) -> None:
     """Overwrite b with (L L')^-1 b."""
     for i in range(n):
@@ -128,7 +149,7 @@ def solve_factored(factor: FloatArray, b: FloatArray, n: int) -> None:
             b[j] -= value * row[j]
 
 
-@kernel
+@leaf
 def subtract_rows(row: FloatArray, weights: FloatArray, rows: FloatArray, n: int) -> None:
     """Subtract sum over j < n of weights[j] rows[j] from ``row``, four at a time."""
     width = row.size
@@ -151,31 +172,32 @@ def subtract_rows(row: FloatArray, weights: FloatArray, rows: FloatArray, n: int
             row[c] -= f0 * b0[c]
 
 
-@kernel
+@leaf
 def solve_lower_many(factor: FloatArray, b: FloatArray, n: int) -> None:
     """Overwrite the rows of b (n, k) with L^-1 b."""
     for i in range(n):
         row = b[i]
         subtract_rows(row, factor[i], b, i)
+        inverse = 1.0 / factor[i, i]
         for c in range(row.size):
-            row[c] /= factor[i, i]
+            row[c] *= inverse
 
 
-@kernel
-def solve_upper_many(factor: FloatArray, b: FloatArray, n: int) -> None:
-    """Overwrite the rows of b (n, k) with L'^-1 b."""
-    weights = floats(n)
+@leaf
+def solve_upper_many(factor: FloatArray, b: FloatArray, n: int, scratch: FloatArray) -> None:
+    """Overwrite the rows of b (n, k) with L'^-1 b; ``scratch`` has room for n numbers."""
     for i in range(n - 1, -1, -1):
         row = b[i]
         below = n - 1 - i
         for j in range(below):
-            weights[j] = factor[i + 1 + j, i]
-        subtract_rows(row, weights, b[i + 1 :], below)
+            scratch[j] = factor[i + 1 + j, i]
+        subtract_rows(row, scratch, b[i + 1 :], below)
+        inverse = 1.0 / factor[i, i]
         for c in range(row.size):
-            row[c] /= factor[i, i]
+            row[c] *= inverse
 
 
-@kernel
+@leaf
 def add_gram(rows: FloatArray, n_rows: int, out: FloatArray, n: int) -> None:
     """Add rows' rows (n, n) to the lower triangle of ``out``; ``rows`` is (n_rows, n)."""
     whole = n_rows - n_rows % 4

@@ -24,6 +24,7 @@ from alexp.estimation._lasso_linalg import (
     dot,
     floats,
     kernel,
+    leaf,
     matrix,
     solve_factored,
     solve_lower_many,
@@ -41,7 +42,7 @@ REFINED = 1e-12
 ROUNDED = 1e-14
 
 
-@kernel
+@leaf
 def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     """Complete the inner products of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
     done = work.tally[2]
@@ -63,15 +64,23 @@ def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working
     like the data, and r stays relatively accurate even when the fit nearly interpolates.
     """
     factor = matrix(m, m)
-    u = floats(m)
+    _solve_primal(xt, n, z, mu, work, at, m, factor, floats(m), floats(m), floats(5 * m))
+    return factor
+
+
+@leaf
+def _solve_primal(
+    xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int, factor: FloatArray,
+    u: FloatArray, step: FloatArray, scratch: FloatArray,
+) -> None:
+    """``solve_primal``, given room."""
     for a in range(m):
         row = work.gram[at.support[a]]
         for b in range(a + 1):
             factor[a, b] = at.root[a] * at.root[b] * row[at.support[b]]
         factor[a, a] += mu
         u[a] = at.root[a] * dot(xt[work.column[at.support[a]]], z, n)
-    cholesky(factor, m, PIVOT_FLOOR)
-    step = floats(m)
+    cholesky(factor, m, PIVOT_FLOOR, scratch)
     for a in range(m):
         step[a] = u[a]
         u[a] = 0.0
@@ -95,7 +104,6 @@ def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working
             step[a] = at.root[a] * dot(xt[work.column[at.support[a]]], at.r, n) - mu * u[a]
     for a in range(m):
         at.slope[at.support[a]] = u[a] / at.root[a]
-    return factor
 
 
 @kernel
@@ -105,18 +113,25 @@ def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, 
     Refinement corrects w and X'w side by side: recomputing the latter would bring back the rounding of X'r, which
     large columns amplify.
     """
-    scaled = matrix(m, n)
+    factor = matrix(n, n)
+    _solve_dual(xt, n, z, mu, work, at, m, factor, matrix(m, n), floats(n), floats(m), floats(5 * n))
+    return factor
+
+
+@leaf
+def _solve_dual(
+    xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int, factor: FloatArray,
+    scaled: FloatArray, error: FloatArray, u: FloatArray, scratch: FloatArray,
+) -> None:
+    """``solve_dual``, given room; ``factor`` is zero."""
     for a in range(m):
         x = xt[work.column[at.support[a]]]
         for i in range(n):
             scaled[a, i] = at.root[a] * x[i]
-    factor = matrix(n, n)
     add_gram(scaled, m, factor, n)
     for i in range(n):
         factor[i, i] += mu
-    cholesky(factor, n, PIVOT_FLOOR)
-    error = floats(n)
-    u = floats(m)
+    cholesky(factor, n, PIVOT_FLOOR, scratch)
     size = 0.0
     for i in range(n):
         error[i] = z[i]
@@ -143,7 +158,6 @@ def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, 
         before = largest
     for a in range(m):
         at.slope[at.support[a]] = u[a] / at.root[a]
-    return factor
 
 
 @kernel
@@ -195,38 +209,59 @@ def hessian(
     k = work.tally[4]
     out = matrix(k, k)
     if m > n or m == 0:
-        fitted = matrix(n, k)
-        for b in range(k):
-            for e in range(work.start[who[b]], work.start[who[b] + 1]):
-                i = work.member[e]
-                x = xt[work.column[i]]
-                for row in range(n):
-                    fitted[row, b] += at.g[i] * x[row]
-        if m > 0:
-            solve_lower_many(factor, fitted, n)
-        add_gram(fitted, n, out, k)
-        inverse = 1.0 / mu if m > 0 else 1.0 / (mu * mu)
-        for a in range(k):
-            for b in range(a + 1):
-                out[a, b] *= inverse
-        return out
-    form_gram(xt, n, full, work)
+        _hessian_by_rows(xt, n, mu, work, at, factor, who, matrix(n, k), out)
+    else:
+        form_gram(xt, n, full, work)
+        _hessian_by_columns(mu, work, at, factor, who, matrix(work.tally[1], k), matrix(m, k), floats(m), out)
+    return out
+
+
+@leaf
+def _hessian_by_rows(
+    xt: FloatArray, n: int, mu: float, work: Working, at: Point, factor: FloatArray, who: IntArray,
+    fitted: FloatArray, out: FloatArray,
+) -> None:
+    """``hessian`` from the factor of mu I + X D X' (or none, if D = 0); ``fitted`` (n, k) is zero."""
+    m = work.tally[3]
+    k = work.tally[4]
+    for b in range(k):
+        for e in range(work.start[who[b]], work.start[who[b] + 1]):
+            i = work.member[e]
+            x = xt[work.column[i]]
+            for row in range(n):
+                fitted[row, b] += at.g[i] * x[row]
+    if m > 0:
+        solve_lower_many(factor, fitted, n)
+    add_gram(fitted, n, out, k)
+    inverse = 1.0 / mu if m > 0 else 1.0 / (mu * mu)
+    for a in range(k):
+        for b in range(a + 1):
+            out[a, b] *= inverse
+
+
+@leaf
+def _hessian_by_columns(
+    mu: float, work: Working, at: Point, factor: FloatArray, who: IntArray,
+    pulled: FloatArray, ridge: FloatArray, weights: FloatArray, out: FloatArray,
+) -> None:
+    """``hessian`` from the factor of mu I + D^1/2 X'X D^1/2 on the support; ``pulled`` (c, k) is zero.
+
+    pulled[i, b] = (X' y_b)_i first, then (X' mu (mu I + X D X')^-1 y_b)_i, with y_b = X z_b.
+    """
+    m = work.tally[3]
+    k = work.tally[4]
     c = work.tally[1]
-    # pulled[i, b] = (X' y_b)_i first, then (X' mu (mu I + X D X')^-1 y_b)_i, with y_b = X z_b
-    pulled = matrix(c, k)
     for b in range(k):
         for e in range(work.start[who[b]], work.start[who[b] + 1]):
             j = work.member[e]
             row = work.gram[j]
             for i in range(c):
                 pulled[i, b] += at.g[j] * row[i]
-    ridge = matrix(m, k)
-    weights = floats(m)
     for a in range(m):
         for b in range(k):
             ridge[a, b] = at.root[a] * pulled[at.support[a], b]
     solve_lower_many(factor, ridge, m)
-    solve_upper_many(factor, ridge, m)
+    solve_upper_many(factor, ridge, m, weights)
     for i in range(c):
         if at.d[i] == 0.0:
             for a in range(m):
@@ -242,4 +277,3 @@ def hessian(
             scale = inverse * at.g[j]
             for b in range(a + 1):
                 out[a, b] += scale * pulled[j, b]
-    return out

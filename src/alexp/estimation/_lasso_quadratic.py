@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from alexp.estimation._lasso_linalg import ZERO, cholesky, floats, integers, kernel, matrix, solve_factored
+from alexp.estimation._lasso_linalg import ZERO, cholesky, floats, integers, kernel, leaf, matrix, solve_factored
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -20,7 +20,7 @@ SUFFICIENT_DECREASE = 1e-4
 ROUNDING = 1e-11
 
 
-@kernel
+@leaf
 def acceptable(trial: float, value: float, slope: float, derivative: float) -> bool:
     """Whether a step that changes F from ``value`` to ``trial`` and its derivative along the step to ``slope`` is good.
 
@@ -31,7 +31,7 @@ def acceptable(trial: float, value: float, slope: float, derivative: float) -> b
     return trial <= (1.0 + ROUNDING) * value and slope <= -0.9 * derivative
 
 
-@kernel
+@leaf
 def relaxed(damping: float, slope: float, derivative: float) -> float:
     """Return the damping after an accepted step.
 
@@ -57,6 +57,7 @@ def bounded_quadratic(
     rhs = floats(k)
     index = integers(k)
     swap = integers(k)
+    scratch = floats(5 * k)
     for _ in range(20 * k + 20):
         f = ZERO
         for a in range(k):
@@ -74,7 +75,7 @@ def bounded_quadratic(
                 if free[b] == 0:
                     total -= low[b] * (h[row, b] if b <= row else h[b, row])
             rhs[a] = total
-        cholesky(system, f, 0.5 * damping)
+        cholesky(system, f, 0.5 * damping, scratch)
         solve_factored(system, rhs, f)
         for a in range(f):
             x[index[a]] = rhs[a]

@@ -11,13 +11,12 @@ from numba import njit
 from alexp.estimation._lasso_cone import SNAP
 from alexp.estimation._lasso_cone_step import ConeModel, cone_model, damped_cone_step, first_order, retreat_in_cone
 from alexp.estimation._lasso_groups import keep_worst
-from alexp.estimation._lasso_linalg import ZERO, floats, integers, kernel
+from alexp.estimation._lasso_linalg import ZERO, floats, integers, kernel, leaf
 from alexp.estimation._lasso_newton import evaluate, hessian
 from alexp.estimation._lasso_quadratic import (
     FIRST_DAMPING,
     LARGEST_DAMPING,
     LEAST_DAMPING,
-    RETREATS,
     acceptable,
     relaxed,
 )
@@ -42,8 +41,9 @@ IntArray = npt.NDArray[np.int64]
 
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.
-INGREDIENTS = "0b6149517f90"
-MAX_ADDED = 8
+INGREDIENTS = "359d755f05c5"
+MAX_ADDED = 2
+MAX_RETREATS = 2
 # A column with less than this share of tau is dropped: the decomposition into subsets could not represent it.
 LEAST_SHARE = 1e-14
 
@@ -62,7 +62,7 @@ def top_square(g: FloatArray, size: int) -> float:
     return total
 
 
-@kernel
+@leaf
 def threshold(work: Working, at: Point, size: int, tau: float) -> float:
     """Return the g_i^2 above which a column is worth using: the least among those in use, or 0 if there is room."""
     least = np.inf
@@ -74,7 +74,7 @@ def threshold(work: Working, at: Point, size: int, tau: float) -> float:
     return least if used > 0.0 and used >= (1.0 - SNAP) * size * tau else 0.0
 
 
-@kernel
+@leaf
 def tempting(g: FloatArray, work: Working, least: float, size: int, worst: FloatArray, which: IntArray) -> int:
     """List the columns outside the working set with g_i^2 above ``least``, the largest first; return how many."""
     count = ZERO
@@ -84,7 +84,7 @@ def tempting(g: FloatArray, work: Working, least: float, size: int, worst: Float
     return min(count, MAX_ADDED if work.tally[0] > 0 else size)
 
 
-@kernel
+@leaf
 def choose_columns(mu: float, least: float, work: Working, at: Point, model: ConeModel) -> None:
     """List the columns that may move: those in use, and those with g_i^2 above ``least``."""
     work.tally[4] = 0
@@ -167,7 +167,7 @@ def solve_subsets(
             rejected = 0
         else:
             rejected += 1
-            if rejected == RETREATS:
+            if rejected == MAX_RETREATS:
                 rejected = 0
                 damping = max(100.0 * damping, FIRST_DAMPING)
                 if damping > LARGEST_DAMPING:

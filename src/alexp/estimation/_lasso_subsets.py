@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from alexp.estimation._lasso_linalg import ZERO, floats, integers, kernel
+from alexp.estimation._lasso_linalg import ZERO, floats, integers, kernel, leaf
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.
-INGREDIENTS = "c222c631070b"
+INGREDIENTS = "578c3e387045"
 
 
 def binomial_table(n: int, size: int) -> IntArray:
@@ -30,7 +30,7 @@ def binomial_table(n: int, size: int) -> IntArray:
     return np.array([[min(math.comb(i, k), 2**63 - 1) for k in range(size + 1)] for i in range(n + 1)], dtype=np.int64)
 
 
-@kernel
+@leaf
 def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     """Return the lexicographic index of an increasing subset of range(n)."""
     n = binomial.shape[0] - 1
@@ -77,7 +77,7 @@ def spread(
     return count
 
 
-@kernel
+@leaf
 def least_total(d: FloatArray, count: int, size: int) -> float:
     """Return tau = max(max_i d_i, sum_i d_i / s), the least sum of eta with this d."""
     largest = 0.0
@@ -88,7 +88,7 @@ def least_total(d: FloatArray, count: int, size: int) -> float:
     return max(largest, total / size)
 
 
-@kernel
+@leaf
 def fill_up(d: FloatArray, count: int, tau: float, size: int) -> None:
     """Raise entries of d[:count] up to tau, those in use first, until they sum to s tau (or all are at tau)."""
     missing = size * tau
@@ -147,7 +147,7 @@ def decompose(d: FloatArray, tau: float, binomial: IntArray) -> tuple[IntArray, 
     return ids[:found], eta[:found]
 
 
-@kernel
+@leaf
 def insert(ids: IntArray, eta: FloatArray, count: int, new: int, value: float) -> int:
     """Add ``value`` to the eta of a group in a list kept in increasing order; return the length of the list."""
     place = count

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from alexp.estimation._lasso_linalg import ZERO, dot, floats, integers, kernel, matrix
+from alexp.estimation._lasso_linalg import ZERO, dot, floats, integers, kernel, leaf, matrix
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -176,7 +176,7 @@ def include(
     return work, at
 
 
-@kernel
+@leaf
 def violation(mu: float, work: Working, at: Point, j: int) -> float:
     """Return ||g_{S_j}|| / (mu w_j) for group j of the working set; above one it violates."""
     total = 0.0
@@ -194,7 +194,7 @@ def scaled_copy(values: FloatArray, count: int, scale: float) -> FloatArray:
     return out
 
 
-@kernel
+@leaf
 def correlations(xt: FloatArray, n: int, r: FloatArray, g: FloatArray) -> None:
     """Write g = X'r (P,) for all dictionary columns."""
     for i in range(g.size):
@@ -210,7 +210,14 @@ def gap_terms(
     P = 1/2 ||y - B beta||^2 + penalty, and D(a) = y'a - ||a||^2 / 2. Written around s = 1 the gap is a sum of small
     numbers and loses nothing to cancellation.
     """
-    error = floats(n)
+    return _gap_terms(xt, n, z, rho2, penalty, work, at, floats(n))
+
+
+@leaf
+def _gap_terms(
+    xt: FloatArray, n: int, z: FloatArray, rho2: float, penalty: float, work: Working, at: Point, error: FloatArray
+) -> tuple[float, float, float, float]:
+    """``gap_terms``, given room."""
     for row in range(n):
         error[row] = z[row]
     explained = 0.0
@@ -228,7 +235,7 @@ def gap_terms(
     return primal, c0, explained + dot(error, at.r, n), dot(at.r, at.r, n) + rho2
 
 
-@kernel
+@leaf
 def relative_gap(terms: tuple[float, float, float, float], top: float) -> float:
     """Return (P - D) / P at the best s with |s| <= 1/top, where top = max_j ||g_{S_j}|| / (mu w_j)."""
     primal, c0, c1, c2 = terms
