@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from alexp.estimation.group_lasso import ConvergenceError, GroupLasso
+from alexp.estimation.group_lasso import ConvergenceError, GroupLasso, LassoFit
 
 from .group_lasso_twin import (
     all_subsets,
@@ -284,3 +286,16 @@ def test_failure_to_converge_reports_the_gap():
     with pytest.raises(ConvergenceError, match="relative duality gap") as caught:
         path.solve(1e-4)
     assert caught.value.gap > 1e-6
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # worker processes send it home
+
+
+def test_warm_start_in_a_flat_valley():
+    """Round 303 of a run on Legendre subsets (s = 3, noise 0.1): steps used to jump to and fro without an end."""
+    stored = np.load(Path(__file__).parent / "data" / "valley.npz")
+    path = GroupLasso().bind(11, None, None, subset_size=3)
+    path.restore({key: stored[key] for key in ("n_observations", "mean", "rho", "xt", "z", "gram")})
+    lam = float(stored["lam"])
+    start = LassoFit(stored["beta"], 0.0, lam, 0.0, 0, stored["groups"], stored["magnitudes"])
+    fit = path.solve(lam, start)
+    assert fit.gap <= 1e-6
+    assert fit.iterations < 20

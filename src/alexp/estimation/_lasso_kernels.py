@@ -43,7 +43,7 @@ IntArray = npt.NDArray[np.int64]
 
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.
-INGREDIENTS = "e6d47a0a2dd2"
+INGREDIENTS = "fc5133b326ec"
 MAX_ADDED = 8
 # A pass over all groups is made when it costs less than a Newton step, when the gap on the working set is below the
 # goal (a tenth of the last known gap; at first FIRST_GOAL), or after so many steps without one.

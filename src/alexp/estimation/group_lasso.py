@@ -40,11 +40,15 @@ class ConvergenceError(RuntimeError):
     """The group Lasso stopped before its relative duality gap reached the tolerance; ``gap`` is where it stood."""
 
     def __init__(self, gap: float, tol: float, iterations: int) -> None:
-        super().__init__(
+        super().__init__(gap, tol, iterations)  # as they were given, so that the error survives a process boundary
+        self.gap = gap
+
+    def __str__(self) -> str:
+        gap, tol, iterations = self.args
+        return (
             f"group Lasso: relative duality gap {gap:.3g} after {iterations} iterations, above tol={tol:.3g}; "
             "raise tol or max_iter"
         )
-        self.gap = gap
 
 
 @dataclass(frozen=True, eq=False)
