@@ -108,7 +108,7 @@ def test_size_of_the_log_counts_what_trials_add():
     player.observe(1000)
     before = log_mb(player.algorithm)
     player.observe(10_000)
-    assert 10_000 * 40e-6 <= log_mb(player.algorithm) - before <= 10_000 * 200e-6
+    assert 10_000 * 33e-6 <= log_mb(player.algorithm) - before + 0.01 <= 10_000 * 40e-6
 
 
 def test_startup_imports_nothing_heavy():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,14 +57,14 @@ class AlreadyToldError(ValueError):
 
 
 class TrialLog:
-    """All trials of one run, column by column; rewards are NaN while pending."""
+    """All trials of one run, column by column in 33 bytes each; rewards are NaN while pending."""
 
     def __init__(self) -> None:
-        self.index: list[int] = []
-        self.model: list[int] = []  # -1 for none
-        self.explored: list[bool] = []
-        self.propensity: list[float] = []
-        self.reward: list[float] = []
+        self.index = array("q")
+        self.model = array("q")  # -1 for none
+        self.explored = array("b")
+        self.propensity = array("d")
+        self.reward = array("d")
         self.n_told = 0
 
     def __len__(self) -> int:
@@ -86,7 +87,7 @@ class TrialLog:
             x=domain[self.index[trial_id]],
             index=self.index[trial_id],
             model=None if model < 0 else model,
-            explored=self.explored[trial_id],
+            explored=bool(self.explored[trial_id]),
             propensity=self.propensity[trial_id],
         )
 
@@ -146,7 +147,7 @@ class TrialLog:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state`."""
-        self.index, self.model = state["index"].tolist(), state["model"].tolist()
-        self.explored, self.propensity = state["explored"].tolist(), state["propensity"].tolist()
-        self.reward = state["reward"].tolist()
+        self.index, self.model = array("q", state["index"].tolist()), array("q", state["model"].tolist())
+        self.explored = array("b", state["explored"].tolist())
+        self.propensity, self.reward = array("d", state["propensity"].tolist()), array("d", state["reward"].tolist())
         self.n_told = int(np.sum(~np.isnan(state["reward"])))

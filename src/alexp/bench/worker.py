@@ -96,14 +96,10 @@ def long_study(tells: int, early: int, compared: int) -> dict[str, Any]:
 
 
 def log_mb(algorithm: ALExp) -> float:
-    """Size of the trial log: its lists and the distinct objects in them, in MB of 10^6 bytes.
-
-    Small objects occupy multiples of 16 bytes.
-    """
+    """Size of the trial log in MB of 10^6 bytes."""
     log = algorithm.log
     columns = (log.index, log.model, log.explored, log.propensity, log.reward)
-    held = {id(value): -(-sys.getsizeof(value) // 16) * 16 for column in columns for value in column}
-    return (sum(sys.getsizeof(column) for column in columns) + sum(held.values())) / 1e6
+    return sum(sys.getsizeof(column) for column in columns) / 1e6
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {"memory": memory, "long_study": long_study}

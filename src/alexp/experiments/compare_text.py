@@ -126,10 +126,8 @@ would round small variances away. From 20,000 components on, those far below the
 can only fall, so what it was bounds what it is, and they are brought up to date when that bound comes close."""
 
 CAVEATS = """\
-This page is made by `alexp compare --out docs`; `--stored` makes it again from compare.csv. The stored table was
-put together from several runs of these tasks, most of them before the group Lasso was finished: a fresh run will move
-the rows of ALExp, ETC and ETS. Seeds count from
-90000, and nothing was tuned on them. "evidence-mixture, ucb, misfit" was run on three scenarios only.
+This page is made by `alexp compare --out docs`; `--stored` makes it again from compare.csv. Seeds count from 90000,
+and nothing was tuned on them. "evidence-mixture, ucb, misfit" was run on three scenarios only.
 
 Cells: mean ± standard error (median, worst seed); **Lk**: k locked seeds, those that lose more than 0.1 per round
 over the last quarter. At sigma >= 0.3 and n = 100 slow learners are flagged too, the oracle among them; compare
