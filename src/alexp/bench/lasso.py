@@ -63,7 +63,7 @@ class Race:
     ) -> tuple[list[float], list[float], dict[str, list[Heat]]]:
         """Seconds and certified gap of every step, and the heats of each rival on its steps.
 
-        A rival that has taken more than `most_s` seconds does not run again.
+        A rival that has taken more than `most_s` seconds per share does not run again.
         """
         instance, path = self.instance, self._bind()
         fit: LassoFit | None = None
@@ -76,7 +76,7 @@ class Race:
             primal, dual = instance.values(theta, t)
             seconds.append(lap.thread)
             gaps.append(_relative(primal, dual))
-            racing = [r for name, r in rivals.items() if t in steps[name] and _spent(heats[name]) <= most_s]
+            racing = [r for name, r in rivals.items() if t in steps[name] and _spent(heats[name]) <= most_s * r.share]
             if racing:
                 bound = self._dual_bound(path, t, solved)
                 expanded = instance.expanded(t)
@@ -128,7 +128,7 @@ def _relative(primal: float, dual: float) -> float:
 
 
 def bench_lasso(quick: bool = False, budget_s: float = 3.0) -> list[Record]:
-    """Every instance with every rival that is installed; about `budget_s` seconds per rival and instance."""
+    """Every instance with every rival that is installed; about `budget_s` seconds per instance and share."""
     found, missing = installed()
     rivals = {rival.name: rival for rival in found}
     out: list[Record] = []
@@ -153,7 +153,7 @@ def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budg
     n, race = instance.n_steps, Race(instance)
     seconds, _, pilot = race.run(rivals, dict.fromkeys(rivals, _spread(n, _FEWEST_STEPS)))
     paths = [] if sum(seconds) > _SHORT_PATH_S else [race.run({}, {})[0]]
-    steps = {name: _sample(n, heats, budget_s) for name, heats in pilot.items()}
+    steps = {name: _sample(n, heats, budget_s * rivals[name].share) for name, heats in pilot.items()}
     beside, gaps, heats = race.run(rivals, steps, most_s=_OVERDRAWN * budget_s)
     # Rivals leave the caches to us as they please, which matters for steps of some microseconds: a path is measured
     # without them, before and after, and with them only if it is long.

@@ -127,7 +127,7 @@ can only fall, so what it was bounds what it is, and they are brought up to date
 
 CAVEATS = """\
 This page is made by `alexp compare --out docs`; `--stored` makes it again from compare.csv. Seeds count from 90000,
-and nothing was tuned on them. "evidence-mixture, ucb, misfit" was run on three scenarios only.
+and nothing was tuned on them.
 
 Cells: mean ± standard error (median, worst seed); **Lk**: k locked seeds, those that lose more than 0.1 per round
 over the last quarter. At sigma >= 0.3 and n = 100 slow learners are flagged too, the oracle among them; compare
