@@ -180,16 +180,16 @@ def _best(
     best, winner = batch.score[slot], guess
     if math.isnan(best):
         best, winner = -np.inf, low
-    for run in range(low, high, RUN):
-        stop = min(run + RUN, high)
-        settled, best, winner = _best_screened(table, screen, own, run, stop, batch, slot, best, winner)
-        if settled:
+    begin, closer = low, low  # candidates before ``closer`` are looked at block by block
+    while begin < high:
+        end = min(begin + (BLOCK if begin < closer else RUN), high)
+        settled, best, winner = _best_screened(table, screen, own, begin, end, batch, slot, best, winner)
+        if not settled and end - begin > BLOCK:
+            closer = end
             continue
-        for begin in range(run, stop, BLOCK):
-            end = min(begin + BLOCK, stop)
-            settled, best, winner = _best_screened(table, screen, own, begin, end, batch, slot, best, winner)
-            if not settled:
-                best, winner = _best_in_block(table, own, begin, end, batch, slot, best, winner)
+        if not settled:
+            best, winner = _best_in_block(table, own, begin, end, batch, slot, best, winner)
+        begin = end
     return best, winner
 
 
