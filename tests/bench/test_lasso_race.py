@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ from alexp.bench import lasso as lasso_module
 from alexp.bench.instances import independent_instance, legendre_instance
 from alexp.bench.lasso import ACCURACY, Race, _instance_records, bench_lasso
 from alexp.bench.records import FIELDS
-from alexp.bench.rivals import RIVALS, Rival
+from alexp.bench.rivals import RIVALS, Rival, installed
 
 
 def explicit_gap(instance, theta, t):
@@ -125,6 +126,13 @@ def test_ratio_compares_the_steps_that_both_ran(monkeypatch):
     assert (other["steps"], other["of_steps"]) == (3, 12)
     assert [t for t, _ in fake.diary] == [3, 7, 11] * 2  # a pilot, and with no budget the same again
     assert other["ratio"] > 0.0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell")
+def test_looking_for_rivals_leaves_the_process_its_cores():
+    cores = os.sched_getaffinity(0)
+    assert installed()[0]
+    assert os.sched_getaffinity(0) == cores
 
 
 def test_every_installed_rival_solves_the_same_problem():

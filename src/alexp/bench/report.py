@@ -52,9 +52,10 @@ Exponents of the best power law through CPU times, and between the two largest v
 and on the data, hardly on M, N or t; the sweep is what grows.""",
     "memory": """## Memory, and a long study
 
-Peak resident memory of fresh processes (10^6 bytes per MB). For the long study, the state of round 1,000 is kept and
-continued at the end, in turns with the old one. Growth is resident memory at the end minus that of round 1,000; the
-trial log is the part that has to grow.""",
+Peak resident memory of fresh processes (10^6 bytes per MB), with the time of their first few steps, which are slower:
+the sweep starts from the last winners, and those still move a lot. For the long study, the state of round 1,000 is
+kept and continued at the end, in turns with the old one. Growth is resident memory at the end minus that of round
+1,000; the trial log is the part that has to grow.""",
     "floor": """## Distance to the floor
 
 A score needs s multiply-adds for the mean and s (s + 1)/2 more for the quadratic form of UCB. The peak is a loop of

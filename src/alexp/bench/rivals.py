@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,6 +114,7 @@ RIVALS = (
 def installed() -> tuple[list[Rival], dict[str, str]]:
     """The rivals that can be imported, and for the others what went wrong."""
     found, missing = [], {}
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     for rival in RIVALS:
         try:
             with warnings.catch_warnings():
@@ -121,6 +123,8 @@ def installed() -> tuple[list[Rival], dict[str, str]]:
             found.append(rival)
         except Exception as error:  # a broken installation must not stop the benchmark of the others
             missing[rival.name] = f"{type(error).__name__}: {error}"
+    if cores is not None:  # importing adelie pins the process, and all that it starts later, to one core
+        os.sched_setaffinity(0, cores)
     return found, missing
 
 
