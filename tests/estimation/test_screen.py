@@ -95,13 +95,17 @@ def test_all_that_reach_a_score_pass_and_few_others_do():
                 assert where == winners.sum()
 
 
-def test_models_out_of_range_are_left_to_double_precision():
-    bank = RidgeBank(np.array([0, 1]), np.array([0, 2]), 1e-9)
-    table = np.random.default_rng(1).normal(size=(2, 50))
-    bank.update(table[:, 0], 1.0)  # 1/ridge = 1e9: squares of coordinates exceed what the screen takes
-    for width in (1e-9, 1.0, 1e9):
+@pytest.mark.parametrize(("ridge", "width"), [(1e-9, 1e-9), (1e-9, 1.0), (1e-9, 1e9), (1.0, 1e-45)])
+def test_models_out_of_range_are_left_to_double_precision(ridge, width):
+    """Coordinates of 1e9 have squares, and coefficients over the width have values, that single precision lacks."""
+    rng = np.random.default_rng(1)
+    bank, table = RidgeBank(np.array([0, 1]), np.array([0, 2]), ridge), rng.normal(size=(2, 50))
+    table[:, ::2] *= rng.integers(2, size=(2, 25))  # infinity times these zeros would be no number
+    bank.update(table[:, 1], 1.0)
+    for _ in range(3):
         expected = twin_scores(bank, [np.array([0, 1])], table, np.array([width])).argmax(axis=1)
         np.testing.assert_array_equal(bank.argmax_ucb(table, width), expected)
+        bank.update(table[:, rng.integers(50)], float(rng.normal()))
 
 
 def test_a_table_that_may_change_is_read_again():

@@ -42,6 +42,7 @@ IntArray = npt.NDArray[np.int64]
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.
 INGREDIENTS = "7721a411cdff"
+# Few columns at a time keep the quadratic models small, and a step that fails twice needs damping, not patience.
 MAX_ADDED = 2
 MAX_RETREATS = 2
 # A column with less than this share of tau is dropped: the decomposition into subsets could not represent it.
