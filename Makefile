@@ -12,6 +12,7 @@ test: install lint
 
 lint: install
 	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
 
 install: .venv/installed

@@ -38,8 +38,8 @@ from alexp.decision import (
     ThompsonSampling,
     Uniform,
 )
-from alexp.estimation.evidence import Evidence
-from alexp.estimation.group_lasso import GroupLasso
+from alexp.estimation.lasso.group_lasso import GroupLasso
+from alexp.estimation.mixture.evidence import Evidence
 from alexp.experiments import Environment, Run, SyntheticEnvironment, simulate
 from alexp.problem import (
     Box,

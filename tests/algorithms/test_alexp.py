@@ -113,9 +113,7 @@ def test_permuting_the_models_permutes_the_probabilities():
     settings = {"noise_std": 0.1, "random_state": 1, "schedules": alexp.Schedules(gamma=1e9, lam=0.1)}
     oracle = alexp.GroupLasso(tol=1e-12)
     plain = alexp.ALExp(alexp.ModelClass(dictionary, groups), domain, oracle=oracle, **settings)
-    moved = alexp.ALExp(
-        alexp.ModelClass(dictionary, [groups[i] for i in shuffle]), domain, oracle=oracle, **settings
-    )
+    moved = alexp.ALExp(alexp.ModelClass(dictionary, [groups[i] for i in shuffle]), domain, oracle=oracle, **settings)
     rng = np.random.default_rng(2)
     for _ in range(25):
         one, two = plain.ask(), moved.ask()
@@ -173,9 +171,7 @@ def test_normalised_models_give_the_same_run_as_dividing_the_features():
     blocks = {"a": 5 * rng.standard_normal((20, 3)), "b": 0.1 * rng.standard_normal((20, 2))}
     domain = alexp.FiniteSet(list(range(20)))
     scaled = alexp.ModelClass.from_matrices(blocks).normalized(domain)
-    divided = alexp.ModelClass.from_matrices(
-        {name: f / np.linalg.norm(f, axis=1).max() for name, f in blocks.items()}
-    )
+    divided = alexp.ModelClass.from_matrices({name: f / np.linalg.norm(f, axis=1).max() for name, f in blocks.items()})
     runs = [alexp.ALExp(m, domain, random_state=3, oracle=alexp.GroupLasso(1e-12)) for m in (scaled, divided)]
     for _ in range(15):
         one, two = (opt.ask() for opt in runs)

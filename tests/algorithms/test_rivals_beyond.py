@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import alexp
-from alexp.algorithms.squarecb import inverse_gap_weighting
+from alexp.algorithms.baselines.squarecb import inverse_gap_weighting
 from alexp.decision.forecasters import AggregatingForecaster
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge.bank import RidgeBank
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=40)
 

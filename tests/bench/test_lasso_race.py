@@ -4,11 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alexp.bench import lasso as lasso_module
-from alexp.bench.instances import independent_instance, legendre_instance
-from alexp.bench.lasso import ACCURACY, Race, _instance_records, bench_lasso
+from alexp.bench.lasso import lasso as lasso_module
+from alexp.bench.lasso.instances import independent_instance, legendre_instance
+from alexp.bench.lasso.lasso import ACCURACY, Race, _instance_records, bench_lasso
+from alexp.bench.lasso.rivals import RIVALS, Rival, installed
 from alexp.bench.records import FIELDS
-from alexp.bench.rivals import RIVALS, Rival, installed
 
 
 def explicit_gap(instance, theta, t):
@@ -89,7 +89,7 @@ def test_an_answer_that_is_good_but_not_certified_is_remembered(monkeypatch):
     while (instance.values(nudged := exact * (1.0 + size), t)[0] - dual) / primal > 0.5 * ACCURACY:
         size /= 2.0
     assert (instance.values(nudged, t)[0] - instance.values(nudged, t)[1]) / primal > 2.0 * ACCURACY
-    monkeypatch.setattr("alexp.bench.lasso._MOST_TRIES", 3)
+    monkeypatch.setattr("alexp.bench.lasso.lasso._MOST_TRIES", 3)
     rival = Rival("fake", lambda *args: (nudged if args[-1] > 0.1 else exact, np.inf), lambda primal, y, lam: 1.0)
     ticks = iter([7.0, 8.0, 9.0])
     real = lasso_module.timed
@@ -100,7 +100,7 @@ def test_an_answer_that_is_good_but_not_certified_is_remembered(monkeypatch):
         return result, replace(lap, thread=next(ticks)) if rivals_turn else lap
 
     monkeypatch.setattr(lasso_module, "timed", clock)
-    monkeypatch.setattr("alexp.bench.lasso._PATIENCE_S", np.inf)
+    monkeypatch.setattr("alexp.bench.lasso.lasso._PATIENCE_S", np.inf)
     _, _, heats = Race(instance).run({"fake": rival}, {"fake": {t}})
     assert (heats["fake"][0].told_s, heats["fake"][0].seconds) == (7.0, 9.0)
     assert heats["fake"][0].reached
@@ -116,11 +116,11 @@ def test_rival_that_never_gets_there_is_reported_as_such():
 
 
 def test_ratio_compares_the_steps_that_both_ran(monkeypatch):
-    monkeypatch.setattr("alexp.bench.lasso.version_of", lambda name: "0")
+    monkeypatch.setattr("alexp.bench.lasso.lasso.version_of", lambda name: "0")
     instance = legendre_instance(5, 2, 12)
     fake = FakeRival(instance, enough=np.inf)
     rivals = {"fake": Rival("fake", fake.solve, lambda primal, y, lam: 1.0)}
-    monkeypatch.setattr("alexp.bench.lasso._OVERDRAWN", np.inf)
+    monkeypatch.setattr("alexp.bench.lasso.lasso._OVERDRAWN", np.inf)
     own, other = _instance_records(instance, rivals, budget_s=1e-9)
     assert (own["subject"], own["steps"], own["ratio"]) == ("alexp", 12, 1.0)
     assert (other["steps"], other["of_steps"]) == (3, 12)

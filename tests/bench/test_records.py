@@ -5,18 +5,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from alexp.bench.figure import draw
 from alexp.bench.floor import bench_floor, multiply_adds_per_pair
 from alexp.bench.growth import bench_growth, exponent
 from alexp.bench.memory import bench_memory
+from alexp.bench.page.figure import draw
+from alexp.bench.page.report import grid, markdown
+from alexp.bench.page.tables import COLUMNS, table
+from alexp.bench.page.targets import TARGETS, verdicts
 from alexp.bench.problems import LegendreProblem, Player
 from alexp.bench.records import FIELDS, record
-from alexp.bench.report import grid, markdown
 from alexp.bench.startup import bench_startup
 from alexp.bench.step import CASES, PARTS, PartTimer, bench_step, measure_steps
 from alexp.bench.suite import run_benchmarks
-from alexp.bench.tables import COLUMNS, table
-from alexp.bench.targets import TARGETS, verdicts
 from alexp.bench.worker import log_mb
 
 

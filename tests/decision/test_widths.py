@@ -51,8 +51,11 @@ def test_radii_cover_the_true_model_under_adaptive_play(delta):
     moment, squares, lost = np.zeros((runs, 3, 2)), np.zeros(runs), np.zeros(runs, bool)
     for _ in range(60):
         fits = np.linalg.solve(gram, moment[..., None])[..., 0]
-        picked = np.argmax(np.einsum("mnd,rmd->rmn", maps, fits)[np.arange(runs), rng.integers(3, size=runs)]
-                           + 0.1 * rng.normal(size=(runs, 25)), axis=1)
+        picked = np.argmax(
+            np.einsum("mnd,rmd->rmn", maps, fits)[np.arange(runs), rng.integers(3, size=runs)]
+            + 0.1 * rng.normal(size=(runs, 25)),
+            axis=1,
+        )
         rows = maps[:, picked].transpose(1, 0, 2)
         rewards = rows[:, 0] @ theta + sigma * rng.normal(size=runs)
         gram += rows[..., :, None] * rows[..., None, :]

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from numpy.polynomial import legendre
 
-from alexp.estimation.group_lasso import GroupLasso, GroupLassoPath, LassoFit
+from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath, LassoFit
 
 
 def flat(groups):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from alexp.estimation.effects import EffectMixture
-from alexp.estimation.mixture import Mixture
+from alexp.estimation.mixture.effects import EffectMixture
+from alexp.estimation.mixture.mixture import Mixture
 
 GROUPS = [[0, 1], [1, 2], [3]]
 COLUMNS, OFFSETS = np.array([0, 1, 1, 2, 3]), np.array([0, 2, 4, 5])

@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal
 
-from alexp.estimation.evidence import Evidence
-from alexp.estimation.group_lasso import LassoFit
+from alexp.estimation.lasso.group_lasso import LassoFit
+from alexp.estimation.mixture.evidence import Evidence
 
 COLUMNS, OFFSETS = np.array([0, 1, 1, 2, 0]), np.array([0, 2, 4, 5])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alexp.estimation.group_lasso import ConvergenceError, GroupLasso, LassoFit
+from alexp.estimation.lasso.group_lasso import ConvergenceError, GroupLasso, LassoFit
 
 from .group_lasso_twin import (
     all_subsets,

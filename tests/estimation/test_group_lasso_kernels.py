@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numba import njit
 
-from alexp.estimation import (
-    _lasso_cone,
-    _lasso_data,
-    _lasso_groups,
-    _lasso_linalg,
-    _lasso_quadratic,
-    _lasso_subsets,
+from alexp.estimation.lasso import (
+    _cone,
+    _data,
+    _groups,
+    _linalg,
+    _quadratic,
+    _subsets,
 )
-from alexp.estimation._lasso_working import Groups
+from alexp.estimation.lasso._working import Groups
 
 
 def positive_definite(rng, n):
@@ -27,11 +27,11 @@ def positive_definite(rng, n):
 @njit
 def factor_and_solve(a, b, many, floor):
     n = b.size
-    _lasso_linalg.cholesky(a, n, floor, np.empty(5 * n))
-    _lasso_linalg.solve_factored(a, b, n)
+    _linalg.cholesky(a, n, floor, np.empty(5 * n))
+    _linalg.solve_factored(a, b, n)
     lower = many.copy()
-    _lasso_linalg.solve_lower_many(a, lower, n)
-    _lasso_linalg.solve_upper_many(a, many, n, np.empty(n))
+    _linalg.solve_lower_many(a, lower, n)
+    _linalg.solve_upper_many(a, many, n, np.empty(n))
     return lower
 
 
@@ -58,8 +58,8 @@ def test_cholesky_leaves_lost_directions_alone():
 
 @njit
 def dot_and_gram(rows, out):
-    _lasso_linalg.add_gram(rows, rows.shape[0], out, rows.shape[1])
-    return _lasso_linalg.dot(rows[0], rows[-1], rows.shape[1])
+    _linalg.add_gram(rows, rows.shape[0], out, rows.shape[1])
+    return _linalg.dot(rows[0], rows[-1], rows.shape[1])
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (4, 8), (5, 9), (8, 30), (13, 4)])
@@ -73,7 +73,7 @@ def test_products(shape):
 @njit
 def minimise(h, c, low, damping):
     x = np.zeros(c.size)
-    _lasso_quadratic.bounded_quadratic(h, c, low, c.size, damping, x)
+    _quadratic.bounded_quadratic(h, c, low, c.size, damping, x)
     return x
 
 
@@ -96,7 +96,7 @@ def test_bounded_quadratic_satisfies_its_optimality_conditions(seed):
 @njit
 def minimise_in_cone(h, c, size, cost, damping, d, low, tau):
     x = np.zeros(c.size)
-    return x, _lasso_cone.cone_quadratic(h, c, c.size, size, cost, damping, d, low, tau, x)
+    return x, _cone.cone_quadratic(h, c, c.size, size, cost, damping, d, low, tau, x)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -133,7 +133,7 @@ def test_rows_rotate_into_the_triangular_factor():
     rows[:, 4] = rows[:, 1]
     xt, z, rho, gram = np.zeros((6, 6)), np.zeros(6), np.zeros(1), np.zeros((6, 6))
     for t, (row, value) in enumerate(zip(rows, y, strict=True), start=1):
-        _lasso_data.rotate_in(xt, z, rho, gram, row, value)
+        _data.rotate_in(xt, z, rho, gram, row, value)
         np.testing.assert_allclose(xt @ xt.T, rows[:t].T @ rows[:t], atol=1e-12)
         np.testing.assert_allclose(xt @ z, rows[:t].T @ y[:t], atol=1e-12)
         assert z @ z + rho[0] ** 2 == pytest.approx(y[:t] @ y[:t])
@@ -144,7 +144,7 @@ def test_rows_rotate_into_the_triangular_factor():
 def test_centred_rows_have_the_centred_gram_matrix():
     rng = np.random.default_rng(2)
     rows, y, mean = rng.normal(size=(20, 3)) + 10.0, rng.normal(size=20), np.zeros(4)
-    kept = [_lasso_data.centre_row(row, value, mean, t) for t, (row, value) in enumerate(zip(rows, y, strict=True), 1)]
+    kept = [_data.centre_row(row, value, mean, t) for t, (row, value) in enumerate(zip(rows, y, strict=True), 1)]
     helmert = np.array([row for row, _ in kept])
     centred = rows - rows.mean(axis=0)
     np.testing.assert_allclose(helmert.T @ helmert, centred.T @ centred, atol=1e-10)
@@ -155,7 +155,7 @@ def test_centred_rows_have_the_centred_gram_matrix():
 @njit
 def scan(g, groups, limit, taken, room):
     worst, which = np.empty(room), np.empty(room, dtype=np.int64)
-    top, found = _lasso_groups.worst_groups(g, groups, limit, taken, taken.size, worst, which)
+    top, found = _groups.worst_groups(g, groups, limit, taken, taken.size, worst, which)
     return top, which[:found]
 
 
@@ -176,21 +176,21 @@ def test_the_pass_over_groups_finds_the_worst():
 
 @njit
 def rank(subset, binomial):
-    return _lasso_subsets.rank_subset(subset, binomial, subset.size)
+    return _subsets.rank_subset(subset, binomial, subset.size)
 
 
 @njit
 def split(d, tau, binomial):
-    return _lasso_subsets.decompose(d, tau, binomial)
+    return _subsets.decompose(d, tau, binomial)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (5, 1), (6, 3), (7, 7), (9, 4)])
 def test_ranks_are_lexicographic(n, size):
-    table = _lasso_subsets.binomial_table(n, size)
+    table = _subsets.binomial_table(n, size)
     subset = np.empty(size, dtype=np.int64)
     for j, expected in enumerate(itertools.combinations(range(n), size)):
         assert rank(np.array(expected), table) == j
-        _lasso_subsets.unrank_subset(j, table, size, subset)
+        _subsets.unrank_subset(j, table, size, subset)
         assert tuple(subset) == expected
 
 
@@ -199,7 +199,7 @@ def test_decomposition_into_subsets_is_exact(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
     size = int(rng.integers(1, n + 1))
-    table = _lasso_subsets.binomial_table(n, size)
+    table = _subsets.binomial_table(n, size)
     d = np.zeros(n)
     for _ in range(int(rng.integers(1, 6))):
         d[rng.choice(n, size, replace=False)] += rng.exponential()
@@ -207,7 +207,7 @@ def test_decomposition_into_subsets_is_exact(seed):
     ids, eta = split(d, max(tau, d.max()), table)
     again, subset = np.zeros(n), np.empty(size, dtype=np.int64)
     for j, value in zip(ids, eta, strict=True):
-        _lasso_subsets.unrank_subset(j, table, size, subset)
+        _subsets.unrank_subset(j, table, size, subset)
         again[subset] += value
     np.testing.assert_allclose(again, d, atol=1e-13 * tau)
     assert eta.sum() == pytest.approx(tau)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from alexp.estimation.group_lasso import GroupLasso, LassoFit
+from alexp.estimation.lasso.group_lasso import GroupLasso, LassoFit
 
 from .group_lasso_twin import all_subsets, bound, explicit_gap, filled, legendre_instance, weak_lambda
 
@@ -148,9 +148,14 @@ def test_fits_round_trip():
     for make in paths():
         fit = filled(make(), rows, y).solve(0.01)
         assert same(fit, LassoFit.from_state(fit.state()))
-        assert same(fit, LassoFit.from_state(json.loads(json.dumps(
-            {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in fit.state().items()}
-        ))))
+        assert same(
+            fit,
+            LassoFit.from_state(
+                json.loads(
+                    json.dumps({k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in fit.state().items()})
+                )
+            ),
+        )
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from alexp.estimation import mixture as module
-from alexp.estimation.bands import envelope, largest_gaps
-from alexp.estimation.mixture import Mixture
+from alexp.estimation.mixture import mixture as module
+from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.ridge.bands import envelope, largest_gaps
 
 GROUPS = [[0, 1], [1, 2], [0, 2, 3], [3]]
 NOISE, BOUND = 0.3, 2.0

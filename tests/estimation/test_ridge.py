@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from alexp.estimation import _ridge_kernels as kernels
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge import _kernels as kernels
+from alexp.estimation.ridge.bank import RidgeBank
 
 
 def make_groups(rng, sizes, n_columns):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from alexp.estimation._screen_kernels import (
+from alexp.estimation.ridge._screen import (
     model_size,
     narrow_bound,
     narrow_hits,
@@ -15,7 +15,7 @@ from alexp.estimation._screen_kernels import (
     narrow_table,
     screen_for,
 )
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge.bank import RidgeBank
 from tests.estimation.test_sweep import random_bank, twin_coefficients, twin_mean, twin_scores, unpacked_factor
 
 

@@ -5,9 +5,9 @@ import pytest
 
 import alexp
 from alexp import testing
-from alexp.estimation import mixture as module
-from alexp.estimation.mixture import Mixture
-from alexp.estimation.sleeping import SleepingBank
+from alexp.estimation.mixture import mixture as module
+from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.ridge.sleeping import SleepingBank
 
 MODELS = alexp.ModelClass.legendre(degree=8, size=2)
 GRIDS = {"noise_grid": (1 / 3, 1.0, 3.0), "scale_grid": (1.0, 4.0)}

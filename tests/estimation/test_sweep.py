@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from alexp.estimation import ridge as ridge_module
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge import bank as ridge_module
+from alexp.estimation.ridge.bank import RidgeBank
 
 
 def random_bank(rng, sizes, n_columns, observations=20, intercept=False, ridge=None, threads=1, scale=1.0):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms import etc
+from alexp.algorithms.baselines import etc
 from alexp.experiments import cache as cache_module
 from alexp.experiments.cache import ResultCache, code_fingerprint, default_directory
 from alexp.experiments.scenarios import Scenario
@@ -102,5 +102,5 @@ def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
 def test_an_algorithm_does_not_depend_on_the_code_of_its_rivals():
     assert Task(SMALL, "etc").configuration != Task(SMALL, "ets").configuration
     found = cache_module._imports(ast.parse(Path(etc.__file__).read_text()))
-    assert "alexp.estimation.group_lasso" in found
+    assert "alexp.estimation.lasso.group_lasso" in found
     assert not any("corral" in name for name in found)

@@ -5,9 +5,7 @@ from alexp.experiments.statistics import estimate, locked, mean_and_error, ratio
 
 def test_intervals_cover_at_the_stated_rate():
     rng = np.random.default_rng(0)
-    hits = sum(
-        found.low < 1.0 < found.high for found in (estimate(rng.normal(1.0, 2.0, 8)) for _ in range(2000))
-    )
+    hits = sum(found.low < 1.0 < found.high for found in (estimate(rng.normal(1.0, 2.0, 8)) for _ in range(2000)))
     print(f"coverage {hits / 2000:.3f}")
     assert 0.935 < hits / 2000 < 0.965
 

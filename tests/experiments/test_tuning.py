@@ -66,9 +66,7 @@ def test_tuning_end_to_end_and_round_trip(tmp_path):
     assert tuned.lam in LAMBDAS[:2]
     assert set(tuned.chosen) == {"easy", "scaling-9"}
     assert {t.method for t in trials} == {"alexp", "alexp-released", "etc", "ets", *CORRALS}
-    best = min(
-        (t for t in trials if (t.scenario, t.method) == ("easy", "etc")), key=lambda t: t.regret.mean
-    )
+    best = min((t for t in trials if (t.scenario, t.method) == ("easy", "etc")), key=lambda t: t.regret.mean)
     assert tuned.settings("etc", "easy") == best.settings
     tuned.save(tmp_path / "tuned.json")
     assert json.loads((tmp_path / "tuned.json").read_text())["lambda_0"] == tuned.lam

@@ -13,7 +13,7 @@ import pytest
 import alexp
 from alexp.study import create_study
 from alexp.study.events import belief, belief_is_due, compress, decompress
-from alexp.study.report import gather
+from alexp.study.report.report import gather
 
 from .conftest import new_study, play
 

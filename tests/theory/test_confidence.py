@@ -21,8 +21,15 @@ def test_band_covers_the_reward_over_whole_runs(normalise):
     delta, lost, widths = 0.2, 0, []
     for seed in range(30):
         environment = SyntheticEnvironment(models, domain, noise_std=0.1, random_state=seed)
-        opt = ALExp(models, domain, noise_std=0.1, agents=Greedy(0.1), exploration=Uniform(), random_state=seed,
-                    schedules=Schedules(gamma=1.0, lam=0.05))
+        opt = ALExp(
+            models,
+            domain,
+            noise_std=0.1,
+            agents=Greedy(0.1),
+            exploration=Uniform(),
+            random_state=seed,
+            schedules=Schedules(gamma=1.0, lam=0.05),
+        )
         truth = np.array([environment.reward(x) for x in domain.points])
         missed = False
         for _ in range(8):

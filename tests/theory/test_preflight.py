@@ -7,9 +7,9 @@ import pytest
 
 import alexp.theory
 from alexp import FiniteSet, Interval, ModelClass, Schedules
-from alexp.theory import _preflight_checks as checks
 from alexp.theory import preflight
-from alexp.theory.preflight import Preflight
+from alexp.theory.preflight import _checks as checks
+from alexp.theory.preflight.preflight import Preflight
 
 
 @pytest.fixture(scope="module")

@@ -4,21 +4,21 @@ from typing import Any
 
 from alexp.algorithms.alexp import ALExp
 from alexp.algorithms.base import Algorithm
+from alexp.algorithms.baselines.etc import ETC
+from alexp.algorithms.baselines.ets import ETS
+from alexp.algorithms.baselines.fs_scb import FSSCB
+from alexp.algorithms.baselines.linucb import LinUCB
+from alexp.algorithms.baselines.o2cs import O2CSEW
+from alexp.algorithms.baselines.squarecb import SquareCB
+from alexp.algorithms.baselines.uniform import UniformRandom
 from alexp.algorithms.certified import Band, Certified, StopReport
-from alexp.algorithms.corral import Corral
-from alexp.algorithms.d3rb import D3RB, ED2RB
-from alexp.algorithms.etc import ETC
-from alexp.algorithms.ets import ETS
 from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
 from alexp.algorithms.evidence_sampling import EvidenceSampling
-from alexp.algorithms.exp4ix import EXP4IX
-from alexp.algorithms.fs_scb import FSSCB
-from alexp.algorithms.linucb import LinUCB
 from alexp.algorithms.lmucb import LMUCB
-from alexp.algorithms.o2cs import O2CSEW
-from alexp.algorithms.squarecb import SquareCB
+from alexp.algorithms.masters.corral import Corral
+from alexp.algorithms.masters.d3rb import D3RB, ED2RB
+from alexp.algorithms.masters.exp4ix import EXP4IX
 from alexp.algorithms.trials import AlreadyToldError, Recommendation, Trial, UnknownTrialError
-from alexp.algorithms.uniform import UniformRandom
 
 __all__ = [
     "D3RB",

@@ -18,8 +18,8 @@ from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.schedules import ReleasedSchedules, Schedules
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights
-from alexp.estimation.group_lasso import GroupLasso, LassoFit
-from alexp.estimation.post_lasso import PostLasso
+from alexp.estimation.lasso.group_lasso import GroupLasso, LassoFit
+from alexp.estimation.lasso.post_lasso import PostLasso
 from alexp.estimation.prediction import predict
 from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain

@@ -23,8 +23,8 @@ from alexp._validation import fraction, positive
 from alexp.algorithms.base import Algorithm
 from alexp.decision.pool import AgentPool
 from alexp.decision.widths import model_radii
-from alexp.estimation.bands import envelope, largest_gaps
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge.bands import envelope, largest_gaps
+from alexp.estimation.ridge.bank import RidgeBank
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]

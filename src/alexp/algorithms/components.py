@@ -7,7 +7,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from alexp.decision import agents, designs, schedules
-from alexp.estimation import evidence, group_lasso, post_lasso
+from alexp.estimation.lasso import group_lasso, post_lasso
+from alexp.estimation.mixture import evidence
 
 _KNOWN: dict[str, type[Any]] = {
     **agents.BUILT_IN,

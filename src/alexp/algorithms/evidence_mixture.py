@@ -15,8 +15,8 @@ from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.streams import AGENTS
 from alexp.decision.selection import information_directed, upper_confidence
-from alexp.estimation.effects import EffectMixture
-from alexp.estimation.mixture import Mixture
+from alexp.estimation.mixture.effects import EffectMixture
+from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass

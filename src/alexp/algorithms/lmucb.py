@@ -12,7 +12,7 @@ from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified
 from alexp.decision.agents import UCB
 from alexp.decision.pool import AgentPool
-from alexp.estimation.bands import envelope
+from alexp.estimation.ridge.bands import envelope
 from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass

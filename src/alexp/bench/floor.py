@@ -12,7 +12,7 @@ import numpy as np
 from alexp.bench._peak import peak_multiply_adds
 from alexp.bench.problems import NOISE, SEED, LegendreProblem
 from alexp.bench.records import Record, record, timed
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge.bank import RidgeBank
 from alexp.experiments.environments import SyntheticEnvironment
 from alexp.problem.domains import Interval
 from alexp.problem.models import ModelClass

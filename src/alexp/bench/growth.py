@@ -30,13 +30,23 @@ def exponent(values: list[float], costs: list[float]) -> float:
 def _axes(quick: bool) -> Iterator[tuple[str, str, list[Point]]]:
     """Name of each axis, what is held fixed, and its points."""
     degrees = (4, 5) if quick else (10, 15, 20, 30, 40)
-    yield "M", "s=3, N=2000, t=100", [
-        (comb(p + 1, 3), lambda p=p: Player.of(LegendreProblem(p, 3)), 100) for p in degrees  # type: ignore[misc]
-    ]
+    yield (
+        "M",
+        "s=3, N=2000, t=100",
+        [
+            (comb(p + 1, 3), lambda p=p: Player.of(LegendreProblem(p, 3)), 100)
+            for p in degrees  # type: ignore[misc]
+        ],
+    )
     candidates = (50, 100) if quick else (500, 1_000, 2_000, 4_000, 8_000)
-    yield "N", "s=3, M=1,330, t=100", [
-        (n, lambda n=n: Player.of(LegendreProblem(20, 3, n)), 100) for n in candidates  # type: ignore[misc]
-    ]
+    yield (
+        "N",
+        "s=3, M=1,330, t=100",
+        [
+            (n, lambda n=n: Player.of(LegendreProblem(20, 3, n)), 100)
+            for n in candidates  # type: ignore[misc]
+        ],
+    )
     rounds = (10, 20) if quick else (100, 1_000, 10_000, 50_000)
     yield "t", "s=3, M=165, N=2000", [(t, lambda: Player.of(LegendreProblem(10, 3)), t) for t in rounds]
     sizes = (2, 3) if quick else (2, 4, 8, 16, 32)

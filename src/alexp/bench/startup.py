@@ -46,9 +46,7 @@ _SUBJECTS = {
 
 def _fresh(cache: str | None) -> dict[str, list[float]]:
     environment = one_blas_thread_environment() | ({} if cache is None else {"NUMBA_CACHE_DIR": cache})
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True, env=environment)
     result: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
     return result
 

@@ -35,7 +35,7 @@ def _benchmark(name: str, quick: bool) -> list[Record]:
 
         return bench_step(quick)
     if name == "lasso":
-        from alexp.bench.lasso import bench_lasso
+        from alexp.bench.lasso.lasso import bench_lasso
 
         return bench_lasso(quick)
     if name == "growth":

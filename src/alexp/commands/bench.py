@@ -29,11 +29,11 @@ def bench(
     """Measure speed and memory: whole steps, the group Lasso against public solvers, growth, the machine's floor."""
     from rich.console import Console
 
-    from alexp.bench.figure import draw
-    from alexp.bench.report import markdown as page
+    from alexp.bench.page.figure import draw
+    from alexp.bench.page.report import markdown as page
+    from alexp.bench.page.tables import present, table
+    from alexp.bench.page.targets import verdicts
     from alexp.bench.suite import run_benchmarks
-    from alexp.bench.tables import present, table
-    from alexp.bench.targets import verdicts
 
     notes = Console(stderr=True)
     console = Console() if sys.stdout.isatty() else Console(width=160)

@@ -162,7 +162,7 @@ def status(name: Name, storage: Where = _DEFAULT) -> None:
     """Where the study stands: counts, leading models, recommendation."""
     import numpy as np
 
-    from alexp.study.labels import label
+    from alexp.study.report.labels import label
 
     with _opened(name, storage) as study:
         algorithm, counts = study.algorithm, study.counts

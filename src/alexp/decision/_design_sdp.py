@@ -38,8 +38,13 @@ class EOptimalSolution:
     rounds: int
 
 
-def e_optimal(features: FloatArray, groups: Sequence[IntArray] | None = None, scales: FloatArray | None = None,
-              tol: float = 1e-6, max_rounds: int = 60) -> EOptimalSolution:
+def e_optimal(
+    features: FloatArray,
+    groups: Sequence[IntArray] | None = None,
+    scales: FloatArray | None = None,
+    tol: float = 1e-6,
+    max_rounds: int = 60,
+) -> EOptimalSolution:
     """Solve the problem at the top of this file on feature rows (N, P).
 
     Cutting planes on both sides: a semidefinite program over few candidates and few blocks, then the candidates
@@ -57,8 +62,10 @@ def e_optimal(features: FloatArray, groups: Sequence[IntArray] | None = None, sc
     divisors = np.ones(len(columns)) if scales is None else np.asarray(scales, dtype=np.float64)
     largest = max(group.size for group in columns)
     if largest > _LARGEST_BLOCK:
-        raise ValueError(f"EOptimal handles up to {_LARGEST_BLOCK} columns in one block, got {largest}; use "
-                         "EOptimal(model_wise=True), DOptimal() or Uniform()")
+        raise ValueError(
+            f"EOptimal handles up to {_LARGEST_BLOCK} columns in one block, got {largest}; use "
+            "EOptimal(model_wise=True), DOptimal() or Uniform()"
+        )
     unit = min(trivial_bound(features[:, g]) / s**2 for g, s in zip(columns, divisors, strict=True))
     uniform = np.full(features.shape[0], 1.0 / features.shape[0])
     if unit == 0.0:
@@ -81,8 +88,9 @@ def e_optimal(features: FloatArray, groups: Sequence[IntArray] | None = None, sc
     return EOptimalSolution(best.weights, best.value * unit, best.upper_bound * unit, best.rounds)
 
 
-def block_eigenvalues(features: FloatArray, weights: FloatArray, columns: Sequence[IntArray],
-                      divisors: FloatArray) -> FloatArray:
+def block_eigenvalues(
+    features: FloatArray, weights: FloatArray, columns: Sequence[IntArray], divisors: FloatArray
+) -> FloatArray:
     """lambda_min(S_j(pi)) of every block, not below zero, shape (M,); blocks of one size are done together."""
     support = np.flatnonzero(weights > 0.0)
     rows, mass = features[support], weights[support]
@@ -97,8 +105,9 @@ def block_eigenvalues(features: FloatArray, weights: FloatArray, columns: Sequen
     return out
 
 
-def dual_profile(features: FloatArray, duals: Sequence[FloatArray], columns: Sequence[IntArray],
-                 divisors: FloatArray) -> FloatArray:
+def dual_profile(
+    features: FloatArray, duals: Sequence[FloatArray], columns: Sequence[IntArray], divisors: FloatArray
+) -> FloatArray:
     """sum_j f_ij' Z_j f_ij / scale_j^2 of every candidate, shape (N,), once the Z_j are made feasible.
 
     Feasible means symmetric, positive semi-definite and of total trace one; the solver only promises nearly so.
@@ -123,8 +132,9 @@ def _first_candidates(features: FloatArray) -> IntArray:
     return np.union1d(even, spread_rows(features)) if n_columns <= n_candidates else even
 
 
-def _first_blocks(features: FloatArray, weights: FloatArray, columns: Sequence[IntArray],
-                  divisors: FloatArray) -> IntArray:
+def _first_blocks(
+    features: FloatArray, weights: FloatArray, columns: Sequence[IntArray], divisors: FloatArray
+) -> IntArray:
     if sum(group.size**2 for group in columns) <= _ALL_ENTRIES:
         return np.arange(len(columns))
     return np.sort(np.argsort(block_eigenvalues(features, weights, columns, divisors))[:12]).astype(np.int64)
@@ -136,8 +146,9 @@ def _violated(values: FloatArray, known: IntArray, threshold: float, limit: int)
     return np.asarray(fresh[np.argsort(values[fresh], kind="stable")[:limit]], dtype=np.int64)
 
 
-def _solve_restricted(features: FloatArray, rows: IntArray,
-                      blocks: Sequence[tuple[IntArray, float]]) -> tuple[FloatArray, list[FloatArray]]:
+def _solve_restricted(
+    features: FloatArray, rows: IntArray, blocks: Sequence[tuple[IntArray, float]]
+) -> tuple[FloatArray, list[FloatArray]]:
     """Semidefinite program over the given candidates and blocks: weights on all N candidates, and one Z per block.
 
     Columns are scaled to a largest entry of one, S - sI >= 0 becoming C^-1 S C^-1 - s C^-2 >= 0, so that units do not
@@ -157,8 +168,10 @@ def _solve_restricted(features: FloatArray, rows: IntArray,
     problem = cp.Problem(cp.Maximize(level), [*cones, cp.sum(mass) == 1])
     solve_quietly(problem)
     if mass.value is None or any(cone.dual_value is None for cone in cones):
-        raise RuntimeError(f"the semidefinite program for the E-optimal design ended as {problem.status!r}; use "
-                           "DOptimal() or Uniform(), or rescale the features")
+        raise RuntimeError(
+            f"the semidefinite program for the E-optimal design ended as {problem.status!r}; use "
+            "DOptimal() or Uniform(), or rescale the features"
+        )
     weights = np.zeros(features.shape[0])
     weights[rows] = np.where(mass.value > 1e-9 * mass.value.max(), mass.value, 0.0)
     duals = [cone.dual_value / (c[:, None] * c) for cone, c in zip(cones, lengths, strict=True)]
@@ -178,6 +191,8 @@ def load_cvxpy() -> Any:
         import clarabel  # noqa: F401
         import cvxpy
     except ImportError as error:
-        raise ImportError("E-optimal designs and restricted eigenvalues need cvxpy and clarabel: pip install "
-                          "alexp[design]. DOptimal() and Uniform() work without them.") from error
+        raise ImportError(
+            "E-optimal designs and restricted eigenvalues need cvxpy and clarabel: pip install "
+            "alexp[design]. DOptimal() and Uniform() work without them."
+        ) from error
     return cvxpy

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from alexp._validation import count, fraction, non_negative, positive
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.widths import ucb_width
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Choices
 
 Vector = NDArray[np.float64]
@@ -195,6 +195,4 @@ def _greedy(crowd: Crowd) -> NDArray[np.int64]:
     return crowd.bank.argmax_linear(crowd.choices.table, coefficients, intercepts)
 
 
-BUILT_IN: dict[str, type[Agent]] = {
-    agent.__name__: agent for agent in (UCB, Greedy, EpsilonGreedy, ThompsonSampling)
-}
+BUILT_IN: dict[str, type[Agent]] = {agent.__name__: agent for agent in (UCB, Greedy, EpsilonGreedy, ThompsonSampling)}

@@ -149,8 +149,12 @@ class EOptimal:
             if not full_rank:
                 warnings.warn(_dependent(kept.size, features.shape), UserWarning, stacklevel=2)
             solution = e_optimal(features[:, kept], tol=tol)
-        return Design(solution.weights, "E model-wise" if self.model_wise else "E",
-                      _columns=lambda: _columns(features), _bracket=lambda: (solution.value, solution.upper_bound))
+        return Design(
+            solution.weights,
+            "E model-wise" if self.model_wise else "E",
+            _columns=lambda: _columns(features),
+            _bracket=lambda: (solution.value, solution.upper_bound),
+        )
 
 
 @dataclass(frozen=True)
@@ -177,8 +181,14 @@ class DOptimal:
             value = smallest_eigenvalue(rows, solution.weights)
             return value, min(inverse_moment_bound(rows, solution.weights), mirror_bounds(rows)[2])
 
-        return Design(solution.weights, "D", solution.log_determinant, solution.log_determinant_gap,
-                      _columns=lambda: (kept, full_rank), _bracket=bracket)
+        return Design(
+            solution.weights,
+            "D",
+            solution.log_determinant,
+            solution.log_determinant_gap,
+            _columns=lambda: (kept, full_rank),
+            _bracket=bracket,
+        )
 
 
 def _columns(features: FloatArray) -> tuple[IntArray, bool]:
@@ -189,14 +199,18 @@ def _columns(features: FloatArray) -> tuple[IntArray, bool]:
 
 
 def _dependent(rank: int, shape: tuple[int, ...]) -> str:
-    return (f"the {shape[1]} columns of the dictionary have rank {rank} on the {shape[0]} candidates, so C_min = 0 for "
-            f"every design; designing for {rank} independent columns instead (EOptimal(model_wise=True) designs for "
-            "each model with all of its columns)")
+    return (
+        f"the {shape[1]} columns of the dictionary have rank {rank} on the {shape[0]} candidates, so C_min = 0 for "
+        f"every design; designing for {rank} independent columns instead (EOptimal(model_wise=True) designs for "
+        "each model with all of its columns)"
+    )
 
 
 def _degenerate_model(features: FloatArray, models: ModelClass) -> str:
     uniform = np.full(features.shape[0], 1.0 / features.shape[0])
     values = block_eigenvalues(features, uniform, list(models.groups), models.scales)
     worst = models.names[int(np.argmin(values))]
-    return (f"the columns of model {worst!r} are linearly dependent on the candidates, so no design can identify its "
-            "coefficients and the model-wise lambda_min is zero")
+    return (
+        f"the columns of model {worst!r} are linearly dependent on the candidates, so no design can identify its "
+        "coefficients and the model-wise lambda_min is zero"
+    )

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from alexp.decision.weights import exponential_weights
-from alexp.estimation._mixture_kernels import add_mean_coefficients, point_posteriors
-from alexp.estimation._ridge_kernels import FloatArray
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge._kernels import FloatArray
+from alexp.estimation.ridge._moments import add_mean_coefficients, point_posteriors
+from alexp.estimation.ridge.bank import RidgeBank
 
 
 class AggregatingForecaster:

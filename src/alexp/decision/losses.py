@@ -23,9 +23,7 @@ class LossScale:
     high: float
 
     @classmethod
-    def of(
-        cls, loss_range: Sequence[float] | None, reward_bound: float, noise_std: float, sign: float = 1.0
-    ) -> Self:
+    def of(cls, loss_range: Sequence[float] | None, reward_bound: float, noise_std: float, sign: float = 1.0) -> Self:
         """From the user's range of rewards, or from +-(reward_bound + 3 noise_std) if there is none.
 
         `sign` is -1 when rewards are minimised: the range is given in the user's units, losses are computed from

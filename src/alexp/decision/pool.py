@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
-from alexp.estimation.ridge import RidgeBank
+from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
 

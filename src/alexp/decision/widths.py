@@ -18,8 +18,9 @@ __all__ = ["model_radii", "ucb_width"]
 FloatArray = NDArray[np.float64]
 
 
-def ucb_width(log_determinant: ArrayLike, ridge: float, noise_std: float, reward_bound: float,
-              delta: float) -> FloatArray:
+def ucb_width(
+    log_determinant: ArrayLike, ridge: float, noise_std: float, reward_bound: float, delta: float
+) -> FloatArray:
     """Radius w_t of the set ||b_hat - theta||_V <= w_t, for all t at once with probability 1 - delta.
 
     w_t^2 = noise_std^2 (log det(V_t / ridge^2) + 2 log(1/delta)) + ridge^2 reward_bound^2
@@ -47,8 +48,9 @@ def ucb_width(log_determinant: ArrayLike, ridge: float, noise_std: float, reward
     return np.asarray(np.sqrt(noise_std**2 * evidence + penalty_norm**2), dtype=np.float64)
 
 
-def model_radii(losses: ArrayLike, log_determinants: ArrayLike, ridge: float, noise_std: float,
-                reward_bound: float, delta: float) -> FloatArray:
+def model_radii(
+    losses: ArrayLike, log_determinants: ArrayLike, ridge: float, noise_std: float, reward_bound: float, delta: float
+) -> FloatArray:
     """Squared radii of the M models' confidence sets when nobody knows which model is true.
 
     With F_j = min_b ||y - Phi_j b||^2 + ridge^2 ||b||^2 and E_j = F_j + noise_std^2 log det(V_j / ridge^2),

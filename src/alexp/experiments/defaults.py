@@ -1,8 +1,8 @@
 """How the default schedules were chosen, and what they achieve on seeds nobody tuned on.
 
-    python -m alexp.experiments.defaults sweep       # tuning seeds -> docs/tuning.csv, docs/tuning.md
-    python -m alexp.experiments.defaults stability   # more tuning seeds, the best learning rates -> docs/stability.*
-    python -m alexp.experiments.defaults headline    # fresh seeds  -> docs/headline.csv, docs/headline.md
+python -m alexp.experiments.defaults sweep       # tuning seeds -> docs/tuning.csv, docs/tuning.md
+python -m alexp.experiments.defaults stability   # more tuning seeds, the best learning rates -> docs/stability.*
+python -m alexp.experiments.defaults headline    # fresh seeds  -> docs/headline.csv, docs/headline.md
 """
 
 from __future__ import annotations

@@ -46,7 +46,10 @@ def run_demo(steps: int = 100, seed: int = 8) -> Demo:
             task = bars.add_task(name, total=steps)
             fresh = SyntheticEnvironment(models, domain, noise_std=0.01, random_state=seed)
             runs[name] = simulate(
-                algorithm, fresh, steps, progress=lambda done, task=task: bars.update(task, completed=done)  # type: ignore[misc]
+                algorithm,
+                fresh,
+                steps,
+                progress=lambda done, task=task: bars.update(task, completed=done),  # type: ignore[misc]
             )
     return Demo(environment, algorithms, runs)
 

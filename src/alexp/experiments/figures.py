@@ -118,8 +118,6 @@ def _draw_scaling(ax: Any, results: Results, names: Sequence[str]) -> pd.DataFra
         ax.errorbar(
             sizes, mean, yerr=error, color=look.colour, ls=look.dashes, marker="o", ms=3, lw=1.4, label=look.label
         )
-        tables.append(
-            pd.DataFrame({"scenario": names, "method": method, "t": "final", "mean": mean, "error": error})
-        )
+        tables.append(pd.DataFrame({"scenario": names, "method": method, "t": "final", "mean": mean, "error": error}))
     ax.set(title="All methods, far beyond", xlabel="number of models M", xscale="log", yscale="log")
     return pd.concat(tables, ignore_index=True)

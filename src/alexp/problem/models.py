@@ -222,9 +222,7 @@ class ModelClass:
         """
         squares = self.matrix(domain) ** 2
         flat, offsets = self._layout()
-        scales = np.array(
-            [np.sqrt(squares[:, flat[a:b]].sum(axis=1).max()) for a, b in pairwise(offsets)]
-        )
+        scales = np.array([np.sqrt(squares[:, flat[a:b]].sum(axis=1).max()) for a, b in pairwise(offsets)])
         if np.any(scales == 0.0):
             raise ValueError(f"model {self.names[int(np.argmin(scales))]!r} is zero on the whole domain")
         out = self.__class__.__new__(self.__class__)

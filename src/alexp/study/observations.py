@@ -98,9 +98,7 @@ def _coordinates(frame: pd.DataFrame, dim: int) -> NDArray[np.float64]:
     return points
 
 
-def _on_grid(
-    points: NDArray[np.float64], wanted: NDArray[np.float64], nearest: bool, frame: pd.DataFrame
-) -> list[int]:
+def _on_grid(points: NDArray[np.float64], wanted: NDArray[np.float64], nearest: bool, frame: pd.DataFrame) -> list[int]:
     from scipy.spatial import KDTree  # slow to import, needed here only
 
     span = np.ptp(points, axis=0)

@@ -133,9 +133,7 @@ def write_snapshot(connection: Connection, study: int, n_events: int, library: s
     connection.execute(studies.update().where(studies.c.id == study).values(snapshot_at=n_events))
     kept = sa.select(snapshots.c.n_events).where(snapshots.c.study_id == study)
     newest = [row[0] for row in connection.execute(kept.order_by(snapshots.c.n_events.desc()).limit(_KEPT))]
-    connection.execute(
-        snapshots.delete().where(snapshots.c.study_id == study, snapshots.c.n_events.not_in(newest))
-    )
+    connection.execute(snapshots.delete().where(snapshots.c.study_id == study, snapshots.c.n_events.not_in(newest)))
 
 
 def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -117,9 +117,7 @@ class Replica:
         start = perf_counter()
         trial = self.algorithm.observe(candidate, reward)
         self._seconds += perf_counter() - start
-        return self._next(
-            Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward)
-        )
+        return self._next(Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward))
 
     def abandon(self, trial_id: int) -> Event:
         """Give up a trial that `check_pending` has let pass."""

@@ -89,9 +89,7 @@ class Study:
 
     def abandon(self, trial: Trial | int) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
-        self._act(
-            lambda replica: replica.check_pending(trial), lambda replica, trial_id: [replica.abandon(trial_id)]
-        )
+        self._act(lambda replica: replica.check_pending(trial), lambda replica, trial_id: [replica.abandon(trial_id)])
 
     def add_observations(self, frame: pd.DataFrame, nearest: bool = False) -> list[Trial]:
         """Take in data measured elsewhere: all rows, or, if any is wrong, none.
@@ -198,7 +196,7 @@ class Study:
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""
-        from alexp.study.report import write_report
+        from alexp.study.report.report import write_report
 
         return write_report(self, Path(path))
 

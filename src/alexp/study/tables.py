@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from alexp._validation import matrix
 from alexp.algorithms.trials import Trial
-from alexp.study.labels import candidate_columns
+from alexp.study.report.labels import candidate_columns
 
 if TYPE_CHECKING:
     import pandas as pd

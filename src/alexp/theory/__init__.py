@@ -42,7 +42,7 @@ from alexp.theory.lasso import (
     self_normalised_lambda,
     self_normalised_lambda_bound,
 )
-from alexp.theory.preflight import Preflight, preflight
+from alexp.theory.preflight.preflight import Preflight, preflight
 from alexp.theory.rates import compare_rates, plot_rates
 from alexp.theory.regret import (
     RegretBound,

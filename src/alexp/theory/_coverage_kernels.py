@@ -10,8 +10,15 @@ FloatArray = NDArray[np.float64]
 
 
 @njit(cache=True)
-def ucb_path(noise: FloatArray, actions: FloatArray, theta: FloatArray, penalty: float,
-             statistic: FloatArray, error: FloatArray, level: FloatArray) -> None:
+def ucb_path(
+    noise: FloatArray,
+    actions: FloatArray,
+    theta: FloatArray,
+    penalty: float,
+    statistic: FloatArray,
+    error: FloatArray,
+    level: FloatArray,
+) -> None:
     """Optimistic play on the rows of ``actions`` (K, 2) with coefficients ``theta`` (2,); fills the (steps,) outputs.
 
     statistic = ||S_t||_{V_t^-1}, error = ||b_hat_t - theta||_{V_t}, level = log det(V_t / penalty), where
@@ -44,8 +51,14 @@ def ucb_path(noise: FloatArray, actions: FloatArray, theta: FloatArray, penalty:
 
 
 @njit(cache=True)
-def worst_model_path(noise: FloatArray, features: FloatArray, penalty: float, levels: FloatArray,
-                     statistic: FloatArray, worst: FloatArray) -> None:
+def worst_model_path(
+    noise: FloatArray,
+    features: FloatArray,
+    penalty: float,
+    levels: FloatArray,
+    statistic: FloatArray,
+    worst: FloatArray,
+) -> None:
     """Play whatever feeds the noise of the model that is worst off; fills statistic (steps,) and worst (steps, K).
 
     ``features`` (N, M, 2) are M models of size two on N actions. statistic = max_j ||S_j||_2 with S_j = sum phi_j eps;

@@ -138,8 +138,11 @@ def lasso_event(rng: np.random.Generator, paths: int, steps: int, deltas: Sequen
     n_models, times = 6, np.arange(1, steps + 1)
     features = rng.standard_normal((12, n_models, 2))
     features /= np.linalg.norm(features, axis=2, keepdims=True)
-    names = ("event A, lambda_t as printed", "event A, lambda_t with repaired constants",
-             "event A, self-normalised lambda_t")
+    names = (
+        "event A, lambda_t as printed",
+        "event A, lambda_t with repaired constants",
+        "event A, self-normalised lambda_t",
+    )
     watches = {name: Watch(len(deltas), paths) for name in names}
     printed = [lasso.printed_lambda(times, 1.0, n_models, 2, d) for d in deltas]
     repaired = [lasso.corrected_lambda(times, 1.0, n_models, 2, d) for d in deltas]

@@ -30,8 +30,9 @@ def split(groups: Sequence[IntArray], chosen: Sequence[int]) -> tuple[IntArray, 
     return inside, np.concatenate(rest) if rest else np.empty(0, dtype=np.int64)
 
 
-def certified_lower(gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float,
-                    u: FloatArray) -> float:
+def certified_lower(
+    gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float, u: FloatArray
+) -> float:
     """The bound at the top of this file for a given U, made exact: blocks measured, nu from a Schur complement."""
     inside, outside = split(groups, chosen)
     others = [j for j in range(len(groups)) if j not in chosen]
@@ -53,8 +54,9 @@ def certified_lower(gram: FloatArray, groups: Sequence[IntArray], chosen: Sequen
     return nu - cone**2 * sparsity * outer - 2.0 * cone * sparsity * inner
 
 
-def propose(gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int],
-            cone: float) -> tuple[FloatArray, FloatArray]:
+def propose(
+    gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float
+) -> tuple[FloatArray, FloatArray]:
     """Best U according to the semidefinite solver, and the dual B whose leading vector suggests a good b."""
     cp = load_cvxpy()
     size, sparsity = gram.shape[0], len(chosen)
@@ -75,8 +77,9 @@ def propose(gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int],
     return np.asarray(u.value, dtype=np.float64), np.asarray(positive.dual_value, dtype=np.float64)
 
 
-def feasible_value(gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float,
-                   b: FloatArray) -> tuple[float, FloatArray]:
+def feasible_value(
+    gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float, b: FloatArray
+) -> tuple[float, FloatArray]:
     """b'Gb / ||b_J||^2 after shrinking the part of b outside J into the cone, and the b that attains it."""
     inside, outside = split(groups, chosen)
     b = b / np.linalg.norm(b[inside])
@@ -87,8 +90,14 @@ def feasible_value(gram: FloatArray, groups: Sequence[IntArray], chosen: Sequenc
     return max(float(b @ gram @ b), 0.0), b
 
 
-def descend(gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float, start: FloatArray,
-            rounds: int = 200) -> tuple[float, FloatArray]:
+def descend(
+    gram: FloatArray,
+    groups: Sequence[IntArray],
+    chosen: Sequence[int],
+    cone: float,
+    start: FloatArray,
+    rounds: int = 200,
+) -> tuple[float, FloatArray]:
     """Projected gradient from ``start``: the smallest feasible value met, and where."""
     inside, _ = split(groups, chosen)
     step = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-300)

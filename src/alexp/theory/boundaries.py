@@ -32,8 +32,9 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 
-def stitched_boundary(v: ArrayLike, alpha: float, c: float = 0.0, s: float = 2.0, eta: float = math.e,
-                      m: float = 1.0) -> FloatArray:
+def stitched_boundary(
+    v: ArrayLike, alpha: float, c: float = 0.0, s: float = 2.0, eta: float = math.e, m: float = 1.0
+) -> FloatArray:
     """Polynomial stitched boundary of a sub-gamma process (Howard, Ramdas, McAuliffe, Sekhon 2021, Theorem 1).
 
     S_alpha(v) = sqrt(k1^2 v l + k2^2 c^2 l^2) + k2 c l,
@@ -139,8 +140,9 @@ def exploration_count_radius(expected: ArrayLike, delta: float) -> FloatArray:
     return np.asarray(2.07 * np.sqrt(np.maximum(_variance(expected), 1.0) * level) + 1.8 * level, dtype=np.float64)
 
 
-def squared_noise_boundary(sum_of_squares: ArrayLike, largest: float, delta: float,
-                           constants: Literal["sharp", "printed"] = "sharp") -> FloatArray:
+def squared_noise_boundary(
+    sum_of_squares: ArrayLike, largest: float, delta: float, constants: Literal["sharp", "printed"] = "sharp"
+) -> FloatArray:
     """Time-uniform Bernstein: sum_i (xi_i^2 - 1) v_i stays below this, xi_i conditionally 1-sub-Gaussian.
 
     The weights 0 <= v_i <= largest may be chosen from the past; ``sum_of_squares`` is sum_i v_i^2. "sharp" uses

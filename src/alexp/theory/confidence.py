@@ -12,7 +12,7 @@ import numpy as np
 
 from alexp._validation import fraction
 from alexp.algorithms.alexp import ALExp
-from alexp.estimation.group_lasso import LassoFit
+from alexp.estimation.lasso.group_lasso import LassoFit
 from alexp.theory.lasso import Band, column_cover, distinct_columns_band, self_normalised_lambda
 
 __all__ = ["lasso_confidence"]

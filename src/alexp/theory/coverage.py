@@ -31,8 +31,13 @@ PROCESSES: dict[str, Callable[[np.random.Generator, int, int, Sequence[float]], 
 _BEGIN, _END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 
 
-def coverage(names: Sequence[str] | None = None, paths: int = 2000, steps: int = 10_000,
-             deltas: Sequence[float] = (0.05, 0.2), seed: int = 0) -> pd.DataFrame:
+def coverage(
+    names: Sequence[str] | None = None,
+    paths: int = 2000,
+    steps: int = 10_000,
+    deltas: Sequence[float] = (0.05, 0.2),
+    seed: int = 0,
+) -> pd.DataFrame:
     """Simulate the named processes (all by default) and compare every statement with its promise, at every step.
 
     Returns:
@@ -45,30 +50,40 @@ def coverage(names: Sequence[str] | None = None, paths: int = 2000, steps: int =
         rng = np.random.default_rng([seed, list(PROCESSES).index(name)])
         for statement, watch in PROCESSES[name](rng, paths, steps, deltas).items():
             for k, delta in enumerate(deltas):
-                rows.append({
-                    "process": name,
-                    "statement": statement,
-                    "delta": delta,
-                    "violated": float(np.mean(watch.largest[k] >= 1.0)),
-                    "standard_error": float(np.sqrt(delta * (1.0 - delta) / paths)),
-                    "slack": float(1.0 / np.quantile(watch.largest[k], 0.95)),
-                    "slack_at_end": float(1.0 / np.quantile(watch.last[k], 0.95)),
-                    "paths": paths,
-                    "steps": steps,
-                })
+                rows.append(
+                    {
+                        "process": name,
+                        "statement": statement,
+                        "delta": delta,
+                        "violated": float(np.mean(watch.largest[k] >= 1.0)),
+                        "standard_error": float(np.sqrt(delta * (1.0 - delta) / paths)),
+                        "slack": float(1.0 / np.quantile(watch.largest[k], 0.95)),
+                        "slack_at_end": float(1.0 / np.quantile(watch.last[k], 0.95)),
+                        "paths": paths,
+                        "steps": steps,
+                    }
+                )
     return pd.DataFrame(rows)
 
 
 def to_markdown(table: pd.DataFrame) -> str:
     """The table as Markdown, one row per statement with both values of delta side by side."""
     deltas = sorted(table["delta"].unique())
-    head = ["statement", *(f"violated, delta = {d:g}" for d in deltas), *(f"slack, delta = {d:g}" for d in deltas),
-            f"slack at the end, delta = {deltas[0]:g}"]
+    head = [
+        "statement",
+        *(f"violated, delta = {d:g}" for d in deltas),
+        *(f"slack, delta = {d:g}" for d in deltas),
+        f"slack at the end, delta = {deltas[0]:g}",
+    ]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for statement, part in table.groupby("statement", sort=False):
         by_delta = part.set_index("delta")
-        cells = [str(statement), *(f"{by_delta.loc[d, 'violated']:.4f}" for d in deltas),
-                 *(f"{by_delta.loc[d, 'slack']:.2f}" for d in deltas), f"{by_delta.loc[deltas[0], 'slack_at_end']:.2f}"]
+        cells = [
+            str(statement),
+            *(f"{by_delta.loc[d, 'violated']:.4f}" for d in deltas),
+            *(f"{by_delta.loc[d, 'slack']:.2f}" for d in deltas),
+            f"{by_delta.loc[deltas[0], 'slack_at_end']:.2f}",
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     paths, steps = int(table["paths"].iloc[0]), int(table["steps"].iloc[0])
     return "\n".join(lines) + f"\n\n{paths:,} paths of {steps:,} steps each, every step checked.\n"

@@ -57,9 +57,11 @@ class CMin:
     def __str__(self) -> str:
         shared = f"{self.repeated} columns of the concatenation are copies" if self.repeated else "no column repeats"
         zero = " (so C_min of the concatenation is 0)" if self.concatenated == 0.0 else ""
-        return (f"C_min: {shared}{zero}; rank {self.rank} of {self.n_columns} columns; distinct columns "
-                f"{self.distinct:.6g} (certified <= {self.distinct_upper_bound:.6g}); model-wise {self.model_wise:.6g} "
-                f"(certified <= {self.model_wise_upper_bound:.6g})")
+        return (
+            f"C_min: {shared}{zero}; rank {self.rank} of {self.n_columns} columns; distinct columns "
+            f"{self.distinct:.6g} (certified <= {self.distinct_upper_bound:.6g}); model-wise {self.model_wise:.6g} "
+            f"(certified <= {self.model_wise_upper_bound:.6g})"
+        )
 
 
 def c_min(models: ModelClass, domain: Domain, tol: float = 1e-6) -> CMin:
@@ -81,8 +83,16 @@ def c_min(models: ModelClass, domain: Domain, tol: float = 1e-6) -> CMin:
         stacked, _ = concatenation(models, domain)
         if independent_columns(stacked).size == stacked.shape[1]:
             whole = e_optimal(stacked, tol=tol).value
-    return CMin(whole, distinct.value, distinct.upper_bound, wise.value, wise.upper_bound, features.shape[1],
-                int(kept.size), repeated)
+    return CMin(
+        whole,
+        distinct.value,
+        distinct.upper_bound,
+        wise.value,
+        wise.upper_bound,
+        features.shape[1],
+        int(kept.size),
+        repeated,
+    )
 
 
 def design_lambda_min(models: ModelClass, domain: Domain, weights: FloatArray) -> tuple[float, float]:
@@ -119,8 +129,14 @@ class RestrictedEigenvalue:
     witness: FloatArray
 
 
-def restricted_eigenvalue(features: FloatArray, groups: Sequence[IntArray], sparsity: int = 2, cone: float = 3.0,
-                          weights: FloatArray | None = None, random_state: int = 0) -> RestrictedEigenvalue:
+def restricted_eigenvalue(
+    features: FloatArray,
+    groups: Sequence[IntArray],
+    sparsity: int = 2,
+    cone: float = 3.0,
+    weights: FloatArray | None = None,
+    random_state: int = 0,
+) -> RestrictedEigenvalue:
     """Bracket kappa^2(Phi, s) = min b'Gb / sum_{j in J} ||b_j||^2, |J| <= s, sum_{not J} ||b_j|| <= cone sum_J ||b_j||.
 
     G is Phi'Phi / t, or the second moment under ``weights``. Small instances only: every J of size s is visited. The
@@ -137,12 +153,16 @@ def restricted_eigenvalue(features: FloatArray, groups: Sequence[IntArray], spar
     """
     size = features.shape[1]
     if sorted(np.concatenate(list(groups)).tolist()) != list(range(size)):
-        raise ValueError(f"groups must contain each of the {size} columns exactly once; for models that share columns "
-                         "use concatenation(models, domain)")
+        raise ValueError(
+            f"groups must contain each of the {size} columns exactly once; for models that share columns "
+            "use concatenation(models, domain)"
+        )
     chosen_size = min(count("sparsity", sparsity), len(groups))
     if size > _LARGEST_GRAM or comb(len(groups), chosen_size) > _LARGEST_SEARCH:
-        raise ValueError(f"restricted_eigenvalue is for small instances (at most {_LARGEST_GRAM} columns and "
-                         f"{_LARGEST_SEARCH} sets of models), got {size} columns and {len(groups)} models")
+        raise ValueError(
+            f"restricted_eigenvalue is for small instances (at most {_LARGEST_GRAM} columns and "
+            f"{_LARGEST_SEARCH} sets of models), got {size} columns and {len(groups)} models"
+        )
     mass = np.full(features.shape[0], 1.0 / features.shape[0]) if weights is None else weights
     gram = features.T @ (mass[:, None] * features)
     gram = 0.5 * (gram + gram.T)

@@ -53,8 +53,16 @@ def explored_entries_radius(expected: ArrayLike, n_columns: int, entry_bound: fl
     return np.asarray(square * stitched_boundary(gamma, share, c=2.0 / 3.0), dtype=np.float64)
 
 
-def kappa_lower_bound(t: ArrayLike, expected: ArrayLike, kappa_design: float, n_columns: int, dimension: int,
-                      entry_bound: float, delta: float, sparsity: int = 2) -> FloatArray:
+def kappa_lower_bound(
+    t: ArrayLike,
+    expected: ArrayLike,
+    kappa_design: float,
+    n_columns: int,
+    dimension: int,
+    entry_bound: float,
+    delta: float,
+    sparsity: int = 2,
+) -> FloatArray:
     """Lower bound on kappa^2(Phi_t, s), not below zero, for all t at once with probability 1 - delta.
 
     kappa^2(Phi_t, s) >= ( Gamma_t kappa~(S, s) - 16 s d r_t ) / t with r_t from `explored_entries_radius`: for b in the
@@ -67,8 +75,15 @@ def kappa_lower_bound(t: ArrayLike, expected: ArrayLike, kappa_design: float, n_
     return np.asarray(np.maximum(signal - slack * radius, 0.0) / np.asarray(t, dtype=np.float64), dtype=np.float64)
 
 
-def explored_lambda_min_bound(expected: ArrayLike, lambda_min: float, lambda_max: float, n_columns: int,
-                              feature_bound: float, delta: float, n_models: int = 1) -> FloatArray:
+def explored_lambda_min_bound(
+    expected: ArrayLike,
+    lambda_min: float,
+    lambda_max: float,
+    n_columns: int,
+    feature_bound: float,
+    delta: float,
+    n_models: int = 1,
+) -> FloatArray:
     """Lower bound on lambda_min(Phi_t'Phi_t), not below zero, for all t (and all models) at once w.p. 1 - delta.
 
     Gamma_t lambda_min(S) minus `explored_lambda_min_slack`. Sharper than going through the entries unless L^2 grows
@@ -88,8 +103,9 @@ def explored_lambda_min_bound(expected: ArrayLike, lambda_min: float, lambda_max
     return np.asarray(np.maximum(signal - slack, 0.0), dtype=np.float64)
 
 
-def explored_lambda_min_slack(expected: ArrayLike, lambda_max: float, n_columns: int, feature_bound: float,
-                              delta: float, n_models: int = 1) -> FloatArray:
+def explored_lambda_min_slack(
+    expected: ArrayLike, lambda_max: float, n_columns: int, feature_bound: float, delta: float, n_models: int = 1
+) -> FloatArray:
     """How far lambda_min of the explored rows can fall below Gamma_t lambda_min(S), for all t at once w.p. 1 - delta.
 
     The sub-Gaussian stitched boundary at variance Gamma_t L^2 lambda_max(S) and level delta / (n_columns n_models): a

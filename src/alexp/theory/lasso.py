@@ -40,8 +40,9 @@ class Band(NamedTuple):
     upper: FloatArray
 
 
-def printed_lambda(t: ArrayLike, noise_std: float, n_models: int, dimension: int, delta: float,
-                   feature_bound: float = 1.0) -> FloatArray:
+def printed_lambda(
+    t: ArrayLike, noise_std: float, n_models: int, dimension: int, delta: float, feature_bound: float = 1.0
+) -> FloatArray:
     """lambda_t as the theorem prints it; see `alexp.decision.schedules.anytime_lasso_lambda`.
 
     ``feature_bound`` is max_j,x ||phi_j(x)||, which the theorem takes to be one. The constants carry two spurious
@@ -52,8 +53,9 @@ def printed_lambda(t: ArrayLike, noise_std: float, n_models: int, dimension: int
     return np.asarray(positive("feature_bound", feature_bound) * first / np.sqrt(_times(t)), dtype=np.float64)
 
 
-def corrected_lambda(t: ArrayLike, noise_std: float, n_models: int, dimension: int, delta: float,
-                     feature_bound: float = 1.0) -> FloatArray:
+def corrected_lambda(
+    t: ArrayLike, noise_std: float, n_models: int, dimension: int, delta: float, feature_bound: float = 1.0
+) -> FloatArray:
     """What the printed proof gives once its arithmetic is repaired.
 
     (2 sigma / sqrt t) sqrt(1 + 5 sqrt(d w) + 12 w),  w = log(2M/delta) + log log(4 e d).
@@ -68,8 +70,9 @@ def corrected_lambda(t: ArrayLike, noise_std: float, n_models: int, dimension: i
     return np.asarray(factor * np.sqrt(1.0 + 5.0 * np.sqrt(size * w) + 12.0 * w) / np.sqrt(_times(t)))
 
 
-def self_normalised_lambda(grams: Sequence[FloatArray] | FloatArray, t: int, noise_std: float, delta: float,
-                           penalty: float = 2.0) -> float:
+def self_normalised_lambda(
+    grams: Sequence[FloatArray] | FloatArray, t: int, noise_std: float, delta: float, penalty: float = 2.0
+) -> float:
     """Data-dependent lambda_t for which event A is proved, for adaptively chosen actions and all t at once.
 
     (2 sigma / t) max_j sqrt( lambda_max(V_j) (log det(V_j / penalty) + 2 log(M / delta)) ),  V_j = penalty I + G_j:
@@ -93,8 +96,15 @@ def self_normalised_lambda(grams: Sequence[FloatArray] | FloatArray, t: int, noi
     return float(2.0 * non_negative("noise_std", noise_std) / count("t", t) * np.sqrt(worst))
 
 
-def self_normalised_lambda_bound(t: ArrayLike, noise_std: float, n_models: int, dimension: int, delta: float,
-                                 feature_bound: float = 1.0, penalty: float | None = None) -> FloatArray:
+def self_normalised_lambda_bound(
+    t: ArrayLike,
+    noise_std: float,
+    n_models: int,
+    dimension: int,
+    delta: float,
+    feature_bound: float = 1.0,
+    penalty: float | None = None,
+) -> FloatArray:
     """Largest value that `self_normalised_lambda` can take on any data with ||phi_j|| <= feature_bound.
 
     The trace of G_j is at most T = t feature_bound^2. With largest eigenvalue a the determinant is largest when the
@@ -145,8 +155,15 @@ def lasso_band(estimate: ArrayLike, feature_norms: ArrayLike, lambda_t: float, k
     return Band(centre - half, centre + half)
 
 
-def distinct_columns_band(estimate: ArrayLike, rows: FloatArray, gram: FloatArray, t: int, lambda_used: float,
-                          lambda_valid: float, cover: float) -> Band:
+def distinct_columns_band(
+    estimate: ArrayLike,
+    rows: FloatArray,
+    gram: FloatArray,
+    t: int,
+    lambda_used: float,
+    lambda_valid: float,
+    cover: float,
+) -> Band:
     """Band for the reward when models share columns, where kappa is zero, and for any regularisation in use.
 
     On the P distinct columns with moments G = F'F/t the penalty is the latent norm Omega(w), the least sum of group
@@ -211,8 +228,9 @@ def _ratio(top: ArrayLike, bottom: ArrayLike) -> FloatArray:
         return np.asarray(np.where(below > 0.0, np.divide(top, below), np.inf), dtype=np.float64)
 
 
-def _maximum(objective: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray,
-             rounds: int = 50) -> FloatArray:
+def _maximum(
+    objective: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, rounds: int = 50
+) -> FloatArray:
     """Maximum of a quasi-concave function over [low, high], elementwise, by golden-section search."""
     golden = 0.5 * (np.sqrt(5.0) - 1.0)
     for _ in range(rounds):

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["compare_rates", "plot_rates"]
 
 
-def compare_rates(n_models: ArrayLike | None = None, horizon: int = 1000, dimension: int = 2,
-                  c_min: float | None = None) -> pd.DataFrame:
+def compare_rates(
+    n_models: ArrayLike | None = None, horizon: int = 1000, dimension: int = 2, c_min: float | None = None
+) -> pd.DataFrame:
     """Regret rates at ``horizon`` rounds as functions of M, leading terms with constants one; one row per curve and M.
 
     ``n_models`` are powers of two up to 2^24 unless given.
@@ -47,8 +48,9 @@ def compare_rates(n_models: ArrayLike | None = None, horizon: int = 1000, dimens
     return pd.concat(parts, ignore_index=True)
 
 
-def plot_rates(n_models: ArrayLike | None = None, horizon: int = 1000, dimension: int = 2,
-               c_min: float | None = None) -> tuple[Figure, pd.DataFrame]:
+def plot_rates(
+    n_models: ArrayLike | None = None, horizon: int = 1000, dimension: int = 2, c_min: float | None = None
+) -> tuple[Figure, pd.DataFrame]:
     """Figure of `compare_rates` with logarithmic axes, and the data behind it."""
     from matplotlib.figure import Figure
 

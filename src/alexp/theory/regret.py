@@ -70,8 +70,16 @@ def lasso_complexity(n_models: int, dimension: int, delta: float, noise_std: flo
     return float(non_negative("noise_std", noise_std) * np.sqrt(1.0 + np.sqrt(size * w) + w))
 
 
-def regret_rate(n: ArrayLike, n_models: int, dimension: int, delta: float, noise_std: float, reward_bound: float,
-                c_min: float, constants: Sequence[float] = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0)) -> RegretBound:
+def regret_rate(
+    n: ArrayLike,
+    n_models: int,
+    dimension: int,
+    delta: float,
+    noise_std: float,
+    reward_bound: float,
+    c_min: float,
+    constants: Sequence[float] = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
+) -> RegretBound:
     """Right-hand side of the formal regret theorem, with its unknown absolute constants C_1..C_6 set to one.
 
     Read with C_min^-1 in front of n^(3/4) C(M, delta, d), as the lemma behind it has it and the theorem forgets. For
@@ -89,16 +97,30 @@ def regret_rate(n: ArrayLike, n_models: int, dimension: int, delta: float, noise
         "exponential weights": c2 * np.sqrt(rounds) * complexity * np.log(n_models) / eigenvalue
         + c3 * bound**2 * eigenvalue * np.sqrt(rounds),
         "deviation": c4 * bound * np.sqrt(rounds * (_iterated(rounds * bound**2) - np.log(delta))),
-        "estimation": c5 * transient * (bound * rounds**0.25
-                                        + (rounds**0.75 + np.log(rounds)) * complexity / eigenvalue),
-        "oracle agent": c5 * transient * rounds**0.625 / np.sqrt(eigenvalue)
+        "estimation": c5
+        * transient
+        * (bound * rounds**0.25 + (rounds**0.75 + np.log(rounds)) * complexity / eigenvalue),
+        "oracle agent": c5
+        * transient
+        * rounds**0.625
+        / np.sqrt(eigenvalue)
         * np.sqrt(dimension * np.log(rounds + 1.0) - np.log(delta) + bound**2),
     }
     return RegretBound(rounds, {k: np.asarray(v, dtype=np.float64) for k, v in terms.items()}, 2.0 * bound * rounds)
 
 
-def regret_bound(horizon: int, n_models: int, dimension: int, delta: float, noise_std: float, reward_bound: float,
-                 c_min: float, gamma: float = 1.0, eta: float = 1.0, ridge: float = 1.0) -> RegretBound:
+def regret_bound(
+    horizon: int,
+    n_models: int,
+    dimension: int,
+    delta: float,
+    noise_std: float,
+    reward_bound: float,
+    c_min: float,
+    gamma: float = 1.0,
+    eta: float = 1.0,
+    ridge: float = 1.0,
+) -> RegretBound:
     """Regret of ALExp for n = 1..horizon at once, with probability 1 - delta, every constant explicit.
 
     For ||phi_j|| <= 1, ||theta|| <= B, sigma-sub-Gaussian noise, Algorithm 1 as printed with the self-normalised

@@ -29,8 +29,9 @@ def log_determinant_bound(t: ArrayLike, dimension: int, penalty: float, feature_
     return np.asarray(size * np.log1p(np.asarray(t, dtype=np.float64) * ratio), dtype=np.float64)
 
 
-def triangle_width(log_determinant: ArrayLike, ridge: float, noise_std: float, reward_bound: float,
-                   delta: float) -> FloatArray:
+def triangle_width(
+    log_determinant: ArrayLike, ridge: float, noise_std: float, reward_bound: float, delta: float
+) -> FloatArray:
     """The textbook width: noise_std sqrt(log det(V/ridge^2) + 2 log(1/delta)) + ridge B (Abbasi-Yadkori et al. 2011).
 
     Never below `ucb_width`, which is the one to use.
@@ -40,8 +41,15 @@ def triangle_width(log_determinant: ArrayLike, ridge: float, noise_std: float, r
     return np.asarray(noise + positive("ridge", ridge) * non_negative("reward_bound", reward_bound))
 
 
-def ridge_radius_bound(t: ArrayLike, dimension: int, ridge: float, noise_std: float, reward_bound: float, delta: float,
-                       feature_bound: float = 1.0) -> FloatArray:
+def ridge_radius_bound(
+    t: ArrayLike,
+    dimension: int,
+    ridge: float,
+    noise_std: float,
+    reward_bound: float,
+    delta: float,
+    feature_bound: float = 1.0,
+) -> FloatArray:
     """`ucb_width` with the determinant replaced by its largest value at time t: a width known before any data."""
     penalty = positive("ridge", ridge) ** 2
     return ucb_width(log_determinant_bound(t, dimension, penalty, feature_bound), ridge, noise_std, reward_bound, delta)

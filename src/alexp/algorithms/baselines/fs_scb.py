@@ -1,0 +1,61 @@
+"""FS-SCB: SquareCB on an aggregate of all models' forecasts (after Moradipari et al. 2022)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp.algorithms.baselines.squarecb import SquareCB
+from alexp.decision.forecasters import AggregatingForecaster
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+Vector = NDArray[np.float64]
+
+
+class FSSCB(SquareCB):
+    """Feature selection by exponential weights on squared forecasting losses, actions by inverse gap weighting.
+
+    Weights are proportional to exp(-L_j / (8 Y^2)), Y = reward_bound + 3 noise_std and L_j the cumulative squared loss
+    of model j's clipped forecasts. The losses depend on the order of tells; a reward is forecast when it is told.
+    """
+
+    name: ClassVar[str] = "fs-scb"
+    depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
+
+    def __init__(self, models: ModelClass, domain: Domain, **settings: Any) -> None:
+        super().__init__(models, domain, **settings)
+        ridge = self.noise_std / self.reward_bound * models.scales
+        bank = RidgeBank(models.columns_flat, models.offsets, ridge, models.intercept)
+        self._forecaster = AggregatingForecaster(bank, models.n_columns)
+        self._bound = self.reward_bound + 3.0 * self.noise_std
+
+    def _estimate(self, table: Vector) -> Vector:
+        return self._forecaster.estimate(table, self._bound)
+
+    def _learn(self, index: int, reward: float) -> None:
+        row = self._row(index)
+        self._forecaster.absorb(row, reward, self._bound)
+        self._forecaster.bank.update(row, reward)
+        self._pool.update(row, reward)
+
+    @property
+    def probabilities(self) -> Vector:
+        """Weights of the models in the aggregate, shape (M,)."""
+        return self._forecaster.weights(self._bound)
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        position, value, _ = super()._recommend()
+        return position, value, int(np.argmax(self.probabilities))
+
+    def _state(self) -> dict[str, Any]:
+        fits = {"bank": self._forecaster.bank.state(), "forecaster": self._forecaster.state()}
+        return super()._state() | fits
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._forecaster.bank.restore(state["bank"])
+        self._forecaster.restore(state["forecaster"])

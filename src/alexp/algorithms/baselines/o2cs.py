@@ -1,0 +1,96 @@
+"""O2CS-EW: online-to-confidence-set conversion of an aggregate of all models (Abbasi-Yadkori, Pal, Szepesvari 2012)."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import fraction, positive
+from alexp.algorithms.base import Proposal
+from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.decision.forecasters import AggregatingForecaster
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.problem.candidates import Choices
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+
+class O2CSEW(Certified):
+    """OFUL on all distinct features, whose confidence set is as small as the best forecaster is good.
+
+    An aggregate of the M models forecasts every reward before it is told. With all rewards below
+    Y_t = reward_bound + noise_std sqrt(2 log(2 t^2 / delta)), its regret against the true model is at most
+
+        B_t = 8 Y_t^2 log M + Y_t^2 max_j log det(V_j / ridge^2) + noise_std^2,
+
+    and its squared distance to the true rewards at most D_t = (sqrt A + sqrt(A + B_t))^2, A = 2 noise_std^2
+    log(1/delta), at all times with probability 1 - delta. Regressing on the forecasts gives the set; the action with
+    the largest value in it is played. Here `reward_bound` has to bound the rewards and the norm of the coefficients.
+
+    `scale` multiplies the width; 1 is the theory, which explores far longer than a hundred rounds. The forecasts
+    depend on the order of tells.
+    """
+
+    name: ClassVar[str] = "o2cs-ew"
+    settings: ClassVar[tuple[str, ...]] = ("delta", "scale")
+    depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
+
+    def __init__(
+        self, models: ModelClass, domain: Domain, *, delta: float = 0.1, scale: float = 1.0, **shared: Any
+    ) -> None:
+        super().__init__(models, domain, **shared)
+        self.delta, self.scale = fraction("delta", delta), positive("scale", scale)
+        self.ridge = self.noise_std / self.reward_bound
+        columns, offsets = models.columns_flat, models.offsets
+        bank = RidgeBank(columns, offsets, self.ridge * models.scales, models.intercept)
+        self._forecaster = AggregatingForecaster(bank, models.n_columns)
+        _, first = np.unique(self._candidates.table, axis=0, return_index=True)
+        self._set = RidgeBank(np.sort(first), np.array([0, first.size]), self.ridge, models.intercept)
+
+    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+        return Proposal(int(self._set.argmax_ucb(choices.table, self.width())[0]))
+
+    def _bound(self) -> float:
+        """Y_t, which all rewards up to the next one stay below with probability 1 - delta."""
+        t = self.n_told + 1
+        return self.reward_bound + self.noise_std * sqrt(2.0 * log(2.0 * t * t / self.delta))
+
+    def width(self) -> float:
+        """Radius of the confidence set for the coefficients, times `scale`."""
+        spread = log(self.models.n_models) * 8.0 + float(self._forecaster.bank.log_determinants().max())
+        regret = self._bound() ** 2 * spread + self.noise_std**2
+        deviation = 2.0 * self.noise_std**2 * log(1.0 / self.delta)
+        distance = (sqrt(deviation) + sqrt(deviation + regret)) ** 2
+        norm = self.ridge * self.reward_bound / float(self.models.scales.min())
+        return self.scale * sqrt(max(distance + norm**2 - float(self._set.residuals()[0]), 0.0))
+
+    def _learn(self, index: int, reward: float) -> None:
+        row = self._row(index)
+        forecast = self._forecaster.absorb(row, reward, self._bound())
+        self._forecaster.bank.update(row, reward)
+        self._set.update(row, forecast)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Weights of the models in the aggregate, shape (M,)."""
+        return self._forecaster.weights(self._bound())
+
+    def _certified_fits(self) -> list[CertifiedFits]:
+        return [CertifiedFits(self._forecaster.bank, np.arange(self.models.n_models), self.ridge)]
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        estimates = self._forecaster.estimate(self._candidates.table, self._bound())
+        position = int(np.argmax(estimates))
+        return position, float(estimates[position]), int(np.argmax(self.probabilities))
+
+    def _state(self) -> dict[str, Any]:
+        bank = self._forecaster.bank.state()
+        return {"bank": bank, "forecaster": self._forecaster.state(), "set": self._set.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._forecaster.bank.restore(state["bank"])
+        self._forecaster.restore(state["forecaster"])
+        self._set.restore(state["set"])

@@ -1,0 +1,111 @@
+"""SquareCB: inverse gap weighting of a regression oracle's estimates (Foster and Rakhlin 2020)."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alexp._validation import positive
+from alexp.algorithms.base import Proposal
+from alexp.algorithms.certified import Certified
+from alexp.algorithms.streams import AGENTS
+from alexp.decision.agents import UCB
+from alexp.decision.pool import AgentPool, Agents
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.problem.candidates import Choices
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+Vector = NDArray[np.float64]
+
+
+def inverse_gap_weighting(estimates: Vector, gamma: float) -> Vector:
+    """p(a) = 1 / (K + gamma (max - estimate_a)) for all but the best of K arms, which gets the rest; shape (K,).
+
+    >>> inverse_gap_weighting(np.array([1.0, 0.0]), 2.0).tolist()
+    [0.75, 0.25]
+    """
+    best = int(np.argmax(estimates))
+    p = 1.0 / (estimates.size + gamma * (estimates[best] - estimates))
+    p[best] = 0.0
+    p[best] = 1.0 - p.sum()
+    return np.asarray(p)
+
+
+class SquareCB(Certified):
+    """One regression for all features decides, by inverse gap weighting, among the actions the agents suggest.
+
+    gamma_t = gain sqrt(K_t t) / reward_bound for K_t arms; `arms` are the distinct "suggestions" of the M agents, or
+    "all" candidates. The oracle is a ridge regression on all distinct columns.
+    """
+
+    name: ClassVar[str] = "squarecb"
+    settings: ClassVar[tuple[str, ...]] = ("agents", "gain", "arms")
+
+    def __init__(
+        self,
+        models: ModelClass,
+        domain: Domain,
+        *,
+        agents: Agents | None = None,
+        gain: float = 10.0,
+        arms: str = "suggestions",
+        **shared: Any,
+    ) -> None:
+        super().__init__(models, domain, **shared)
+        if arms not in ("suggestions", "all"):
+            raise ValueError(f'arms must be "suggestions" or "all", got {arms!r}')
+        self.agents, self.gain, self.arms = UCB() if agents is None else agents, positive("gain", gain), arms
+        self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
+        _, first = np.unique(self._candidates.table, axis=0, return_index=True)
+        ridge = self.noise_std / self.reward_bound
+        self._oracle = RidgeBank(np.sort(first), np.array([0, first.size]), ridge, models.intercept)
+        self._ahead: tuple[int, NDArray[np.int64], Vector] | None = None
+
+    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+        arms, p = self._distribution(choices)
+        k = int(np.searchsorted(np.cumsum(p), rng.random() * p.sum(), side="right").clip(max=p.size - 1))
+        return Proposal(int(arms[k]), None, False, float(p[k]))
+
+    def _distribution(self, choices: Choices) -> tuple[NDArray[np.int64], Vector]:
+        """Positions of the K arms and their probabilities."""
+        everything = choices.table is self._candidates.table
+        if everything and self._ahead is not None and self._ahead[0] == self.n_told:
+            return self._ahead[1:]
+        arms = np.arange(len(choices))
+        if self.arms == "suggestions":
+            policies = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
+            arms = arms if policies.spread.any() else np.unique(policies.atoms)
+        gamma = self.gain * sqrt(arms.size * (self.n_told + 1)) / self.reward_bound
+        p = inverse_gap_weighting(self._estimate(np.ascontiguousarray(choices.table[:, arms])), gamma)
+        if everything:
+            self._ahead = (self.n_told, arms, p)
+        return arms, p
+
+    def _estimate(self, table: Vector) -> Vector:
+        """The oracle's reward at n candidates, feature-major (P, n)."""
+        return self._oracle.mean(0, table.T)
+
+    def _learn(self, index: int, reward: float) -> None:
+        row = self._row(index)
+        self._oracle.update(row, reward)
+        self._pool.update(row, reward)
+
+    def _certified_pool(self) -> AgentPool:
+        return self._pool
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        estimates = self._estimate(self._candidates.table)
+        position = int(np.argmax(estimates))
+        return position, float(estimates[position]), None
+
+    def _state(self) -> dict[str, Any]:
+        return {"pool": self._pool.state(), "oracle": self._oracle.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._pool.restore(state["pool"])
+        self._oracle.restore(state["oracle"])
+        self._ahead = None

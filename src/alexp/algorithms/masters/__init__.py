@@ -1,0 +1,1 @@
+"""Rivals that choose among base agents by the rewards those brought."""

@@ -1,0 +1,1 @@
+"""The race of group Lasso solvers."""

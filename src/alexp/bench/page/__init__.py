@@ -1,0 +1,1 @@
+"""Tables, targets and the figure of the benchmarks page."""

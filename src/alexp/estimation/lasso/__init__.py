@@ -1,0 +1,1 @@
+"""Online group Lasso with its certificate, and the refit of the released code."""

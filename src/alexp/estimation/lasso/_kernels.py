@@ -1,0 +1,282 @@
+"""The group Lasso over explicit groups as one compiled call: working set, Newton steps, certificate."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from alexp.estimation.lasso._groups import worst_groups
+from alexp.estimation.lasso._linalg import floats, integers, kernel
+from alexp.estimation.lasso._newton import evaluate, hessian
+from alexp.estimation.lasso._quadratic import (
+    FIRST_DAMPING,
+    LARGEST_DAMPING,
+    LEAST_DAMPING,
+    RETREATS,
+    acceptable,
+    bounded_quadratic,
+    relaxed,
+)
+from alexp.estimation.lasso._working import (
+    Groups,
+    Point,
+    Working,
+    copied,
+    copied_integers,
+    correlations,
+    empty_point,
+    empty_working,
+    enlarged_point,
+    gap_terms,
+    include,
+    relative_gap,
+    scaled_copy,
+    with_groups,
+)
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
+# with them; a test says to what.
+INGREDIENTS = "fc5133b326ec"
+MAX_ADDED = 8
+# A pass over all groups is made when it costs less than a Newton step, when the gap on the working set is below the
+# goal (a tenth of the last known gap; at first FIRST_GOAL), or after so many steps without one.
+FIRST_GOAL = 1e-3
+PATIENCE = 3
+
+
+class Model(NamedTuple):
+    """The quadratic model of F around the current eta, for the groups that may move."""
+
+    who: IntArray  # (>= f,) their position in the working set
+    q: FloatArray  # (>= f,) ||g_{S_j}|| / (mu w_j)
+    scale: FloatArray  # (>= f,) mu w_j^2
+    eta: FloatArray  # (>= f,)
+    low: FloatArray  # (>= f,) the least step, -eta_j or -0.9 eta_j
+    linear: FloatArray  # (>= f,) linear term
+    step: FloatArray  # (>= f,)
+
+
+@kernel
+def enlarged_model(model: Model, work: Working) -> Model:
+    """Return a quadratic model with room for every group of the working set."""
+    k = work.ids.size
+    if model.who.size == k:
+        return model
+    return Model(integers(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k))
+
+
+@kernel
+def empty_model(none: IntArray, zero: FloatArray) -> Model:
+    """Return a quadratic model without room."""
+    return Model(none, zero, zero, zero, zero, zero, zero)
+
+
+@kernel
+def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
+    """List the groups that may move, active or violating, and what the quadratic model needs to know of them."""
+    work.tally[4] = 0
+    for j in range(work.tally[0]):
+        if work.eta[j] > 0.0 or at.q[j] > 1.0:
+            a = work.tally[4]
+            model.who[a] = j
+            model.q[a] = at.q[j]
+            model.scale[a] = mu * work.weight[j] * work.weight[j]
+            model.eta[a] = work.eta[j]
+            work.tally[4] = a + 1
+
+
+@kernel
+def total_weight(work: Working) -> float:
+    """Return sum_j w_j^2 eta_j."""
+    total = 0.0
+    for j in range(work.tally[0]):
+        total += work.weight[j] * work.weight[j] * work.eta[j]
+    return total
+
+
+@kernel
+def norm(work: Working, at: Point) -> float:
+    """Return sum_j w_j ||theta_j|| for theta_j = eta_j slope_{S_j}, which add up to beta exactly."""
+    total = 0.0
+    for j in range(work.tally[0]):
+        if work.eta[j] > 0.0:
+            square = 0.0
+            for e in range(work.start[j], work.start[j + 1]):
+                square += at.slope[work.member[e]] * at.slope[work.member[e]]
+            total += work.weight[j] * work.eta[j] * math.sqrt(square)
+    return total
+
+
+@kernel
+def limit_falls(h: FloatArray, model: Model, k: int) -> None:
+    """Set the least steps: eta_j may fall to zero only if group j would not be missed.
+
+    F bends sharply near zero, where its quadratic model is blind. With eta_j = 0 and the rest as it is, ||g_{S_j}||
+    would be at least ||g_{S_j}|| / (1 - eta_j mu H_jj / ||g_{S_j}||^2); if that is a clear violation, keep a tenth.
+    """
+    for a in range(k):
+        left = 1.0 - model.eta[a] * h[a, a] / (model.scale[a] * model.q[a] * model.q[a])
+        missed = model.eta[a] > 0.0 and model.q[a] > 0.0 and model.q[a] > 2.0 * left
+        model.low[a] = -0.9 * model.eta[a] if missed else -model.eta[a]
+
+
+@kernel
+def damped_step(h: FloatArray, model: Model, k: int, damping: float) -> tuple[float, float]:
+    """Find a step that keeps eta >= 0; return the derivative of F along it (negative) and the damping it took.
+
+    The linear term of the quadratic model makes the unconstrained step the Newton step for 1/||g_{S_j}|| =
+    1/(mu w_j): the left side is nearly linear in eta_j, as in the secular equation of trust regions. If that is no
+    descent, the plain gradient is next, then more damping.
+    """
+    secular = True
+    while True:
+        for a in range(k):
+            q = model.q[a]
+            model.linear[a] = model.scale[a] * (q * q * (1.0 - q) if secular else 0.5 * (1.0 - q * q))
+        bounded_quadratic(h, model.linear, model.low, k, damping, model.step)
+        derivative = 0.0
+        for a in range(k):
+            derivative += 0.5 * model.scale[a] * (1.0 - model.q[a] * model.q[a]) * model.step[a]
+        if derivative < 0.0 or damping > LARGEST_DAMPING:
+            return derivative, damping
+        if not secular:
+            damping = max(100.0 * damping, FIRST_DAMPING)
+        secular = False
+
+
+@kernel
+def retreat(model: Model, at: Point, k: int, fraction: float) -> float:
+    """Shorten a rejected step, given the violations it led to; return the derivative of F along the new one.
+
+    F bends sharply near zero, so a group that was sent there and now violates keeps a tenth. If there was none, the
+    whole step shrinks to the zero of the slope by linear interpolation.
+    """
+    repaired = False
+    for a in range(k):
+        if model.eta[a] > 0.0 and model.step[a] == -model.eta[a] and at.q[model.who[a]] > 1.0:
+            model.step[a] = -0.9 * model.eta[a]
+            repaired = True
+    derivative = 0.0
+    for a in range(k):
+        if not repaired:
+            model.step[a] *= max(0.1, min(fraction, 0.5))
+        derivative += 0.5 * model.scale[a] * (1.0 - model.q[a] * model.q[a]) * model.step[a]
+    return derivative
+
+
+@kernel
+def export(work: Working, at: Point, unit: float, n_columns: int) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Return beta (P,) and the active groups in increasing order with their eta, in the caller's units."""
+    beta = floats(n_columns)
+    for i in range(n_columns):
+        beta[i] = unit * at.beta[work.local[i]] if work.local[i] >= 0 else 0.0
+    active = integers(work.tally[0])
+    eta = floats(work.tally[0])
+    work.tally[4] = 0
+    for j in range(work.tally[0]):
+        if work.eta[j] > 0.0:
+            place = work.tally[4]
+            while place > 0 and active[place - 1] > work.ids[j]:
+                active[place] = active[place - 1]
+                eta[place] = eta[place - 1]
+                place -= 1
+            active[place] = work.ids[j]
+            eta[place] = unit * work.eta[j]
+            work.tally[4] += 1
+    k = work.tally[4]
+    return beta, copied_integers(active, k, k), copied(eta, k, k)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve(
+    xt: FloatArray,
+    n: int,
+    y: FloatArray,
+    rho2: float,
+    full: FloatArray,
+    groups: Groups,
+    mu: float,
+    start_groups: IntArray,
+    start_eta: FloatArray,
+    tol: float,
+    max_iter: int,
+) -> tuple[FloatArray, IntArray, FloatArray, float, int]:
+    """Return beta (P,), the active groups, their eta, the certified relative gap and the number of Newton steps."""
+    n_columns = xt.shape[0]
+    # Units in which mu is in [1/2, 1): scaling y and lambda by a power of two then changes no bit of the iteration.
+    unit = math.ldexp(1.0, math.frexp(mu)[1])
+    mu /= unit
+    rho2 = rho2 / unit / unit
+    z = scaled_copy(y, n, 1.0 / unit)
+    work = empty_working(start_groups[:0], start_eta[:0], n_columns)
+    at = empty_point(start_groups[:0], start_eta[:0])
+    model = empty_model(start_groups[:0], start_eta[:0])
+    worst = floats(n_columns)[:MAX_ADDED]
+    which = integers(n_columns)[:MAX_ADDED]
+    g = floats(n_columns)
+    h = full
+    value = np.inf
+    derivative = 0.0
+    damping = LEAST_DAMPING
+    iteration = 0
+    work = with_groups(work, groups, start_groups, start_eta, 1.0 / unit, start_groups.size)
+    at = enlarged_point(at, work, n)
+    gap = np.inf
+    last = 0
+    rejected = 0
+    goal = max(0.5 * tol, FIRST_GOAL)
+    pass_cost = n * n_columns + groups.columns.size
+    while True:
+        for a in range(work.tally[4]):
+            work.eta[model.who[a]] = max(0.0, model.eta[a] + model.step[a])
+        trial, factor = evaluate(xt, n, z, full, mu, work, at)
+        trial += 0.5 * mu * total_weight(work)
+        slope = 0.0
+        for a in range(work.tally[4]):
+            q = at.q[model.who[a]]
+            slope += 0.5 * model.scale[a] * (1.0 - q * q) * model.step[a]
+        if acceptable(trial, value, slope, derivative):
+            value = trial
+            damping = relaxed(damping, slope, derivative)
+            top = 0.0
+            for j in range(work.tally[0]):
+                top = max(top, at.q[j])
+            terms = gap_terms(xt, n, z, rho2, mu * norm(work, at), work, at)
+            gap = relative_gap(terms, top)
+            m = work.tally[3]
+            cheap = pass_cost <= m * m * (m / 6.0 + work.tally[4]) or iteration >= min(last + PATIENCE, max_iter)
+            if gap <= goal or cheap:
+                last = iteration
+                correlations(xt, n, at.r, g)
+                most, found = worst_groups(g, groups, mu * mu, work.ids, work.tally[0], worst, which)
+                gap = relative_gap(terms, max(top, math.sqrt(most) / mu))
+                if gap <= tol or iteration >= max_iter:
+                    break
+                goal = max(0.5 * tol, 0.1 * gap)
+                work, at = include(work, at, n, mu, groups, which, worst, found, g)
+            model = enlarged_model(model, work)
+            choose_free(mu, work, at, model)
+            h = hessian(xt, n, full, mu, work, at, factor, model.who)
+            limit_falls(h, model, work.tally[4])
+            rejected = 0
+        else:
+            rejected += 1
+            if rejected == RETREATS:
+                rejected = 0
+                damping = max(100.0 * damping, FIRST_DAMPING)
+                if damping > LARGEST_DAMPING:
+                    break
+        if rejected == 0:
+            derivative, damping = damped_step(h, model, work.tally[4], damping)
+        else:
+            derivative = retreat(model, at, work.tally[4], derivative / (derivative - slope))
+        iteration += 1
+    beta, active, eta = export(work, at, unit, n_columns)
+    return beta, active, eta, gap, iteration

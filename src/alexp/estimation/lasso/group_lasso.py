@@ -1,0 +1,275 @@
+"""Online group Lasso: rows arrive one by one, lambda changes, and every solve is warm and certified.
+
+The problem on t observations, in the scaling of "Anytime Model Selection in Linear Bandits" (NeurIPS 2023), is
+
+    min over theta of  (1/t) ||y - Phi theta||^2 + 2 lambda sum_j w_j ||theta_j||_2,
+
+where block j of Phi holds the columns S_j of a dictionary B (t, P). Groups may share columns, repeat and differ in
+size. A prediction needs only beta (P,), the sum of all theta_j scattered to their columns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from alexp.estimation.lasso._data import centre_row, rotate_in
+from alexp.estimation.lasso._kernels import solve as solve_groups
+from alexp.estimation.lasso._problem import explicit_groups, subset_groups
+from alexp.estimation.lasso._subset_kernels import solve_subsets
+from alexp.estimation.lasso._subsets import unrank_subset
+from alexp.estimation.lasso._working import Groups
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Up to this many columns the P x P factor and Gram matrix pay for themselves (see docs/solver.md).
+GRAM_COLUMNS = 256
+_FIRST_ROWS = 16
+
+
+_NO_GROUPS: IntArray = np.empty(0, dtype=np.int64)
+_NO_MAGNITUDES: FloatArray = np.empty(0)
+
+
+class ConvergenceError(RuntimeError):
+    """The group Lasso stopped before its relative duality gap reached the tolerance; ``gap`` is where it stood."""
+
+    def __init__(self, gap: float, tol: float, iterations: int) -> None:
+        super().__init__(gap, tol, iterations)  # as they were given, so that the error survives a process boundary
+        self.gap = gap
+
+    def __str__(self) -> str:
+        gap, tol, iterations = self.args
+        return (
+            f"group Lasso: relative duality gap {gap:.3g} after {iterations} iterations, above tol={tol:.3g}; "
+            "raise tol or max_iter"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LassoFit:
+    """A certified solution.
+
+    ``beta`` (P,), ``intercept`` and ``lam`` say what was fitted; ``gap`` is (P - D) / P for the primal value P of this
+    solution and the dual value D of its rescaled residual. ``groups`` (k,) are the active groups in increasing
+    order and ``magnitudes`` (k,) their eta_j, equal to ||theta_j|| / w_j at the optimum.
+    """
+
+    beta: FloatArray
+    intercept: float
+    lam: float
+    gap: float
+    iterations: int
+    groups: IntArray
+    magnitudes: FloatArray
+
+    def state(self) -> dict[str, Any]:
+        """Return the fields as a dict of arrays and numbers."""
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Invert :meth:`state`."""
+        return cls(
+            beta=np.array(state["beta"], dtype=np.float64),
+            intercept=float(state["intercept"]),
+            lam=float(state["lam"]),
+            gap=float(state["gap"]),
+            iterations=int(state["iterations"]),
+            groups=np.array(state["groups"], dtype=np.int64),
+            magnitudes=np.array(state["magnitudes"], dtype=np.float64),
+        )
+
+
+@dataclass(frozen=True)
+class GroupLasso:
+    """Specification of the regression: stop at a certified relative duality gap of ``tol``.
+
+    ``regime`` says how the data are kept: ``"gram"`` (a P x P triangular factor and Gram matrix; P small),
+    ``"rows"`` (the observations themselves; P large) or ``"auto"``.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+    regime: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.tol) and self.tol > 0.0):
+            raise ValueError(f"tol must be positive and finite, got {self.tol!r}")
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        if self.regime not in ("auto", "gram", "rows"):
+            raise ValueError(f'regime must be "auto", "gram" or "rows", got {self.regime!r}')
+
+    def bind(
+        self,
+        n_columns: int,
+        columns: npt.ArrayLike | None,
+        offsets: npt.ArrayLike | None,
+        weights: npt.ArrayLike | None = None,
+        intercept: bool = False,
+        subset_size: int | None = None,
+    ) -> GroupLassoPath:
+        """Return an empty data set for these groups.
+
+        Group j holds ``columns[offsets[j]:offsets[j + 1]]`` of the ``n_columns`` dictionary columns and weight
+        ``weights[j]`` (1 if not given). With ``subset_size=s`` the groups are all size-s subsets of the columns in
+        lexicographic order, with equal weights; ``columns`` and ``offsets`` are then not used.
+        """
+        if n_columns < 1:
+            raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
+        if subset_size is None:
+            groups, binomial = explicit_groups(n_columns, columns, offsets, weights), None
+        else:
+            groups, binomial = subset_groups(n_columns, subset_size, weights)
+        gram = self.regime == "gram" or (self.regime == "auto" and n_columns <= GRAM_COLUMNS)
+        return GroupLassoPath(self, n_columns, groups, binomial, intercept, gram)
+
+
+class GroupLassoPath:
+    """The observations so far; :meth:`append` adds one, :meth:`solve` changes nothing."""
+
+    def __init__(
+        self,
+        spec: GroupLasso,
+        n_columns: int,
+        groups: Groups,
+        binomial: IntArray | None,
+        intercept: bool,
+        keeps_gram: bool,
+    ) -> None:
+        self.spec = spec
+        self.n_columns = n_columns
+        self.n_observations = 0
+        self.n_groups = int(groups.weights.size if binomial is None else binomial[-1, -1])
+        self._groups = groups
+        self._binomial = binomial
+        self._intercept = intercept
+        self._keeps_gram = keeps_gram
+        self._mean = np.zeros(n_columns + 1)
+        self._rho = np.zeros(1)
+        self._n_rows = 0  # columns of xt and entries of z in use
+        self._allocate(n_columns if keeps_gram else _FIRST_ROWS)
+        self._gram = np.zeros((n_columns, n_columns)) if keeps_gram else np.zeros((0, 0))
+
+    def append(self, row: npt.ArrayLike, y: float) -> None:
+        """Add the observation y with dictionary row ``row`` (P,)."""
+        row = np.ascontiguousarray(row, dtype=np.float64)
+        y = float(y)
+        if row.shape != (self.n_columns,):
+            raise ValueError(f"row must have shape ({self.n_columns},), got {row.shape}")
+        if not (math.isfinite(y) and np.isfinite(row).all()):
+            raise ValueError("row and y must be finite")
+        self.n_observations += 1
+        if self._intercept:
+            row, y = centre_row(row, y, self._mean, self.n_observations)
+        if self._keeps_gram:
+            self._n_rows = rotate_in(self._xt, self._z, self._rho, self._gram, row, y)
+        else:
+            self._store(row, y)
+
+    def _store(self, row: FloatArray, y: float) -> None:
+        """Keep the row itself; past 2 P rows, replace them by their triangular factor, which says the same."""
+        if self._n_rows >= 2 * self.n_columns:
+            data = np.column_stack([self._xt[:, : self._n_rows].T, self._z[: self._n_rows]])
+            factor: FloatArray = np.linalg.qr(data, mode="r")  # type: ignore[assignment]
+            self._n_rows = self.n_columns
+            self._xt[:, : self._n_rows] = factor[:-1, :-1].T
+            self._z[: self._n_rows] = factor[:-1, -1]
+            self._rho[0] = math.hypot(self._rho[0], factor[-1, -1])
+        if self._n_rows == self._z.size:
+            xt, z = self._xt, self._z
+            self._allocate(2 * z.size)
+            self._xt[:, : z.size], self._z[: z.size] = xt, z
+        self._xt[:, self._n_rows] = row
+        self._z[self._n_rows] = y
+        self._n_rows += 1
+
+    def solve(self, lam: float, start: LassoFit | None = None) -> LassoFit:
+        """Return the solution at ``lam`` > 0, started from ``start`` (a fit of these groups on any data) if given.
+
+        Raises :class:`ConvergenceError` if the relative duality gap cannot be brought down to ``tol``.
+        """
+        lam = float(lam)
+        if not (math.isfinite(lam) and lam > 0.0):
+            raise ValueError(f"lam must be positive and finite, got {lam!r}")
+        if self.n_observations == 0:
+            raise ValueError("no observations yet; append one before solving")
+        if start is None:
+            groups, magnitudes = _NO_GROUPS, _NO_MAGNITUDES
+        else:
+            groups, magnitudes = start.groups, start.magnitudes
+            if groups.size and not 0 <= groups[0] <= groups[-1] < self.n_groups:
+                raise ValueError(f"start has groups outside 0..{self.n_groups - 1}; it is not a fit of these groups")
+        rho2 = self._rho[0] ** 2
+        data = self._xt, self._n_rows, self._z, rho2, self._gram, self._groups
+        problem = lam * self.n_observations, groups, magnitudes, self.spec.tol, self.spec.max_iter
+        if self._binomial is None:
+            beta, active, eta, gap, iterations = solve_groups(*data, *problem)
+        else:
+            weight = self._groups.weights[0]
+            beta, active, eta, gap, iterations = solve_subsets(*data, self._binomial, weight, *problem)
+        if not gap <= self.spec.tol:
+            raise ConvergenceError(gap, self.spec.tol, iterations)
+        intercept = float(self._mean[-1] - self._mean[:-1] @ beta) if self._intercept else 0.0
+        return LassoFit(beta, intercept, lam, gap, iterations, active, eta)
+
+    def group_coefficients(self, fit: LassoFit) -> dict[int, FloatArray]:
+        """Return theta_j of every active group: eta_j beta / d on S_j, where d_i sums eta over the groups of i."""
+        members = {int(j): self.members(int(j)) for j in fit.groups}
+        total = np.zeros(self.n_columns)
+        for (_, columns), eta in zip(members.items(), fit.magnitudes, strict=True):
+            total[columns] += eta
+        slope = np.divide(fit.beta, total, out=np.zeros(self.n_columns), where=total > 0.0)
+        return {j: eta * slope[columns] for (j, columns), eta in zip(members.items(), fit.magnitudes, strict=True)}
+
+    def members(self, j: int) -> IntArray:
+        """Return the dictionary columns of group ``j``."""
+        if self._binomial is None:
+            return self._groups.columns[self._groups.offsets[j] : self._groups.offsets[j + 1]]
+        size = self._binomial.shape[1] - 1
+        subset = np.empty(size, dtype=np.int64)
+        unrank_subset(j, self._binomial, size, subset)
+        return subset
+
+    def state(self) -> dict[str, Any]:
+        """Return everything needed to continue bit for bit, as arrays and integers."""
+        return {
+            "n_observations": self.n_observations,
+            "mean": self._mean.copy(),
+            "rho": self._rho.copy(),
+            "xt": self._xt[:, : self._n_rows].copy(),
+            "z": self._z[: self._n_rows].copy(),
+            "gram": self._gram.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from :meth:`state` of a path bound to the same groups."""
+        arrays = {name: np.array(state[name], dtype=np.float64) for name in ("mean", "rho", "xt", "z", "gram")}
+        n_rows = arrays["z"].size
+        if self._keeps_gram and n_rows > self.n_columns:
+            raise ValueError(f"state['z'] must have shape ({self.n_columns},) or be shorter, got {arrays['z'].shape}")
+        shapes = {
+            "mean": self._mean.shape,
+            "rho": (1,),
+            "xt": (self.n_columns, n_rows),
+            "z": (n_rows,),
+            "gram": self._gram.shape,
+        }
+        for name, shape in shapes.items():
+            array = arrays[name] = arrays[name].reshape(shape) if arrays[name].size == 0 else arrays[name]
+            if array.shape != shape:
+                raise ValueError(f"state[{name!r}] must have shape {shape}, got {array.shape}")
+        self.n_observations = int(state["n_observations"])
+        self._mean, self._rho, self._gram = arrays["mean"], arrays["rho"], arrays["gram"]
+        self._n_rows = n_rows
+        self._allocate(self.n_columns if self._keeps_gram else max(n_rows, _FIRST_ROWS))
+        self._xt[:, :n_rows], self._z[:n_rows] = arrays["xt"], arrays["z"]
+
+    def _allocate(self, capacity: int) -> None:
+        self._xt, self._z = np.zeros((self.n_columns, capacity)), np.zeros(capacity)

@@ -1,0 +1,1 @@
+"""Posteriors over models: evidence mixtures, and the evidence as a regression oracle."""

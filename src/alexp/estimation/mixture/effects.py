@@ -1,0 +1,156 @@
+"""Evidence mixture with candidate effects: what a reward has beyond any model.
+
+On a table no model is exactly true: r(x) = phi_j(x)'theta + u_x, where u_x ~ N(0, tau^2), independent between
+candidates, is what makes a candidate better or worse than its features say. Playing it again measures it. With
+n_x plays of mean y_x and rho = tau^2 / s^2, integrating u out leaves a weighted ridge regression,
+
+    sum_x omega_x (y_x - phi_j(x)'theta)^2 + ridge^2 ||theta||^2,     omega_x = n_x / (1 + rho n_x),
+
+and the posterior of a reward moves from the model's towards the candidate's own mean by c_x = rho omega_x:
+
+    mean (1 - c_x) mu(x) + c_x y_x,     variance (1 - c_x)^2 s^2 ||phi||^2_{V^-1} + tau^2 (1 - c_x).
+
+Weights only grow, so another reward of x is another row of the regression: weight omega' - omega and value
+y + rho n_x (y - y_x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.ridge._kernels import FloatArray, IntArray
+from alexp.estimation.ridge.bank import RidgeBank
+
+_CONSTANT = 10.0  # value of the column that stands for the intercept: its prior is ten times as wide
+
+
+class EffectMixture(Mixture):
+    """`Mixture` over a grid of noise levels, prior scales and sizes of candidate effects, effect-major.
+
+    ``effect_grid`` are values of tau / B, the first of them zero: no effects. An intercept becomes a column with a wide
+    prior, since rows have weights here. ``plain`` keeps the unweighted fits of the nominal cell.
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        columns: IntArray,
+        offsets: IntArray,
+        divisors: FloatArray,
+        intercept: bool,
+        *,
+        n_candidates: int,
+        effect_grid: Sequence[float],
+        reward_bound: float,
+        **settings: Any,
+    ) -> None:
+        ridges = divisors * settings["noise_std"] / reward_bound
+        self.plain = RidgeBank(columns, offsets, ridges, intercept)
+        self._constant = intercept
+        if intercept:
+            columns = np.insert(columns, offsets[1:], n_columns)
+            offsets = offsets + np.arange(offsets.size)
+        super().__init__(
+            n_columns + int(intercept), columns, offsets, divisors, False, reward_bound=reward_bound, **settings
+        )
+        cells = len(self.banks)
+        self.tau = np.repeat(np.asarray(effect_grid, dtype=np.float64) * reward_bound, cells)
+        repeats = len(effect_grid)
+        self.factors, self.scales = np.tile(self.factors, repeats), np.tile(self.scales, repeats)
+        self.noise, self.ridges = np.tile(self.noise, repeats), np.tile(self.ridges, repeats)
+        self.banks = [RidgeBank(columns, offsets, ridge * divisors) for ridge in self.ridges]
+        self._rho = (self.tau / self.noise) ** 2
+        self._counts, self._means = np.zeros(n_candidates), np.zeros(n_candidates)
+        self._fixed = np.zeros(len(self.banks))  # parts of the log evidence that all models of a cell share
+
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards taken in so far, t."""
+        return self.plain.n_observations
+
+    def update(self, row: FloatArray, y: float, index: int = 0) -> None:
+        """Absorb a reward of candidate ``index`` with dictionary row (P,)."""
+        self.plain.update(row, y)
+        row = np.append(row, _CONSTANT) if self._constant else row
+        n, mean = float(self._counts[index]), float(self._means[index])
+        for g, bank in enumerate(self.banks):
+            rho = float(self._rho[g])
+            before, after = n / (1.0 + rho * n), (n + 1.0) / (1.0 + rho * (n + 1.0))
+            value = y + rho * n * (y - mean)
+            root = np.sqrt(after - before)
+            bank.update(root * row, root * value)
+            # What the added row puts into the residual beyond sum omega y_x^2 and the spread around the means.
+            surplus = (after - before) * value**2 - after * self._mean_after(n, mean, y) ** 2 + before * mean**2
+            spread = n / (n + 1.0) * (y - mean) ** 2
+            self._fixed[g] += (surplus - spread) / (2.0 * self.noise[g] ** 2)
+            self._fixed[g] -= 0.5 * np.log((1.0 + rho * (n + 1.0)) / (1.0 + rho * n))
+        self._means[index] = self._mean_after(n, mean, y)
+        self._counts[index] += 1.0
+
+    @staticmethod
+    def _mean_after(n: float, mean: float, y: float) -> float:
+        return mean + (y - mean) / (n + 1.0)
+
+    def log_evidence(self) -> FloatArray:
+        """Log evidence of every component up to a common constant, shape (cells, M)."""
+        return super().log_evidence() + self._fixed[:, None]
+
+    def moments(
+        self, weights: FloatArray, table: FloatArray, indices: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the reward, effects included; ``indices`` (n,) are the candidates, None for new ones."""
+        table = self._with_constant(table)
+        shares = weights.sum(axis=1)
+        mean, within, between = np.zeros((3, table.shape[1]))
+        total = 0.0
+        for g in np.flatnonzero(shares > 1e-12):
+            alone = np.zeros_like(weights)
+            alone[g] = weights[g] / shares[g]
+            centre, variance = super().moments(alone, table)
+            own, pull = self._pull(int(g), indices, table.shape[1])
+            centre = (1.0 - pull) * centre + pull * own
+            variance = (1.0 - pull) ** 2 * variance + self.tau[g] ** 2 * (1.0 - pull)
+            total += shares[g]
+            step = shares[g] / total
+            delta = centre - mean
+            mean = mean + step * delta
+            between = between + shares[g] * (1.0 - step) * delta**2
+            within = within + shares[g] * variance
+        return mean, (within + between) / total
+
+    def _pull(self, cell: int, indices: IntArray | None, n: int) -> tuple[FloatArray, FloatArray]:
+        """Candidates' own means and how far they pull, c_x, shapes (n,)."""
+        if indices is None:
+            return np.zeros(n), np.zeros(n)
+        counts, rho = self._counts[indices], self._rho[cell]
+        return self._means[indices], np.asarray(rho * counts / (1.0 + rho * counts))
+
+    def draw(
+        self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None
+    ) -> FloatArray:
+        """Rewards at the candidates under one draw of coefficients and effects, shape (n,)."""
+        own, pull = self._pull(cell, indices, table.shape[1])
+        values = (1.0 - pull) * super().draw(cell, model, rng, self._with_constant(table)) + pull * own
+        if self.tau[cell] > 0.0:
+            values = values + self.tau[cell] * np.sqrt(1.0 - pull) * rng.standard_normal(values.size)
+        return np.asarray(values)
+
+    def _with_constant(self, table: FloatArray) -> FloatArray:
+        if not self._constant:
+            return table
+        return np.vstack([table, np.full((1, table.shape[1]), _CONSTANT)])
+
+    def state(self) -> Any:
+        """Everything that observations have changed."""
+        own = {"counts": self._counts, "means": self._means, "fixed": self._fixed, "plain": self.plain.state()}
+        return own | {"banks": super().state()}
+
+    def restore(self, state: Any) -> None:
+        """Continue from `state`."""
+        super().restore(state["banks"])
+        self.plain.restore(state["plain"])
+        self._counts, self._means, self._fixed = state["counts"], state["means"], state["fixed"]

@@ -1,0 +1,113 @@
+"""Evidence-weighted aggregate of all models' ridge fits, as a regression oracle in place of the group Lasso.
+
+The noise is integrated out: with the conjugate prior theta_j ~ N(0, noise^2 / ridge^2) and 1/noise^2 as prior of the
+variance, the evidence of model j on t rewards is proportional to
+
+    F_j^(-t/2) det(V_j / ridge^2)^(-1/2),     F_j = min_theta ||y - Phi_j theta||^2 + ridge^2 ||theta||^2,
+
+so that the oracle needs neither the noise nor the scale of the rewards. Several values of ridge are averaged over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from alexp._validation import positive
+from alexp.estimation.lasso.group_lasso import LassoFit
+from alexp.estimation.ridge._kernels import FloatArray
+from alexp.estimation.ridge._moments import add_mean_coefficients
+from alexp.estimation.ridge.bank import RidgeBank
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Specification of the oracle: ratios of noise to coefficient size that the prior averages over."""
+
+    ridges: tuple[float, ...] = (0.01, 0.1, 1.0)
+
+    def __post_init__(self) -> None:
+        if len(self.ridges) == 0:
+            raise ValueError("ridges must hold at least one number")
+        object.__setattr__(self, "ridges", tuple(positive("ridges", ridge) for ridge in self.ridges))
+
+    def bind(
+        self,
+        n_columns: int,
+        columns: npt.ArrayLike,
+        offsets: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        intercept: bool = False,
+        subset_size: int | None = None,
+    ) -> EvidencePath:
+        """Return an empty data set for these groups; ``weights`` (M,) divide the features of each group.
+
+        ``subset_size`` is a hint for other oracles and is not used.
+        """
+        divisors = np.ones(np.size(offsets) - 1) if weights is None else np.asarray(weights, dtype=np.float64)
+        banks = [RidgeBank(columns, offsets, ridge * divisors, intercept) for ridge in self.ridges]
+        return EvidencePath(n_columns, banks)
+
+
+class EvidencePath:
+    """The observations so far; :meth:`append` adds one, :meth:`solve` changes nothing."""
+
+    def __init__(self, n_columns: int, banks: list[RidgeBank]) -> None:
+        self.n_columns, self._banks = n_columns, banks
+
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards so far, t."""
+        return self._banks[0].n_observations
+
+    def append(self, row: npt.ArrayLike, y: float) -> None:
+        """Add the observation y with dictionary row ``row`` (P,)."""
+        for bank in self._banks:
+            bank.update(row, y)
+
+    def solve(self, lam: float, start: LassoFit | None = None) -> LassoFit:
+        """Return the aggregate in the form of a group Lasso fit, so that either oracle serves the same callers.
+
+        ``groups`` are the models with positive weight and ``magnitudes`` their posterior probabilities; ``lam`` and
+        ``start`` are not used.
+        """
+        if self.n_observations == 0:
+            raise ValueError("no observations yet; append one before solving")
+        shares = self._weights()
+        lead = int(self._banks[0].intercept)
+        mean = np.zeros(self.n_columns + lead)
+        for bank, share in zip(self._banks, shares, strict=True):
+            active = np.flatnonzero(share)
+            add_mean_coefficients(bank._columns, bank._offsets, lead, *bank.coefficients(), active, share[active], mean)
+        weights = shares.sum(axis=0)
+        groups = np.flatnonzero(weights)
+        constant = float(mean[-1]) if lead else 0.0
+        return LassoFit(mean[: self.n_columns].copy(), constant, lam, 0.0, 0, groups, weights[groups])
+
+    def _weights(self) -> FloatArray:
+        """Posterior probability of every (ridge, model), shape (R, M)."""
+        losses = np.array([bank.residuals() for bank in self._banks])
+        freedom = self.n_observations - int(self._banks[0].intercept)
+        positive_losses = losses[losses > 0.0]
+        if positive_losses.size == 0:
+            ratios = np.zeros_like(losses)
+        else:
+            # Ratios first: logarithms of ratios do not depend on the unit of the rewards. A perfect fit has
+            # infinite evidence; it counts as one that leaves the square root of the rounding unit.
+            smallest = float(positive_losses.min()) if np.all(losses > 0.0) else 1e-16 * float(positive_losses.min())
+            ratios = np.log(np.maximum(losses, smallest) / smallest)
+        scores = -0.5 * freedom * ratios - 0.5 * np.array([bank.log_determinants() for bank in self._banks])
+        weights = np.exp(scores - scores.max())
+        return np.asarray(weights / weights.sum())
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return everything needed to continue bit for bit."""
+        return [bank.state() for bank in self._banks]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        """Continue from :meth:`state` of a path bound to the same groups."""
+        for bank, saved in zip(self._banks, state, strict=True):
+            bank.restore(saved)

@@ -1,0 +1,219 @@
+"""Compiled kernels on the packed R-factors of all ridge regressions.
+
+Model j keeps the upper triangular factor R of its augmented least-squares matrix [1? | Phi_j | y], ridge rows
+included.  With ``lead`` = 1 for an intercept and 0 without, R has n_j = lead + d_j + 1 rows; they are packed one
+after the other, row k holding columns k..n_j-1, and model j starts at ``starts[j]`` of the flat array ``factor``.
+The last column is z = Q'y, the last diagonal entry is rho >= 0 with rho^2 the penalised residual sum of squares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+Leaf = TypeVar("Leaf", bound=Callable[..., Any])
+
+# For functions that make no arrays and that only compiled code calls. They do without reference counts, which Numba
+# otherwise keeps for every slice and which cost as much as the work on a small model.
+leaf: Callable[[Leaf], Leaf] = njit(  # type: ignore[call-overload]
+    nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+
+# Between these magnitudes the squares in sqrt(a^2 + b^2) neither overflow nor lose bits to underflow.
+_SAFE_SMALL = 1e-140
+_SAFE_LARGE = 1e140
+
+
+@njit(cache=True, nogil=True)
+def initial_factor(starts: IntArray, offsets: IntArray, lead: int, ridge: FloatArray) -> FloatArray:
+    """Packed factors before any observation: ridge_j on the feature diagonal of model j, zero elsewhere."""
+    factor = np.zeros(starts[-1])
+    for j in range(ridge.shape[0]):
+        rows = lead + offsets[j + 1] - offsets[j] + 1
+        position = starts[j]
+        for k in range(rows - 1):
+            if k >= lead:
+                factor[position] = ridge[j]
+            position += rows - k
+    return factor
+
+
+@njit(cache=True, nogil=True)
+def length(a: float, b: float) -> float:
+    """sqrt(a^2 + b^2) from IEEE operations only, so that it is the same on every machine."""
+    a = abs(a)
+    b = abs(b)
+    large = max(a, b)
+    if large == 0.0:
+        return 0.0
+    if large > _SAFE_LARGE or large < _SAFE_SMALL:
+        ratio = min(a, b) / large
+        return large * math.sqrt(1.0 + ratio * ratio)
+    return math.sqrt(a * a + b * b)
+
+
+@njit(cache=True, nogil=True)
+def absorb(
+    factor: FloatArray,
+    starts: IntArray,
+    columns: IntArray,
+    offsets: IntArray,
+    lead: int,
+    row: FloatArray,
+    y: float,
+    first: int,
+    last: int,
+) -> None:
+    """Rotate the observation (row, y) into the factors of models first..last-1, in place.
+
+    Each Givens rotation [c s; -s c] zeroes one entry of the incoming row against the diagonal of R.  A diagonal
+    entry never shrinks, so feature pivots stay >= ridge_j and only the intercept's pivot can be zero (at t = 0).
+    """
+    widest = 0
+    for j in range(first, last):
+        widest = max(widest, offsets[j + 1] - offsets[j])
+    incoming = np.empty(lead + widest + 1)
+    for j in range(first, last):
+        size = offsets[j + 1] - offsets[j]
+        rows = lead + size + 1
+        incoming[0] = 1.0
+        for k in range(size):
+            incoming[lead + k] = row[columns[offsets[j] + k]]
+        incoming[rows - 1] = y
+        position = starts[j]
+        for k in range(rows - 1):
+            if incoming[k] != 0.0:
+                pivot = length(factor[position], incoming[k])
+                cosine = factor[position] / pivot
+                sine = incoming[k] / pivot
+                factor[position] = pivot
+                kept = factor[position + 1 : position + rows - k]
+                moving = incoming[k + 1 : rows]
+                for i in range(kept.shape[0]):
+                    old = kept[i]
+                    new = moving[i]
+                    kept[i] = cosine * old + sine * new
+                    moving[i] = cosine * new - sine * old
+            position += rows - k
+        factor[position] = length(factor[position], incoming[rows - 1])
+
+
+@njit(cache=True, nogil=True)
+def back_substitute(packed: FloatArray, rows: int, lead: int, target: FloatArray) -> None:
+    """Solve R theta = target on the feature coordinates, in place; ``packed`` is one model's factor.
+
+    R is upper triangular and the intercept comes first, so the features do not need it.
+    """
+    size = rows - 1 - lead
+    for k in range(size - 1, -1, -1):
+        row = lead + k
+        position = row * rows - (row * (row - 1)) // 2
+        total = target[k]
+        for i in range(k + 1, size):
+            total -= packed[position + i - k] * target[i]
+        target[k] = total / packed[position]
+
+
+@njit(cache=True, nogil=True)
+def model_coefficients(packed: FloatArray, rows: int, lead: int, out: FloatArray) -> None:
+    """Write the posterior mean R^-1 z of one model's feature coefficients into ``out`` (d_j,)."""
+    for k in range(rows - 1 - lead):
+        row = lead + k
+        out[k] = packed[row * rows - (row * (row - 1)) // 2 + rows - 1 - row]
+    back_substitute(packed, rows, lead, out)
+
+
+@njit(cache=True, nogil=True)
+def model_intercept(packed: FloatArray, rows: int, coefficients: FloatArray) -> float:
+    """Intercept (z_0 - R_0 theta) / R_00 that goes with the coefficients; 0 before any observation."""
+    if packed[0] == 0.0:
+        return 0.0
+    total = packed[rows - 1]
+    for k in range(coefficients.shape[0]):
+        total -= packed[1 + k] * coefficients[k]
+    return float(total / packed[0])
+
+
+@njit(cache=True, nogil=True)
+def posterior_means(
+    factor: FloatArray,
+    starts: IntArray,
+    offsets: IntArray,
+    lead: int,
+    first: int,
+    last: int,
+    coefficients: FloatArray,
+    intercepts: FloatArray,
+) -> None:
+    """Fill coefficients (nnz,) and intercepts (M,) for models first..last-1."""
+    for j in range(first, last):
+        packed = factor[starts[j] : starts[j + 1]]
+        out = coefficients[offsets[j] : offsets[j + 1]]
+        rows = lead + out.shape[0] + 1
+        model_coefficients(packed, rows, lead, out)
+        intercepts[j] = model_intercept(packed, rows, out) if lead else 0.0
+
+
+@njit(cache=True, nogil=True)
+def posterior_draws(
+    factor: FloatArray,
+    starts: IntArray,
+    offsets: IntArray,
+    lead: int,
+    first: int,
+    last: int,
+    normals: FloatArray,
+    scale: FloatArray,
+    draws: FloatArray,
+) -> None:
+    """Fill draws (nnz,) with theta_j + scale_j R_j^-1 normals_j for models first..last-1."""
+    widest = 0
+    for j in range(first, last):
+        widest = max(widest, offsets[j + 1] - offsets[j])
+    scratch = np.empty(widest)
+    for j in range(first, last):
+        packed = factor[starts[j] : starts[j + 1]]
+        out = draws[offsets[j] : offsets[j + 1]]
+        rows = lead + out.shape[0] + 1
+        noise = scratch[: out.shape[0]]
+        for k in range(noise.shape[0]):
+            noise[k] = normals[offsets[j] + k]
+        back_substitute(packed, rows, lead, noise)
+        model_coefficients(packed, rows, lead, out)
+        for k in range(noise.shape[0]):
+            out[k] += scale[j] * noise[k]
+
+
+@njit(cache=True, nogil=True)
+def log_determinants(
+    factor: FloatArray, starts: IntArray, offsets: IntArray, lead: int, ridge: FloatArray
+) -> FloatArray:
+    """2 sum_k log(R_kk / ridge_j) over the feature coordinates of every model, shape (M,)."""
+    out = np.empty(ridge.shape[0])
+    for j in range(ridge.shape[0]):
+        rows = lead + offsets[j + 1] - offsets[j] + 1
+        position = starts[j]
+        total = 0.0
+        for k in range(rows - 1):
+            if k >= lead:
+                total += math.log(factor[position] / ridge[j])
+            position += rows - k
+        out[j] = 2.0 * total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def all_finite(values: FloatArray) -> bool:
+    """Whether a vector holds neither NaN nor an infinity."""
+    bad = 0
+    for i in range(values.shape[0]):
+        bad += not (abs(values[i]) < np.inf)
+    return bad == 0

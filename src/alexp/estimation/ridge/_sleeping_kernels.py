@@ -1,0 +1,71 @@
+"""Compiled kernels on some members of a bank of packed R-factors; see `_ridge_kernels` for their layout."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from alexp.estimation.ridge._kernels import FloatArray, IntArray, absorb, posterior_means
+
+# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
+# with them; a test says to what.
+INGREDIENTS = "3cd327631a73"
+
+
+@njit(cache=True, nogil=True)
+def absorb_members(
+    factor: FloatArray,
+    starts: IntArray,
+    columns: IntArray,
+    offsets: IntArray,
+    lead: int,
+    rows: FloatArray,
+    rewards: FloatArray,
+    members: IntArray,
+    seen: IntArray,
+    last: int,
+) -> None:
+    """Absorb observations seen_k..last-1 (rows (T, P), rewards (T,)) into model members_k, in order."""
+    for k in range(members.shape[0]):
+        for t in range(seen[k], last):
+            absorb(factor, starts, columns, offsets, lead, rows[t], rewards[t], members[k], members[k] + 1)
+
+
+@njit(cache=True, nogil=True)
+def member_evidence(
+    factor: FloatArray,
+    starts: IntArray,
+    offsets: IntArray,
+    lead: int,
+    ridge: FloatArray,
+    members: IntArray,
+    scale: float,
+    out: FloatArray,
+) -> None:
+    """-F_j / scale - log det(V_j / ridge_j^2) / 2 of some models, shape (K,)."""
+    for k in range(members.shape[0]):
+        j = members[k]
+        rows = lead + offsets[j + 1] - offsets[j] + 1
+        position = starts[j]
+        total = 0.0
+        for i in range(rows - 1):
+            if i >= lead:
+                total += math.log(factor[position] / ridge[j])
+            position += rows - i
+        out[k] = -(factor[position] * factor[position]) / scale - total
+
+
+@njit(cache=True, nogil=True)
+def member_means(
+    factor: FloatArray,
+    starts: IntArray,
+    offsets: IntArray,
+    lead: int,
+    members: IntArray,
+    coefficients: FloatArray,
+    intercepts: FloatArray,
+) -> None:
+    """Fill the entries of some models in coefficients (nnz,) and intercepts (M,)."""
+    for k in range(members.shape[0]):
+        posterior_means(factor, starts, offsets, lead, members[k], members[k] + 1, coefficients, intercepts)
