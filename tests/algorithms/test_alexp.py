@@ -132,7 +132,7 @@ def test_a_duplicate_of_a_model_changes_no_fitted_value_at_equal_lambda():
     fitted = []
     for groups in ([[0, 1], [2, 3], [4, 5]], [[0, 1], [2, 3], [4, 5], [2, 3]]):
         models = alexp.ModelClass(dictionary, groups)
-        path = alexp.GroupLasso(tol=1e-12).bind(6, models.columns_flat, models.offsets)
+        path = alexp.GroupLasso(tol=1e-12).bind_groups(6, models.columns_flat, models.offsets)
         for row, value in zip(rows, y, strict=True):
             path.append(row, value)
         fitted.append(rows @ path.solve(0.02).beta)

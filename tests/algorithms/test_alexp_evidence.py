@@ -16,7 +16,7 @@ def test_conformance(check, monkeypatch):
 def test_returns_are_scored_by_the_aggregate():
     models, domain = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=30)
     algorithm = alexp.ALExp(models, domain, oracle=alexp.Evidence(), random_state=0)
-    path = alexp.Evidence().bind(models.n_columns, models.columns_flat, models.offsets, models.scales)
+    path = alexp.Evidence().bind_groups(models.n_columns, models.columns_flat, models.offsets, models.scales)
     trial = algorithm.ask()
     algorithm.tell(trial, 0.7)
     path.append(models.matrix(domain)[trial.index], 0.7)

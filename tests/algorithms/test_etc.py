@@ -61,7 +61,7 @@ def test_asks_without_rewards_go_on_exploring():
     committed = etc.ask()
     assert not committed.explored
     fit = etc.fit
-    reference = alexp.GroupLasso().bind(5, MODELS.columns_flat, MODELS.offsets)
+    reference = alexp.GroupLasso().bind_groups(5, MODELS.columns_flat, MODELS.offsets)
     for trial in early[:4]:  # all rewards that were known when exploration ended
         reference.append(MODELS.columns(np.array([trial.x]))[0], trial.x)
     np.testing.assert_allclose(fit.beta, reference.solve(etc.lambda_1).beta, atol=1e-4)

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal
 
-from alexp.estimation.lasso.group_lasso import LassoFit
+from alexp.estimation.estimate import Estimate
 from alexp.estimation.mixture.evidence import Evidence
 
 COLUMNS, OFFSETS = np.array([0, 1, 1, 2, 0]), np.array([0, 2, 4, 5])
@@ -13,7 +13,7 @@ COLUMNS, OFFSETS = np.array([0, 1, 1, 2, 0]), np.array([0, 2, 4, 5])
 
 def filled(oracle=None, t=6, intercept=False, scale=1.0, weights=None):
     rng = np.random.default_rng(0)
-    path = (oracle or Evidence()).bind(3, COLUMNS, OFFSETS, weights, intercept)
+    path = (oracle or Evidence()).bind_groups(3, COLUMNS, OFFSETS, weights, intercept)
     rows = rng.standard_normal((t, 3))
     rewards = scale * (rows[:, 1] - rows[:, 2] + 0.3 * rng.standard_normal(t) + 2.0 * intercept)
     for row, y in zip(rows, rewards, strict=True):
@@ -66,11 +66,11 @@ def test_intercept_absorbs_an_offset():
 
 def test_state_round_trip_and_perfect_fits():
     path, *_ = filled()
-    again = Evidence().bind(3, COLUMNS, OFFSETS)
+    again = Evidence().bind_groups(3, COLUMNS, OFFSETS)
     again.restore(path.state())
-    one, two = path.solve(1.0), LassoFit.from_state(again.solve(1.0).state())
+    one, two = path.solve(1.0), Estimate.from_state(again.solve(1.0).state())
     np.testing.assert_array_equal(one.beta, two.beta)
-    zero = Evidence().bind(3, COLUMNS, OFFSETS)
+    zero = Evidence().bind_groups(3, COLUMNS, OFFSETS)
     zero.append([1.0, 2.0, 3.0], 0.0)
     assert np.isclose(weights_of(zero.solve(1.0)).sum(), 1.0)
     assert np.all(zero.solve(1.0).beta == 0.0)
@@ -82,4 +82,4 @@ def test_bad_input():
     with pytest.raises(ValueError, match="ridges"):
         Evidence(ridges=(0.0,))
     with pytest.raises(ValueError, match="no observations"):
-        Evidence().bind(3, COLUMNS, OFFSETS).solve(1.0)
+        Evidence().bind_groups(3, COLUMNS, OFFSETS).solve(1.0)

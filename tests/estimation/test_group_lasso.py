@@ -149,7 +149,7 @@ def test_all_subsets_equal_the_explicit_groups(size):
     for seed in range(10):
         rows, y, groups = legendre_instance(n_columns - 1, size, 25, seed)
         listed = filled(bound(groups, n_columns, np.full(len(groups), 1.7), tol=1e-10), rows, y)
-        implied = GroupLasso(tol=1e-10).bind(n_columns, None, None, [1.7], subset_size=size)
+        implied = GroupLasso(tol=1e-10).bind_groups(n_columns, None, None, [1.7], subset_size=size)
         filled(implied, rows, y)
         lam = 0.01 * lambda_max(rows, y, groups)
         a, b = listed.solve(lam), implied.solve(lam)
@@ -163,7 +163,7 @@ def test_all_subsets_equal_the_explicit_groups(size):
 
 def test_a_class_too_large_to_list():
     rng = np.random.default_rng(0)
-    path = GroupLasso().bind(200, None, None, subset_size=5)
+    path = GroupLasso().bind_groups(200, None, None, subset_size=5)
     assert path.n_groups == 2_535_650_040
     theta, fit = rng.normal(size=5), None
     for t in range(1, 81):
@@ -181,7 +181,7 @@ def test_many_explicit_groups():
     columns = np.argsort(rng.random((n_groups, n_columns)), axis=1)[:, :3].astype(np.int64)
     rows = rng.normal(size=(t, n_columns))
     y = rows[:, columns[7]] @ [1.0, -2.0, 0.5] + 0.01 * rng.normal(size=t)
-    path = GroupLasso().bind(n_columns, columns.ravel(), 3 * np.arange(n_groups + 1))
+    path = GroupLasso().bind_groups(n_columns, columns.ravel(), 3 * np.arange(n_groups + 1))
     fit = filled(path, rows, y).solve(0.01)
     assert fit.gap <= 1e-6
     g = rows.T @ (y - rows @ fit.beta)
@@ -292,10 +292,10 @@ def test_failure_to_converge_reports_the_gap():
 def test_warm_start_in_a_flat_valley():
     """Round 303 of a run on Legendre subsets (s = 3, noise 0.1): steps used to jump to and fro without an end."""
     stored = np.load(Path(__file__).parent / "data" / "valley.npz")
-    path = GroupLasso().bind(11, None, None, subset_size=3)
+    path = GroupLasso().bind_groups(11, None, None, subset_size=3)
     path.restore({key: stored[key] for key in ("n_observations", "mean", "rho", "xt", "z", "gram")})
     lam = float(stored["lam"])
-    start = LassoFit(stored["beta"], 0.0, lam, 0.0, 0, stored["groups"], stored["magnitudes"])
+    start = LassoFit(stored["beta"], 0.0, stored["groups"], stored["magnitudes"], lam, 0.0, 0)
     fit = path.solve(lam, start)
     assert fit.gap <= 1e-6
     assert fit.iterations < 20

@@ -195,7 +195,7 @@ def test_bad_specifications(options, message):
 )
 def test_bad_groups(arguments, message):
     with pytest.raises(ValueError, match=message):
-        GroupLasso().bind(*arguments)
+        GroupLasso().bind_groups(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_bad_solves():
             with pytest.raises(ValueError, match="lam must be positive"):
                 path.solve(lam)
         fit = path.solve(0.1)
-        stranger = LassoFit(fit.beta, 0.0, 0.1, 0.0, 0, np.array([10**6]), np.array([1.0]))
+        stranger = LassoFit(fit.beta, 0.0, np.array([10**6]), np.array([1.0]), 0.1, 0.0, 0)
         with pytest.raises(ValueError, match="not a fit of these groups"):
             path.solve(0.1, stranger)
 

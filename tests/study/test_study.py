@@ -64,7 +64,7 @@ def test_opening_continues_from_a_snapshot_as_from_the_whole_log(storage, monkey
     study, plain = new_study(storage), in_memory(20)
     play(study, 20)
     study.abandon(study.ask())
-    plain.ask()
+    plain.abandon(plain.ask())
     with study.storage.reading() as connection:
         kept = connection.exec_driver_sql("SELECT n_events FROM alexp_snapshots ORDER BY n_events").scalars().all()
     assert len(kept) == 2

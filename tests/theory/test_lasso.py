@@ -75,7 +75,7 @@ def run(features, groups, theta, scale, rng, steps):
     """Greedy play on a group Lasso estimate, half of the rounds at random; yields (t, rows, noise, fit, lambda)."""
     n_columns = features.shape[1]
     flat, offsets = np.concatenate(groups), np.cumsum([0, *map(len, groups)])
-    path = GroupLasso(tol=1e-9).bind(n_columns, flat, offsets)
+    path = GroupLasso(tol=1e-9).bind_groups(n_columns, flat, offsets)
     rows, noise, fit = [], [], None
     for t in range(1, steps + 1):
         greedy = int(np.argmax(features @ (fit.beta if fit is not None else np.zeros(n_columns))))

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import one_of
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.streams import AGENTS
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import one_of
 from alexp.decision.agents import UCB
 from alexp.decision.designs import Uniform
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.schedules import ReleasedSchedules, Schedules
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights
-from alexp.estimation.lasso.group_lasso import GroupLasso, LassoFit
+from alexp.estimation.estimate import Estimate, Oracle, predict
+from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.estimation.lasso.post_lasso import PostLasso
-from alexp.estimation.prediction import predict
 from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
-
-
-class Oracle(Protocol):
-    """A regression on all feature maps at once: `bind` opens a data set, whose `solve` gives a linear estimate."""
-
-    def bind(self, n_columns: int, columns: Any, offsets: Any, weights: Any, intercept: bool, subset_size: Any) -> Any:
-        """An empty data set with `append(row, y)`, `solve(lam, start)`, `state()` and `restore(state)`."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +31,9 @@ class Plan:
     """What round t + 1 is decided on, given t rewards: p_{t+1,j}, theta-hat_t and the returns summed up to t."""
 
     policies: Suggestions
-    fit: LassoFit | None
-    returns: NDArray[np.float64]
-    played: NDArray[np.float64] | None  # (M, P) features of all policies so far, summed; retrospective returns only
+    fit: Estimate | None
+    returns: FloatArray
+    played: FloatArray | None  # (M, P) features of all policies so far, summed; retrospective returns only
 
 
 class ALExp(Certified):
@@ -109,13 +102,11 @@ class ALExp(Certified):
         self.exploration = Uniform() if exploration is None else exploration
         self.schedules = Schedules() if schedules is None else schedules
         self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
-        self._data = self.oracle.bind(
-            models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept, models.subset_size
-        )
+        self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights
         self._returns = np.zeros(models.n_models)  # R_t,j: hallucinated returns summed up to the last scored reward
         self._played = np.zeros((models.n_models, models.n_columns)) if returns == "retrospective" else None
-        self._fit: LassoFit | None = None
+        self._fit: Estimate | None = None
         self._n_scored = 0
         self._ahead: tuple[int, Plan] | None = None
 
@@ -162,13 +153,13 @@ class ALExp(Certified):
             self._ahead = None  # it was scored on all candidates, but the round is played on some
         self._fit, self._returns, self._played, self._n_scored = plan.fit, plan.returns, plan.played, self.n_told
 
-    def _clip(self, estimate: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _clip(self, estimate: FloatArray) -> FloatArray:
         return np.clip(estimate, -self.reward_bound, self.reward_bound) if self.clip_returns else estimate
 
-    def _weights(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _weights(self, returns: FloatArray) -> FloatArray:
         return exponential_weights(returns, self.schedules.eta_t(max(self.n_told, 1), self.reward_bound))
 
-    def _exploration_on(self, choices: Choices) -> NDArray[np.float64]:
+    def _exploration_on(self, choices: Choices) -> FloatArray:
         weights = self._pi[choices.indices]
         total = weights.sum()
         return weights / total if total > 0.0 else np.full(len(choices), 1.0 / len(choices))
@@ -178,17 +169,17 @@ class ALExp(Certified):
         return self.schedules.lambda_t(t, self.noise_std, self.models.n_models, self.models.dimension)
 
     @property
-    def cumulative_returns(self) -> NDArray[np.float64]:
+    def cumulative_returns(self) -> FloatArray:
         """Hallucinated returns of every model summed over all rewards so far, shape (M,)."""
         return self._plan(self._candidates.choices()).returns.copy()
 
     @property
-    def fit(self) -> LassoFit | None:
+    def fit(self) -> Estimate | None:
         """The group Lasso on all rewards so far; None before the first."""
         return self._plan(self._candidates.choices()).fit
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> FloatArray:
         """q over the M models for the next round, shape (M,)."""
         return self._weights(self._plan(self._candidates.choices()).returns)
 
@@ -215,5 +206,5 @@ class ALExp(Certified):
         self._pool.restore(state["pool"])
         self._data.restore(state["data"])
         self._returns, self._played, self._n_scored = state["returns"], state["played"], state["n_scored"]
-        self._fit = None if state["fit"] is None else LassoFit.from_state(state["fit"])
+        self._fit = None if state["fit"] is None else self._data.read(state["fit"])
         self._ahead = None

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._codec import fingerprint, pack, unpack
-from alexp._validation import count, finite, positive
 from alexp.algorithms.components import component_from_dict, component_to_dict
 from alexp.algorithms.streams import ASK, ORDER, RandomState, Streams
 from alexp.algorithms.trials import Recommendation, Trial, TrialLog
+from alexp.common.arrays import FloatArray
+from alexp.common.codec import fingerprint, pack, unpack
+from alexp.common.validation import count, finite, positive
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.models import ModelClass
@@ -21,7 +21,8 @@ from alexp.problem.models import ModelClass
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1  # version of what to_dict writes
+FORMAT = 2  # version of what to_dict writes
+READABLE = (1, 2)  # formats that from_dict reads: 1 is that of version 0.1.0
 LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
 
 
@@ -126,6 +127,12 @@ class Algorithm(ABC):
         self._log.record(trial_id, value)
         return self._log.trial(trial_id, self.domain)
 
+    def abandon(self, trial: Trial | int) -> None:
+        """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
+        trial_id = self._log.check_pending(trial)
+        self._log.abandon(trial_id)
+        self._forget(trial_id)
+
     def best(self) -> Recommendation:
         """The action to stop with, judged by what is known now."""
         if self.n_told == 0:
@@ -185,7 +192,10 @@ class Algorithm(ABC):
     def _restore(self, state: dict[str, Any]) -> None:
         """Continue from `_state`."""
 
-    def _row(self, index: int) -> NDArray[np.float64]:
+    def _forget(self, trial_id: int) -> None:  # noqa: B027 (most algorithms keep nothing)
+        """Drop what was kept for a trial whose reward will never come."""
+
+    def _row(self, index: int) -> FloatArray:
         return self._candidates.row(index)
 
     # -- saving and loading ------------------------------------------------------------------------------------
@@ -217,8 +227,8 @@ class Algorithm(ABC):
         Pass `models` and `domain` again when they hold your own code or objects; they are checked against the
         saved run's features. Keywords replace settings that could not be stored, such as agents of your own.
         """
-        if data.get("format") != FORMAT:
-            raise ValueError(f"this state has format {data.get('format')!r}; this version reads format {FORMAT}")
+        if data.get("format") not in READABLE:
+            raise ValueError(f"this state has format {data.get('format')!r}; this version reads formats 1 to {FORMAT}")
         kind = Algorithm.registry.get(data["algorithm"])
         if kind is None or not issubclass(kind, cls):
             raise ValueError(f"this state was saved by {data['algorithm']!r}, not by {cls.__name__}")
@@ -244,7 +254,7 @@ class Algorithm(ABC):
         self._log.restore(log)
         self._restore(state)
 
-    def features(self) -> NDArray[np.float64]:
+    def features(self) -> FloatArray:
         """The dictionary on all candidates in the domain's order, shape (N, P)."""
         return np.asarray(self._candidates.table[:, self._candidates.position].T)
 

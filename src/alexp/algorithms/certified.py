@@ -17,17 +17,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import fraction, positive
 from alexp.algorithms.base import Algorithm
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import fraction, positive
 from alexp.decision.pool import AgentPool
 from alexp.decision.widths import model_radii
 from alexp.estimation.ridge.bands import envelope, largest_gaps
 from alexp.estimation.ridge.bank import RidgeBank
-
-Vector = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 class Band(NamedTuple):
@@ -44,17 +41,17 @@ class CertifiedFits(NamedTuple):
     """
 
     bank: RidgeBank
-    members: Indices
-    ridge: float | Vector
+    members: IntArray
+    ridge: float | FloatArray
 
 
 class PlausibleFits(NamedTuple):
     """The fits that are not ruled out: positions in the bank, their numbers as models, and their radii."""
 
     bank: RidgeBank
-    local: Indices
-    models: Indices
-    radii: Vector
+    local: IntArray
+    models: IntArray
+    radii: FloatArray
 
 
 @dataclass(frozen=True)
@@ -76,8 +73,8 @@ class StopReport:
     delta: float
     epsilon: float
     target: float | None
-    plausible: Indices
-    disagreeing: Indices
+    plausible: IntArray
+    disagreeing: IntArray
 
     @property
     def can_stop(self) -> bool:
@@ -99,6 +96,11 @@ class Certified(Algorithm):
     def _certified_pool(self) -> AgentPool:
         raise NotImplementedError(f"{type(self).__name__} must provide _certified_pool or _certified_fits")
 
+    @property
+    def certifies(self) -> bool:
+        """Whether there are fits that have seen all rewards, which is what certificates speak of."""
+        return True
+
     def _certified_fits(self) -> list[CertifiedFits]:
         pool = self._certified_pool()
         return [
@@ -106,7 +108,7 @@ class Certified(Algorithm):
             for bank, members, agent in zip(pool.banks, pool.members, pool.agents, strict=True)
         ]
 
-    def plausible_models(self, delta: float = 0.1) -> Indices:
+    def plausible_models(self, delta: float = 0.1) -> IntArray:
         """Numbers of the models not yet ruled out, in increasing order.
 
         The true model is among them at every moment of the run with probability 1 - delta. Models are judged against
@@ -156,7 +158,9 @@ class Certified(Algorithm):
             out.append(PlausibleFits(fit.bank, local, fit.members[local], np.sqrt(squares[local])))
         return out
 
-    def _squared_radii(self, losses: Vector, determinants: Vector, fit: CertifiedFits, delta: float) -> Vector:
+    def _squared_radii(
+        self, losses: FloatArray, determinants: FloatArray, fit: CertifiedFits, delta: float
+    ) -> FloatArray:
         """rad_j^2 of `model_radii` with the fit's largest ridge, plus the price of an unknown constant, if any."""
         fraction("delta", delta)
         known = (float(np.max(fit.ridge)), self.noise_std, self.reward_bound)
@@ -168,7 +172,7 @@ class Certified(Algorithm):
         later = model_radii(losses, determinants + np.log(fit.bank.n_observations), *known, delta / 2.0)
         return np.asarray(later + first)
 
-    def _band(self, table: Vector, fits: list[PlausibleFits]) -> tuple[Vector, Vector]:
+    def _band(self, table: FloatArray, fits: list[PlausibleFits]) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends at n points, feature-major (P, n), as rewards to be maximised."""
         lower, upper = np.full(table.shape[1], np.inf), np.full(table.shape[1], -np.inf)
         for fit in fits:

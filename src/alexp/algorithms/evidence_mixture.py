@@ -8,12 +8,12 @@ from math import log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, non_negative, positive
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.streams import AGENTS
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import count, non_negative, positive
 from alexp.decision.selection import information_directed, upper_confidence
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
@@ -21,7 +21,6 @@ from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
-Vector = NDArray[np.float64]
 _UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
 _BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0}
 
@@ -30,9 +29,9 @@ _BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0}
 class Outlook:
     """What a round is decided on: component weights (cells, M), mixture mean and standard deviation (n,)."""
 
-    weights: Vector
-    mean: Vector
-    std: Vector
+    weights: FloatArray
+    mean: FloatArray
+    std: FloatArray
 
 
 class EvidenceMixture(Certified):
@@ -107,7 +106,7 @@ class EvidenceMixture(Certified):
         self._roots = np.sqrt(np.diff(models.offsets))  # a prior variance of 1/d per coefficient has norm one
         self._mixture = self._new_mixture()
         self._ahead: tuple[int, Outlook] | None = None
-        self._drawn: tuple[int, NDArray[np.int64]] | None = None
+        self._drawn: tuple[int, IntArray] | None = None
 
     def _new_mixture(self) -> Mixture:
         models = self.models
@@ -138,7 +137,7 @@ class EvidenceMixture(Certified):
         variance = self._noise_variance(outlook.weights)
         return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
 
-    def _maximisers(self, choices: Choices) -> NDArray[np.int64]:
+    def _maximisers(self, choices: Choices) -> IntArray:
         """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
         everything = choices.table is self._candidates.table
         if everything and self._drawn is not None and self._drawn[0] == self.n_told:
@@ -168,13 +167,13 @@ class EvidenceMixture(Certified):
             self._ahead = (self.n_told, outlook)
         return outlook
 
-    def _weights(self) -> Vector:
+    def _weights(self) -> FloatArray:
         """Posterior of the components, shape (cells, M)."""
         if self._ahead is not None and self._ahead[0] == self.n_told:
             return self._ahead[1].weights
         return self._mixture.weights()
 
-    def _noise_variance(self, weights: Vector) -> float:
+    def _noise_variance(self, weights: FloatArray) -> float:
         return float(weights.sum(axis=1) @ self._mixture.noise**2)
 
     def beta_t(self, t: int) -> float:
@@ -182,7 +181,7 @@ class EvidenceMixture(Certified):
         return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if self.beta is None else self.beta
 
     @property
-    def probabilities(self) -> Vector:
+    def probabilities(self) -> FloatArray:
         """Posterior probability of each model, shape (M,)."""
         weights = self._weights().sum(axis=0)
         return np.asarray(weights / weights.sum())

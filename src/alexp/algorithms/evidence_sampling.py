@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import non_negative, positive
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import non_negative, positive
 from alexp.decision.agents import UCB
 from alexp.decision.pool import AgentPool
 from alexp.decision.suggestions import Suggestions
@@ -56,7 +56,7 @@ class EvidenceSampling(Certified):
         self._pool.update(self._row(index), reward)
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> FloatArray:
         """Tempered posterior over the models, shape (M,)."""
         bank = self._pool.banks[0]
         evidence = -bank.residuals() / (2.0 * self.noise_std**2) - 0.5 * bank.log_determinants()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import fraction, positive
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import fraction, positive
 from alexp.decision.agents import UCB
 from alexp.decision.pool import AgentPool
 from alexp.estimation.ridge.bands import envelope
@@ -63,7 +63,7 @@ class LMUCB(Certified):
         self._pool.update(self._row(index), reward)
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> FloatArray:
         """Posterior probability of each model under the mixture behind the certificates, shape (M,)."""
         bank = self._pool.banks[0]
         evidence = -bank.residuals() / (2.0 * self.noise_std**2) - 0.5 * bank.log_determinants()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alexp.common.codec import jsonable
 from alexp.problem.domains import Domain
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class Trial:
     explored: bool
     propensity: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """The trial as JSON data; `x` as numbers, text, a list or a dict by column."""
+        return vars(self) | {"x": jsonable(self.x), "propensity": jsonable(self.propensity)}
+
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -56,6 +61,10 @@ class AlreadyToldError(ValueError):
     """A reward was told twice for the same trial."""
 
 
+class AbandonedTrialError(ValueError):
+    """A reward was told for a trial that had been given up."""
+
+
 class TrialLog:
     """All trials of one run, column by column in 33 bytes each; rewards are NaN while pending."""
 
@@ -65,6 +74,7 @@ class TrialLog:
         self.explored = array("b")
         self.propensity = array("d")
         self.reward = array("d")
+        self.abandoned: set[int] = set()
         self.n_told = 0
 
     def __len__(self) -> int:
@@ -106,6 +116,10 @@ class TrialLog:
             )
         if not np.isnan(self.reward[trial_id]):
             raise AlreadyToldError(f"trial {trial_id} already has the reward {self.reward[trial_id]}")
+        if trial_id in self.abandoned:
+            raise AbandonedTrialError(
+                f"trial {trial_id} was abandoned and takes no reward; add the measurement as an observation"
+            )
         return int(trial_id)
 
     def record(self, trial_id: int, reward: float) -> None:
@@ -114,8 +128,12 @@ class TrialLog:
         self.n_told += 1
 
     def pending(self) -> list[int]:
-        """Ids of trials without a reward."""
-        return [i for i, reward in enumerate(self.reward) if np.isnan(reward)]
+        """Ids of trials that await a reward."""
+        return [i for i, reward in enumerate(self.reward) if reward != reward and i not in self.abandoned]
+
+    def abandon(self, trial_id: int) -> None:
+        """Give up a pending trial."""
+        self.abandoned.add(trial_id)
 
     def dataframe(self, domain: Domain) -> pd.DataFrame:
         """One row per trial; `reward` is missing while pending, `model` when no single model proposed it."""
@@ -143,6 +161,7 @@ class TrialLog:
             "explored": np.array(self.explored, dtype=bool),
             "propensity": np.array(self.propensity, dtype=np.float64),
             "reward": np.array(self.reward, dtype=np.float64),
+            "abandoned": np.array(sorted(self.abandoned), dtype=np.int64),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -150,4 +169,5 @@ class TrialLog:
         self.index, self.model = array("q", state["index"].tolist()), array("q", state["model"].tolist())
         self.explored = array("b", state["explored"].tolist())
         self.propensity, self.reward = array("d", state["propensity"].tolist()), array("d", state["reward"].tolist())
+        self.abandoned = set(state["abandoned"].tolist()) if "abandoned" in state else set()
         self.n_told = int(np.sum(~np.isnan(state["reward"])))

@@ -6,14 +6,15 @@ import time
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from alexp.common.arrays import FloatArray
 
 _WIDTH = 64  # independent chains: enough to keep every arithmetic unit busy, few enough for the registers
 _REPEATS = 64
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})  # lets the compiler fuse, as a peak loop should
-def _chains(values: NDArray[np.float64], factor: float, term: float, rounds: int) -> None:
+def _chains(values: FloatArray, factor: float, term: float, rounds: int) -> None:
     """values <- values * factor + term, 64 times per round, in chunks that stay in registers."""
     for _ in range(rounds):
         for begin in range(0, values.shape[0], _WIDTH):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import comb
 
 import numpy as np
@@ -33,25 +34,19 @@ def _axes(quick: bool) -> Iterator[tuple[str, str, list[Point]]]:
     yield (
         "M",
         "s=3, N=2000, t=100",
-        [
-            (comb(p + 1, 3), lambda p=p: Player.of(LegendreProblem(p, 3)), 100)
-            for p in degrees  # type: ignore[misc]
-        ],
+        [(comb(p + 1, 3), partial(Player.of, LegendreProblem(p, 3)), 100) for p in degrees],
     )
     candidates = (50, 100) if quick else (500, 1_000, 2_000, 4_000, 8_000)
     yield (
         "N",
         "s=3, M=1,330, t=100",
-        [
-            (n, lambda n=n: Player.of(LegendreProblem(20, 3, n)), 100)
-            for n in candidates  # type: ignore[misc]
-        ],
+        [(n, partial(Player.of, LegendreProblem(20, 3, n)), 100) for n in candidates],
     )
     rounds = (10, 20) if quick else (100, 1_000, 10_000, 50_000)
-    yield "t", "s=3, M=165, N=2000", [(t, lambda: Player.of(LegendreProblem(10, 3)), t) for t in rounds]
+    yield "t", "s=3, M=165, N=2000", [(t, partial(Player.of, LegendreProblem(10, 3)), t) for t in rounds]
     sizes = (2, 3) if quick else (2, 4, 8, 16, 32)
     m = 20 if quick else 200
-    yield "d", f"M={m}, P=41, N=2000, t=100", [(d, lambda d=d: _sized(d, m), 100) for d in sizes]  # type: ignore[misc]
+    yield "d", f"M={m}, P=41, N=2000, t=100", [(d, partial(_sized, d, m), 100) for d in sizes]
 
 
 def _sized(dimension: int, n_models: int) -> Player:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from alexp.common.arrays import FloatArray, IntArray
 
 # A column counts as dependent when pivoting leaves less than this fraction of its length: designs work with S, whose
 # condition number is the square of the features', and double precision resolves 1e-14 there.
@@ -98,7 +96,7 @@ def inverse_moment_bound(features: FloatArray, weights: FloatArray) -> float:
 def trivial_bound(features: FloatArray) -> float:
     """min(max_i ||f_i||^2 / P, min_p max_i f_ip^2): the bound on C_min by Z = I / P and by Z = e_p e_p'."""
     squares = features**2
-    return min(float(squares.sum(axis=1).max()) / features.shape[1], float(squares.max(axis=0).min()))
+    return float(min(squares.sum(axis=1).max() / features.shape[1], squares.max(axis=0).min()))
 
 
 def mirror_bounds(features: FloatArray, iterations: int = 2000) -> tuple[FloatArray, float, float]:
@@ -153,11 +151,12 @@ def d_optimal(features: FloatArray, tol: float = 1e-4, max_iterations: int = 100
         weights[np.argmax(np.abs(rows))] = 1.0
     else:
         weights[spread_rows(rows)] = 1.0 / n_columns
-    leverage, inverse = np.empty(n_candidates), np.empty((n_columns, n_columns))
+    leverage: FloatArray = np.empty(n_candidates)
+    inverse: FloatArray = np.empty((n_columns, n_columns))
     iteration = 0
     for iteration in range(max_iterations):
         if iteration % 64 == 0:
-            inverse = np.linalg.inv(second_moment(rows, weights))
+            inverse = np.asarray(np.linalg.inv(second_moment(rows, weights)), dtype=np.float64)
             leverage = np.einsum("ij,ij->i", rows @ inverse, rows)
         if leverage.max() <= n_columns * (1.0 + tol):
             break

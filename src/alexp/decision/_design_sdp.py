@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision._design_first_order import lowest_eigenvalues, spread_rows, trivial_bound
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _ALL_CANDIDATES = 300  # up to here every candidate goes into the first problem
 _ALL_ENTRIES = 600  # and up to this many matrix entries (sum of d_j^2) every block

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, fraction, non_negative, positive
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.widths import ucb_width
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Choices
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Crowd:
     """
 
     bank: RidgeBank
-    models: NDArray[np.int64]
+    models: IntArray
     choices: Choices
     noise_std: float
     reward_bound: float
@@ -51,9 +49,9 @@ class View:
     """
 
     model: int
-    mean: Vector
-    std: Vector
-    features: Vector
+    mean: FloatArray
+    std: FloatArray
+    features: FloatArray
     n_observations: int
     noise_std: float
     reward_bound: float
@@ -65,7 +63,7 @@ class Agent:
 
     ridge: float
 
-    def policy(self, view: View) -> int | Vector:
+    def policy(self, view: View) -> int | FloatArray:
         """Position of the choice to play, or a probability for each of the n choices, shape (n,)."""
         raise TypeError(f"{type(self).__name__} must implement policy(view)")
 
@@ -84,7 +82,7 @@ class Agent:
         return Suggestions.distributions(rows, len(crowd.choices))
 
 
-def _as_distribution(answer: Any, n: int, who: str) -> Vector:
+def _as_distribution(answer: Any, n: int, who: str) -> FloatArray:
     if np.ndim(answer) == 0:
         position = count(f"the position returned by {who}.policy", np.asarray(answer).item(), 0)
         if position >= n:
@@ -190,7 +188,7 @@ class ThompsonSampling(Agent):
         return Suggestions.samples(positions, len(crowd.choices))
 
 
-def _greedy(crowd: Crowd) -> NDArray[np.int64]:
+def _greedy(crowd: Crowd) -> IntArray:
     coefficients, intercepts = crowd.bank.coefficients()
     return crowd.bank.argmax_linear(crowd.choices.table, coefficients, intercepts)
 

@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import positive
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import positive
 from alexp.decision._design_first_order import (
     d_optimal,
     independent_columns,
@@ -29,9 +29,6 @@ from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 __all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "Uniform"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from alexp.common.arrays import FloatArray
 from alexp.decision.weights import exponential_weights
-from alexp.estimation.ridge._kernels import FloatArray
 from alexp.estimation.ridge._moments import add_mean_coefficients, point_posteriors
 from alexp.estimation.ridge.bank import RidgeBank
 

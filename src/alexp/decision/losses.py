@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from alexp._validation import finite
+from alexp.common.validation import finite
 
 
 @dataclass(frozen=True)

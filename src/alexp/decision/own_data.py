@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from alexp.common.arrays import FloatArray
 from alexp.decision.agents import UCB, Agent, EpsilonGreedy, Greedy
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.suggestions import Suggestions
@@ -33,7 +33,7 @@ class OwnDataPool:
         self._played_on: Any = None  # candidates of the last round, and the policies on them
         self._policies: dict[int, Suggestions] = {}
 
-    def update(self, row: NDArray[np.float64], y: float, model: int) -> None:
+    def update(self, row: FloatArray, y: float, model: int) -> None:
         """Report one observation to the agent of `model`; row has shape (P,)."""
         self._pools[model].update(row, y)
         self._policies.pop(model, None)
@@ -53,7 +53,7 @@ class OwnDataPool:
             self._policies[j] = policy
         return policy
 
-    def mean(self, j: int, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean(self, j: int, features: FloatArray) -> FloatArray:
         """Posterior mean reward of model j at n dictionary rows (n, P)."""
         return self._pools[j].mean(0, features)
 

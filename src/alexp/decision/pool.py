@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.ridge.bank import RidgeBank
@@ -33,7 +33,7 @@ class AgentPool:
         self.members = [members for _, members in crowds]
         self.banks = [_bank(models, members, agent.ridge) for agent, members in crowds]
 
-    def update(self, row: NDArray[np.float64], y: float) -> None:
+    def update(self, row: FloatArray, y: float) -> None:
         """Report one observation to every agent; row has shape (P,)."""
         for bank in self.banks:
             bank.update(row, y)
@@ -46,7 +46,7 @@ class AgentPool:
         ]
         return Suggestions.merged(parts, self.members)
 
-    def mean(self, j: int, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean(self, j: int, features: FloatArray) -> FloatArray:
         """Posterior mean reward of model j at n dictionary rows (n, P)."""
         bank, local = self.locate(j)
         return bank.mean(local, features)
@@ -69,7 +69,7 @@ class AgentPool:
             bank.restore(saved)
 
 
-def _crowds(agents: Agents, models: ModelClass) -> list[tuple[Agent, NDArray[np.int64]]]:
+def _crowds(agents: Agents, models: ModelClass) -> list[tuple[Agent, IntArray]]:
     m = models.n_models
     if isinstance(agents, Agent):
         return [(_checked(agents, "agents"), np.arange(m))]
@@ -92,7 +92,7 @@ def _checked(agent: Agent, name: str) -> Agent:
     return agent
 
 
-def _bank(models: ModelClass, members: NDArray[np.int64], ridge: float) -> RidgeBank:
+def _bank(models: ModelClass, members: IntArray, ridge: float) -> RidgeBank:
     """Ridge posteriors of some models. Dividing features by scale_j is a ridge of ridge x scale_j on the columns."""
     columns, offsets = models.columns_flat, models.offsets
     if members.size != models.n_models:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log, sqrt
 
-from alexp._validation import count, fraction, non_negative, positive
+from alexp.common.validation import count, fraction, non_negative, positive
 
 
 def anytime_lasso_lambda(t: int, noise_std: float, n_models: int, dimension: int, delta: float) -> float:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from alexp.common.arrays import FloatArray
+
 _NO_INFORMATION = 1e-300
 
 
-def upper_confidence(mean: Vector, std: Vector, beta: float) -> int:
+def upper_confidence(mean: FloatArray, std: FloatArray, beta: float) -> int:
     """First argmax of mean + beta std, both of shape (n,)."""
     return int(np.argmax(mean + beta * std))
 
 
-def information_directed(mean: Vector, std: Vector, beta: float, noise_variance: float) -> int:
+def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_variance: float) -> int:
     """First argmin of D^2 / I, the squared regret paid per unit of information gained.
 
     D(x) = max(mean + beta std) - mean(x) is the largest regret one may be paying and I(x) = log(1 + std(x)^2 /

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from alexp.common.arrays import FloatArray, IntArray
 
 
 class Suggestions:
@@ -22,24 +20,26 @@ class Suggestions:
     spread : (M,) mass that is spread evenly over all n candidates.
     """
 
-    def __init__(self, offsets: Indices, atoms: Indices, weights: Vector, spread: Vector, n_candidates: int) -> None:
+    def __init__(
+        self, offsets: IntArray, atoms: IntArray, weights: FloatArray, spread: FloatArray, n_candidates: int
+    ) -> None:
         self.offsets, self.atoms, self.weights, self.spread = offsets, atoms, weights, spread
         self.n_candidates = n_candidates
 
     @classmethod
-    def certain(cls, positions: Indices, n_candidates: int, spread: float = 0.0) -> Suggestions:
+    def certain(cls, positions: IntArray, n_candidates: int, spread: float = 0.0) -> Suggestions:
         """Each agent plays positions[j], except that a share `spread` goes to all candidates alike."""
         m = positions.size
         return cls(np.arange(m + 1), positions, np.full(m, 1.0 - spread), np.full(m, spread), n_candidates)
 
     @classmethod
-    def samples(cls, positions: Indices, n_candidates: int) -> Suggestions:
+    def samples(cls, positions: IntArray, n_candidates: int) -> Suggestions:
         """Each agent plays one of its K sampled candidates, drawn evenly; positions has shape (M, K)."""
         m, k = positions.shape
         return cls(np.arange(m + 1) * k, positions.ravel(), np.full(m * k, 1.0 / k), np.zeros(m), n_candidates)
 
     @classmethod
-    def distributions(cls, rows: Sequence[Vector], n_candidates: int) -> Suggestions:
+    def distributions(cls, rows: Sequence[FloatArray], n_candidates: int) -> Suggestions:
         """One full probability vector over the n candidates per agent."""
         atoms = [np.flatnonzero(row) for row in rows]
         offsets = np.concatenate([[0], np.cumsum([a.size for a in atoms])]).astype(np.int64)
@@ -47,7 +47,7 @@ class Suggestions:
         return cls(offsets, np.concatenate(atoms), weights, np.zeros(len(rows)), n_candidates)
 
     @classmethod
-    def merged(cls, parts: Sequence[Suggestions], owners: Sequence[Indices]) -> Suggestions:
+    def merged(cls, parts: Sequence[Suggestions], owners: Sequence[IntArray]) -> Suggestions:
         """Suggestions of all agents from those of disjoint crowds; owners[k] are the agents of parts[k]."""
         if len(parts) == 1:
             return parts[0]
@@ -62,7 +62,7 @@ class Suggestions:
         spread = np.concatenate([part.spread for part in parts])[by_agent]
         return cls(offsets, atoms, weights, spread, parts[0].n_candidates)
 
-    def expectation(self, values: Vector) -> Vector:
+    def expectation(self, values: FloatArray) -> FloatArray:
         """E_{x ~ p_j} values(x) for every agent, shape (M,); values has shape (n,)."""
         if self.atoms.size == self.spread.size:  # one atom each, the common case
             expected = self.weights * values[self.atoms]
@@ -72,11 +72,11 @@ class Suggestions:
             expected = expected + self.spread * values.mean()
         return expected
 
-    def expected_features(self, table: Vector) -> Vector:
+    def expected_features(self, table: FloatArray) -> FloatArray:
         """E_{x ~ p_j} features(x) for every agent, shape (M, P); table is feature-major, shape (P, n)."""
         return np.array([self.expectation(feature) for feature in table]).T
 
-    def mass(self, position: int) -> Vector:
+    def mass(self, position: int) -> FloatArray:
         """p_j(x) of one candidate for every agent, shape (M,)."""
         hits = np.where(self.atoms == position, self.weights, 0.0)
         own = hits if self.atoms.size == self.spread.size else np.add.reduceat(hits, self.offsets[:-1])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from alexp.common.arrays import FloatArray
 
 
-def exponential_weights(scores: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+def exponential_weights(scores: FloatArray, rate: float) -> FloatArray:
     """q_j proportional to exp(rate * scores_j), shape (M,).
 
     The whole sum of returns is weighted by one rate; running products of exp(rate_s * return_s) are a different

@@ -9,13 +9,12 @@ coefficients, which bounds the reward when ||phi|| <= 1.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from alexp._validation import fraction, non_negative, positive
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import fraction, non_negative, positive
 
 __all__ = ["model_radii", "ucb_width"]
-
-FloatArray = NDArray[np.float64]
 
 
 def ucb_width(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from alexp._validation import count
+from alexp.common.validation import count
 from alexp.experiments.compare_scenarios import ENTRANTS, LONG, QUICK, SCENARIOS, SHORT, entrants_for, seeds_for
 from alexp.experiments.statistics import estimate, locked
 from alexp.experiments.tasks import Record, Task
@@ -134,7 +134,7 @@ def geometric_means(table: pd.DataFrame, scenarios: Sequence[str] = SHORT) -> pd
     out = pd.DataFrame({"mean": np.exp(logs), "worst": np.exp(tails), "locked": lock, "runs": runs})
     for reference in ("oracle", "alexp"):
         if reference in out.index:
-            out[f"x {reference}"] = out["mean"] / out.loc[reference, "mean"]
+            out[f"x {reference}"] = out["mean"] / float(out["mean"][reference])
     out["ms per step"] = pivot(table, "ms per step", scenarios).median(axis=1)
     return out.sort_values("mean")
 

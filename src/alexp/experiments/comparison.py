@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from alexp.common.style import COLOURS, DASHES, new_figure
 from alexp.experiments.scenarios import Scenario, scenario_named
 from alexp.experiments.statistics import estimate, locked, mean_and_error
-from alexp.experiments.style import COLOURS, DASHES, new_figure
 from alexp.experiments.tasks import Record, Task
 
 

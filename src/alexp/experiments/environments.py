@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, non_negative, positive
 from alexp.algorithms.streams import RandomState, Streams
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, non_negative, positive
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
@@ -27,7 +27,7 @@ class Environment:
         self, domain: Domain, rewards: Any, *, noise_std: float = 0.1, random_state: RandomState = None
     ) -> None:
         self.domain, self.noise_std = domain, non_negative("noise_std", noise_std)
-        self.rewards: NDArray[np.float64] = np.asarray(rewards, dtype=np.float64)
+        self.rewards: FloatArray = np.asarray(rewards, dtype=np.float64)
         if self.rewards.shape != (domain.n_candidates,) or not np.all(np.isfinite(self.rewards)):
             raise ValueError(f"rewards must be {domain.n_candidates} finite numbers, one per candidate")
         self._streams = Streams(random_state)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from alexp.common.style import COLOURS, DASHES, new_figure
 from alexp.experiments.methods import METHODS, PAPER
 from alexp.experiments.results import Results, scaling_names
 from alexp.experiments.scenarios import SCALING_DEGREES
 from alexp.experiments.statistics import mean_and_error
-from alexp.experiments.style import COLOURS, DASHES, new_figure
 from alexp.experiments.tuning import MAIN_SCENARIOS
 
 TITLES = {

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from alexp.common.style import COLOURS, DASHES, new_figure
 from alexp.experiments.figures import Drawn
 from alexp.experiments.methods import METHODS
 from alexp.experiments.results import Results
 from alexp.experiments.statistics import mean_and_error
-from alexp.experiments.style import COLOURS, DASHES, new_figure
 from alexp.experiments.tasks import SNAPSHOT_ROUND, run_seeds
 from alexp.experiments.tuning import LAMBDA_SCENARIOS
 

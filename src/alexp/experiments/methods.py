@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alexp.experiments.style import COLOURS, DASHES
+from alexp.common.style import COLOURS, DASHES
 
 
 @dataclass(frozen=True)

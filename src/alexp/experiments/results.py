@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from alexp.common.arrays import FloatArray
 from alexp.experiments.methods import EXTRA, PAPER
 from alexp.experiments.scenarios import BEYOND_DEGREES, SCALING_DEGREES, Scenario
 from alexp.experiments.tasks import Record, Task
@@ -70,11 +70,11 @@ class Results:
     runs: dict[tuple[str, str], list[Record]]
     trials: list[Trial]
 
-    def curves(self, scenario: str, method: str) -> NDArray[np.float64]:
+    def curves(self, scenario: str, method: str) -> FloatArray:
         """Cumulative regret, shape (seeds, n)."""
         return np.array([record.regret for record in self.runs[scenario, method]])
 
-    def final(self, scenario: str, method: str) -> NDArray[np.float64]:
+    def final(self, scenario: str, method: str) -> FloatArray:
         """R(n) of every seed, shape (seeds,)."""
         return self.curves(scenario, method)[:, -1]
 

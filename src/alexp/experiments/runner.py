@@ -24,7 +24,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
-from alexp._validation import count
+from alexp.common.validation import count
 from alexp.experiments.cache import ResultCache
 from alexp.experiments.tasks import Record, Task, run_task
 

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from alexp._validation import count, finite, non_negative, positive
 from alexp.algorithms.streams import Streams
+from alexp.common.validation import count, finite, non_negative, positive
 from alexp.experiments.environments import Environment, SyntheticEnvironment
 from alexp.problem import Domain, FiniteSet, Interval, ModelClass
 

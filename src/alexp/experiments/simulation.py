@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.trials import Trial
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count
 from alexp.experiments.environments import Environment
 
 
@@ -28,11 +28,11 @@ class Run:
     step_seconds : (steps,) wall-clock time of each ask + tell.
     """
 
-    regret: NDArray[np.float64]
+    regret: FloatArray
     trials: list[Trial]
-    rewards: NDArray[np.float64]
-    probabilities: NDArray[np.float64] | None
-    step_seconds: NDArray[np.float64]
+    rewards: FloatArray
+    probabilities: FloatArray | None
+    step_seconds: FloatArray
 
     @property
     def seconds(self) -> float:

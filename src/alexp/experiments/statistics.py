@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from alexp.common.arrays import BoolArray, FloatArray
 
 
 class Estimate(NamedTuple):
@@ -39,7 +38,7 @@ def estimate(values: Any) -> Estimate:
     return Estimate(mean, error, mean - half, mean + half)
 
 
-def mean_and_error(curves: Array) -> tuple[Array, Array]:
+def mean_and_error(curves: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Pointwise mean and standard error of n curves, shape (n, T)."""
     errors = curves.std(axis=0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else np.zeros(curves.shape[1])
     return curves.mean(axis=0), errors
@@ -60,7 +59,7 @@ def ratio(numerator: Any, denominator: Any, paired: bool = True, draws: int = 40
     return Estimate(float(above.mean() / max(below.mean(), 1e-12)), float(ratios.std()), float(low), float(high))
 
 
-def locked(regret: Array, per_round: float = 0.1) -> NDArray[np.bool_]:
+def locked(regret: FloatArray, per_round: float = 0.1) -> BoolArray:
     """Runs that still pay more than `per_round` in each of the last quarter of the rounds, from curves (n, T)."""
     quarter = max(regret.shape[1] // 4, 1)
     late = (regret[:, -1] - regret[:, -1 - quarter if regret.shape[1] > quarter else 0]) / quarter

@@ -14,17 +14,16 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, positive
 from alexp.algorithms.streams import Streams
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import count, positive
 from alexp.experiments.environments import Environment
 from alexp.experiments.scenarios import Scenario
 from alexp.problem import Domain, FiniteSet, ModelClass
 
 TABLES = ("diabetes", "digits")
 _ROWS = 113  # purpose of the random numbers that pick rows
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class TableScenario(Scenario):
         maps = {name: features[rows] for name, features in _maps(self.family).items()}
         return ModelClass.from_matrices(maps, intercept=self.intercept), FiniteSet(rows)
 
-    def _rows(self, seed: int) -> NDArray[np.int64]:
+    def _rows(self, seed: int) -> IntArray:
         total = _target(self.family).size
         return np.sort(Streams(seed).generator(_ROWS).permutation(total)[: min(self.resolution, total)])
 
@@ -89,7 +88,7 @@ class TableEnvironment(Environment):
         self.true_model = int(np.argmax([_adjusted_fit(table[:, group], rewards) for group in self.models.groups]))
 
 
-def _adjusted_fit(features: Matrix, rewards: Matrix) -> float:
+def _adjusted_fit(features: FloatArray, rewards: FloatArray) -> float:
     """Adjusted R^2 of a least-squares fit with an intercept; minus infinity when there are too few rows."""
     n, d = features.shape
     if n <= d + 1:
@@ -99,7 +98,7 @@ def _adjusted_fit(features: Matrix, rewards: Matrix) -> float:
     return float(1.0 - residual.var() / rewards.var() * (n - 1) / (n - d - 1))
 
 
-def _load(family: str) -> tuple[Matrix, Matrix]:
+def _load(family: str) -> tuple[FloatArray, FloatArray]:
     try:
         from sklearn import datasets
     except ImportError as error:
@@ -109,13 +108,13 @@ def _load(family: str) -> tuple[Matrix, Matrix]:
 
 
 @lru_cache(maxsize=2)
-def _target(family: str) -> Matrix:
+def _target(family: str) -> FloatArray:
     """Rewards of all rows, with mean 0 and standard deviation 1/2."""
     target = _load(family)[1]
     return np.asarray(0.5 * (target - target.mean()) / target.std())
 
 
-def _scaled(features: Matrix) -> Matrix:
+def _scaled(features: FloatArray) -> FloatArray:
     """Centred features whose squared norm is one on average; constant columns are dropped."""
     centred = features - features.mean(axis=0)
     spread = centred.std(axis=0)
@@ -124,13 +123,13 @@ def _scaled(features: Matrix) -> Matrix:
 
 
 @lru_cache(maxsize=2)
-def _maps(family: str) -> Mapping[str, Matrix]:
+def _maps(family: str) -> Mapping[str, FloatArray]:
     data = _load(family)[0]
     maps = _diabetes_maps(data) if family == "diabetes" else _digits_maps(data)
     return {name: _scaled(features) for name, features in maps.items()}
 
 
-def _diabetes_maps(data: Matrix) -> dict[str, Matrix]:
+def _diabetes_maps(data: FloatArray) -> dict[str, FloatArray]:
     """Columns: age, sex, bmi, blood pressure, six blood serum measurements."""
     chosen = data[:, [2, 3, 8]]
     pairs = combinations_with_replacement(range(3), 2)
@@ -145,7 +144,7 @@ def _diabetes_maps(data: Matrix) -> dict[str, Matrix]:
     }
 
 
-def _digits_maps(data: Matrix) -> dict[str, Matrix]:
+def _digits_maps(data: FloatArray) -> dict[str, FloatArray]:
     images = data.reshape(-1, 8, 8)
     centred = data - data.mean(axis=0)
     axes = np.linalg.svd(centred, full_matrices=False)[2]

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alexp._validation import count
 from alexp.algorithms import Algorithm
 from alexp.algorithms.components import component_from_dict
+from alexp.common.arrays import FloatArray, NarrowArray
+from alexp.common.validation import count
 from alexp.experiments.cache import code_fingerprint
 from alexp.experiments.scenarios import Scenario, ScenarioEnvironment
 from alexp.experiments.simulation import simulate
@@ -109,10 +110,10 @@ class Record:
     seconds : time spent in ask and tell.
     """
 
-    regret: NDArray[np.float64]
+    regret: FloatArray
     visited: NDArray[np.int32]
-    q_true: NDArray[np.float32]
-    snapshot: NDArray[np.float32]
+    q_true: NarrowArray
+    snapshot: NarrowArray
     true_model: int
     recommended: int
     final_gap: float

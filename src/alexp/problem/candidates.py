@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -25,7 +25,7 @@ class CandidateTable:
     position : (N,) inverse of `order`.
     """
 
-    def __init__(self, models: ModelClass, domain: Domain, order: NDArray[np.int64]) -> None:
+    def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
         self.order = order
         self.position = np.empty_like(order)
         self.position[order] = np.arange(order.size)
@@ -37,7 +37,7 @@ class CandidateTable:
         """N."""
         return int(self.order.size)
 
-    def row(self, index: int) -> NDArray[np.float64]:
+    def row(self, index: int) -> FloatArray:
         """Features of candidate `index`, shape (P,)."""
         return np.ascontiguousarray(self.table[:, self.position[index]])
 
@@ -59,14 +59,14 @@ class Choices:
     table : (P, n) their features.
     """
 
-    def __init__(self, indices: NDArray[np.int64], table: NDArray[np.float64]) -> None:
+    def __init__(self, indices: IntArray, table: FloatArray) -> None:
         self.indices, self.table = indices, table
 
     def __len__(self) -> int:
         return int(self.indices.size)
 
 
-def check_available(available: Sequence[int] | NDArray[Any], n_candidates: int) -> NDArray[np.int64]:
+def check_available(available: Sequence[int] | AnyArray, n_candidates: int) -> IntArray:
     """Candidate numbers a round may use, from indices or a boolean mask of length N."""
     array = np.asarray(available)
     if array.dtype == bool:

@@ -11,11 +11,9 @@ from itertools import combinations_with_replacement
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, finite, matrix, positive
-
-Matrix = NDArray[np.float64]
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, finite, matrix, positive
 
 
 @runtime_checkable
@@ -30,14 +28,14 @@ class Dictionary(Protocol):
     def names(self) -> Sequence[str]:
         """One short name per feature."""
 
-    def __call__(self, x: Any) -> Matrix:
+    def __call__(self, x: Any) -> FloatArray:
         """Features of n points, shape (n, P)."""
 
     def to_dict(self) -> dict[str, Any] | None:
         """A JSON-safe description from which the dictionary can be rebuilt, or None if it holds user code."""
 
 
-def _scalars(x: Any, family: str) -> Matrix:
+def _scalars(x: Any, family: str) -> FloatArray:
     points = matrix(f"x of the {family} dictionary", x)
     if points.shape[1] != 1:
         raise ValueError(
@@ -70,7 +68,7 @@ class Legendre:
         """P0, P1, ..."""
         return [f"P{i}" for i in range(self.n_columns)]
 
-    def __call__(self, x: Any) -> Matrix:
+    def __call__(self, x: Any) -> FloatArray:
         """Features of n points, shape (n, P), by the three-term recurrence (exactly even or odd in x)."""
         z = (2.0 * _scalars(x, "Legendre") - (self.lower + self.upper)) / (self.upper - self.lower)
         out = np.ones((z.size, self.n_columns))
@@ -106,7 +104,7 @@ class Fourier:
         """The constant, then cosine and sine of each frequency."""
         return ["1"] + [f"{wave}{k}" for k in range(1, self.frequencies + 1) for wave in ("cos", "sin")]
 
-    def __call__(self, x: Any) -> Matrix:
+    def __call__(self, x: Any) -> FloatArray:
         """Features of n points, shape (n, P)."""
         angle = _scalars(x, "Fourier")[:, None] * (2.0 * np.pi / self.period * np.arange(1, self.frequencies + 1))
         out = np.ones((angle.shape[0], self.n_columns))
@@ -144,7 +142,7 @@ class Polynomial:
 
         return [text(term) for term in self._terms]
 
-    def __call__(self, x: Any) -> Matrix:
+    def __call__(self, x: Any) -> FloatArray:
         """Features of n points, shape (n, P)."""
         points = matrix("x of the polynomial dictionary", x)
         if points.shape[1] != self.dim:
@@ -180,7 +178,7 @@ class RandomFourier:
         """rff0, rff1, ..."""
         return [f"rff{i}" for i in range(self.n_features)]
 
-    def __call__(self, x: Any) -> Matrix:
+    def __call__(self, x: Any) -> FloatArray:
         """Features of n points, shape (n, P)."""
         points = matrix("x of the random Fourier dictionary", x)
         if points.shape[1] != self.dim:
@@ -203,7 +201,7 @@ class Matrices:
 
     def __init__(self, blocks: Mapping[str, Any]) -> None:
         rows: int | None = None
-        checked: dict[str, Matrix] = {}
+        checked: dict[str, FloatArray] = {}
         for name, block in blocks.items():
             checked[str(name)] = matrix(f"features {name!r}", block, rows)
             rows = checked[str(name)].shape[0]
@@ -214,19 +212,19 @@ class Matrices:
     @property
     def n_columns(self) -> int:
         """P, the sum of the matrices' widths."""
-        return self.table.shape[1]
+        return int(self.table.shape[1])
 
     @property
     def n_rows(self) -> int:
         """Number of candidates the matrices describe."""
-        return self.table.shape[0]
+        return int(self.table.shape[0])
 
     @property
     def names(self) -> list[str]:
         """matrix[column]."""
         return self._names
 
-    def __call__(self, x: Any) -> Matrix:
+    def __call__(self, x: Any) -> FloatArray:
         """Features of the candidates with row numbers `x`, shape (n, P)."""
         rows = np.atleast_1d(np.asarray(x))
         if not np.issubdtype(rows.dtype, np.integer) or rows.ndim != 1:
@@ -240,7 +238,7 @@ class Matrices:
         return {"family": "matrices", "table": self.table, "names": self._names, "sizes": self.sizes}
 
     @classmethod
-    def from_table(cls, table: Matrix, names: Sequence[str], sizes: Sequence[int]) -> Matrices:
+    def from_table(cls, table: FloatArray, names: Sequence[str], sizes: Sequence[int]) -> Matrices:
         """Rebuild from what `to_dict` stored."""
         out = cls.__new__(cls)
         out.table, out._names, out.sizes = matrix("table", table), list(names), list(sizes)
@@ -263,7 +261,7 @@ class Maps:
         if example is not None:
             self(example)
 
-    def _apply(self, name: str, x: Any) -> Matrix:
+    def _apply(self, name: str, x: Any) -> FloatArray:
         feature_map = self.maps[name]
         if hasattr(feature_map, "transform"):
             is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype != object
@@ -293,7 +291,7 @@ class Maps:
         """map[column]."""
         return [f"{name}[{i}]" for name, d in zip(self.maps, self.sizes, strict=True) for i in range(d)]
 
-    def __call__(self, x: Any) -> Matrix:
+    def __call__(self, x: Any) -> FloatArray:
         """Features of n points, shape (n, P)."""
         blocks = [self._apply(name, x) for name in self.maps]
         sizes = [block.shape[1] for block in blocks]

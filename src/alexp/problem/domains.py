@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, finite, matrix
-
-Matrix = NDArray[np.float64]
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, finite, matrix
 
 
 @runtime_checkable
@@ -56,7 +54,7 @@ class Interval:
         # features tie exactly, as they do in exact arithmetic.
         steps = 2 * np.arange(self.resolution) - (self.resolution - 1)
         unit = steps / max(self.resolution - 1, 1)
-        self._points: Matrix = 0.5 * (self.lower + self.upper) + 0.5 * (self.upper - self.lower) * unit
+        self._points: FloatArray = 0.5 * (self.lower + self.upper) + 0.5 * (self.upper - self.lower) * unit
 
     @property
     def n_candidates(self) -> int:
@@ -64,14 +62,14 @@ class Interval:
         return self.resolution
 
     @property
-    def points(self) -> Matrix:
+    def points(self) -> FloatArray:
         """Grid, shape (N,)."""
         return self._points
 
     def __getitem__(self, index: int) -> float:
         return float(self._points[index])
 
-    def batch(self, x: Any) -> tuple[Matrix, bool]:
+    def batch(self, x: Any) -> tuple[FloatArray, bool]:
         """Any real numbers of the interval, on the grid or not."""
         points = np.asarray(x, dtype=np.float64)
         if points.ndim > 1:
@@ -99,8 +97,8 @@ class Box:
 
     def __init__(
         self,
-        lower: Sequence[float] | Matrix,
-        upper: Sequence[float] | Matrix,
+        lower: Sequence[float] | FloatArray,
+        upper: Sequence[float] | FloatArray,
         resolution: int = 2048,
         seed: int = 0,
         extra: Any = None,
@@ -124,14 +122,14 @@ class Box:
         """Number of coordinates."""
         return int(self.lower.size)
 
-    def _sobol(self, n: int, seed: int) -> Matrix:
+    def _sobol(self, n: int, seed: int) -> FloatArray:
         from scipy.stats import qmc  # slow to import, needed by boxes only
 
         return qmc.Sobol(self.dim, scramble=True, rng=np.random.default_rng(seed)).random_base2(
             int(np.ceil(np.log2(n)))
         )[:n]
 
-    def _inside(self, points: Matrix) -> Matrix:
+    def _inside(self, points: FloatArray) -> FloatArray:
         if points.shape[1] != self.dim:
             raise ValueError(f"points must have {self.dim} coordinates, got {points.shape[1]}")
         if not np.all((points >= self.lower) & (points <= self.upper)):
@@ -155,14 +153,14 @@ class Box:
         return int(self._points.shape[0])
 
     @property
-    def points(self) -> Matrix:
+    def points(self) -> FloatArray:
         """Candidates, shape (N, dim)."""
         return self._points
 
-    def __getitem__(self, index: int) -> Matrix:
+    def __getitem__(self, index: int) -> FloatArray:
         return np.array(self._points[index])
 
-    def batch(self, x: Any) -> tuple[Matrix, bool]:
+    def batch(self, x: Any) -> tuple[FloatArray, bool]:
         """Any points of the box, candidates or not: shape (dim,) or (n, dim)."""
         points = np.asarray(x, dtype=np.float64)
         single = points.ndim <= 1

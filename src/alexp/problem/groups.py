@@ -6,25 +6,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-Indices = NDArray[np.int64]
+from alexp.common.arrays import IntArray
 
 
-class Groups(Sequence[Indices]):
+class Groups(Sequence[IntArray]):
     """Column indices of every model, a view on the compressed arrays."""
 
-    def __init__(self, columns: Indices, offsets: Indices) -> None:
+    def __init__(self, columns: IntArray, offsets: IntArray) -> None:
         self._columns, self._offsets = columns, offsets
 
     def __len__(self) -> int:
         return self._offsets.size - 1
 
     @overload
-    def __getitem__(self, j: int) -> Indices: ...
+    def __getitem__(self, j: int) -> IntArray: ...
     @overload
-    def __getitem__(self, j: slice) -> list[Indices]: ...
-    def __getitem__(self, j: int | slice) -> Indices | list[Indices]:
+    def __getitem__(self, j: slice) -> list[IntArray]: ...
+    def __getitem__(self, j: int | slice) -> IntArray | list[IntArray]:
         if isinstance(j, slice):
             return [self[i] for i in range(*j.indices(len(self)))]
         if not -len(self) <= j < len(self):
@@ -55,7 +54,7 @@ class SubsetNames(Sequence[str]):
         return (self[j] for j in range(len(self)))
 
 
-def compress(groups: Any, n_columns: int) -> tuple[Indices, Indices]:
+def compress(groups: Any, n_columns: int) -> tuple[IntArray, IntArray]:
     """Column indices of all groups one after the other, and where each begins; checks every group."""
     if isinstance(groups, np.ndarray) and groups.ndim == 2:
         m, size = groups.shape

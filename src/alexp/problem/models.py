@@ -8,9 +8,9 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.validation import count
 from alexp.problem.dictionaries import (
     Dictionary,
     Fourier,
@@ -22,9 +22,6 @@ from alexp.problem.dictionaries import (
 )
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.groups import Groups, SubsetNames, compress
-
-Matrix = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 class ModelClass:
@@ -51,7 +48,7 @@ class ModelClass:
     def __init__(
         self,
         dictionary: Dictionary,
-        groups: Sequence[Sequence[int] | Indices] | NDArray[Any],
+        groups: Sequence[Sequence[int] | IntArray] | AnyArray,
         names: Sequence[str] | None = None,
         *,
         intercept: bool = False,
@@ -63,7 +60,7 @@ class ModelClass:
         self._names = None if names is None else _distinct(names, self.n_models)
         self._scales = None if scales is None else _positive_vector(scales, self.n_models)
 
-    def _set_groups(self, columns: Indices, offsets: Indices) -> None:
+    def _set_groups(self, columns: IntArray, offsets: IntArray) -> None:
         self._columns_flat, self._offsets = columns, offsets
 
     # -- constructors ------------------------------------------------------------------------------------------
@@ -128,7 +125,7 @@ class ModelClass:
 
     # -- shape -------------------------------------------------------------------------------------------------
 
-    def _layout(self) -> tuple[Indices, Indices]:
+    def _layout(self) -> tuple[IntArray, IntArray]:
         if not hasattr(self, "_offsets"):  # maps side by side: sizes are known once they have been evaluated
             sizes = np.asarray(self.dictionary.sizes, dtype=np.int64)  # type: ignore[attr-defined]
             if np.any(sizes == 0):
@@ -137,12 +134,12 @@ class ModelClass:
         return self._columns_flat, self._offsets
 
     @property
-    def columns_flat(self) -> Indices:
+    def columns_flat(self) -> IntArray:
         """Column indices of all models one after the other, shape (sum of sizes,)."""
         return self._layout()[0]
 
     @property
-    def offsets(self) -> Indices:
+    def offsets(self) -> IntArray:
         """Model j owns columns_flat[offsets[j]:offsets[j+1]]; shape (M + 1,)."""
         return self._layout()[1]
 
@@ -162,7 +159,7 @@ class ModelClass:
         return int(np.diff(self.offsets).max())
 
     @property
-    def groups(self) -> Sequence[Indices]:
+    def groups(self) -> Sequence[IntArray]:
         """Column indices of each model."""
         return Groups(*self._layout())
 
@@ -172,21 +169,21 @@ class ModelClass:
         return self._names if self._names is not None else SubsetNames(self.dictionary.names, Groups(*self._layout()))
 
     @property
-    def scales(self) -> Matrix:
+    def scales(self) -> FloatArray:
         """What the features of each model are divided by, shape (M,); ones unless normalised."""
         return np.ones(self.n_models) if self._scales is None else self._scales
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
-    def columns(self, x: Any) -> Matrix:
+    def columns(self, x: Any) -> FloatArray:
         """The dictionary at n points, shape (n, P)."""
         return self.dictionary(x)
 
-    def features(self, j: int, x: Any) -> Matrix:
+    def features(self, j: int, x: Any) -> FloatArray:
         """phi_j at n points, shape (n, d_j)."""
         return np.asarray(self.columns(x)[:, self.groups[j]] / self.scales[j])
 
-    def matrix(self, domain: Domain) -> Matrix:
+    def matrix(self, domain: Domain) -> FloatArray:
         """The dictionary on all candidates of a domain, shape (N, P)."""
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be an Interval, a Box or a FiniteSet, got {type(domain).__name__}")
@@ -206,7 +203,7 @@ class ModelClass:
         self._layout()
         return columns
 
-    def rows(self, domain: Domain, x: Any) -> tuple[Matrix, bool]:
+    def rows(self, domain: Domain, x: Any) -> tuple[FloatArray, bool]:
         """The dictionary at the action(s) `x` of a domain, shape (n, P), and whether `x` was a single action."""
         points, single = domain.batch(x)
         if isinstance(domain, FiniteSet) and not isinstance(self.dictionary, Matrices):
@@ -281,7 +278,7 @@ def _distinct(names: Sequence[str], n_models: int) -> list[str]:
     return out
 
 
-def _positive_vector(scales: Any, n_models: int) -> Matrix:
+def _positive_vector(scales: Any, n_models: int) -> FloatArray:
     vector = np.asarray(scales, dtype=np.float64)
     if vector.shape != (n_models,) or not np.all(np.isfinite(vector)) or np.any(vector <= 0.0):
         raise ValueError(f"scales must be {n_models} positive numbers")

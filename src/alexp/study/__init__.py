@@ -5,8 +5,8 @@ from importlib.util import find_spec
 if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
     raise ModuleNotFoundError("durable studies need SQLAlchemy and Alembic: pip install alexp[study]")
 
+from alexp.algorithms.trials import AbandonedTrialError
 from alexp.study.errors import (
-    AbandonedTrialError,
     ProblemMismatchError,
     ReplayError,
     StorageError,

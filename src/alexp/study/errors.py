@@ -27,7 +27,3 @@ class ProblemMismatchError(StudyError, ValueError):
 
 class ReplayError(StudyError):
     """Applying the log did not give the trials that the log says were asked."""
-
-
-class AbandonedTrialError(ValueError):
-    """A reward was told for a trial that had been given up."""

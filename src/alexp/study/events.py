@@ -13,10 +13,10 @@ from math import floor, log
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._codec import pack, unpack
 from alexp.algorithms.base import Algorithm
+from alexp.common.arrays import IntArray
+from alexp.common.codec import pack, unpack
 
 LIBRARY = version("alexp")
 Kind = Literal["ask", "tell", "observe", "abandon"]
@@ -61,7 +61,7 @@ def decompress(data: bytes) -> Any:
     return unpack(json.loads(zlib.decompress(data)))
 
 
-def describe_restriction(allowed: NDArray[np.int64] | None, n_candidates: int) -> dict[str, Any]:
+def describe_restriction(allowed: IntArray | None, n_candidates: int) -> dict[str, Any]:
     """Which candidates a round could choose from, by the shorter of two lists; empty for all of them."""
     if allowed is None:
         return {}
@@ -70,7 +70,7 @@ def describe_restriction(allowed: NDArray[np.int64] | None, n_candidates: int) -
     return {"without": np.setdiff1d(np.arange(n_candidates), allowed)}
 
 
-def restriction(detail: dict[str, Any], n_candidates: int) -> NDArray[np.int64] | None:
+def restriction(detail: dict[str, Any], n_candidates: int) -> IntArray | None:
     """Invert `describe_restriction`."""
     if "only" in detail:
         return np.asarray(detail["only"], dtype=np.int64)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, finite, matrix
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, finite, matrix
 from alexp.problem.domains import Domain, FiniteSet
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _one_of(domain: FiniteSet, place: str, value: Any) -> int:
         raise ValueError(f"{place}: {error}") from None
 
 
-def _coordinates(frame: pd.DataFrame, dim: int) -> NDArray[np.float64]:
+def _coordinates(frame: pd.DataFrame, dim: int) -> FloatArray:
     names = [f"x{k}" for k in range(dim)]
     if all(name in frame.columns for name in names):
         return matrix("the columns " + ", ".join(names), frame[names].to_numpy())
@@ -98,7 +98,7 @@ def _coordinates(frame: pd.DataFrame, dim: int) -> NDArray[np.float64]:
     return points
 
 
-def _on_grid(points: NDArray[np.float64], wanted: NDArray[np.float64], nearest: bool, frame: pd.DataFrame) -> list[int]:
+def _on_grid(points: FloatArray, wanted: FloatArray, nearest: bool, frame: pd.DataFrame) -> list[int]:
     from scipy.spatial import KDTree  # slow to import, needed here only
 
     span = np.ptp(points, axis=0)

@@ -8,11 +8,11 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from alexp._codec import fingerprint
 from alexp.algorithms.base import Algorithm
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.codec import fingerprint
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.models import ModelClass
 from alexp.study.errors import ProblemMismatchError
@@ -27,7 +27,7 @@ def encode(connection: Connection, study: int, value: Any) -> str:
     return _to_json(value, lambda array: put_array(connection, study, array))
 
 
-def _to_json(value: Any, refer: Callable[[NDArray[Any]], str]) -> str:
+def _to_json(value: Any, refer: Callable[[AnyArray], str]) -> str:
     def replace(item: Any) -> Any:
         if isinstance(item, np.ndarray):
             return {_REFERENCE: refer(item)}
@@ -142,12 +142,12 @@ def _difference(stored: dict[str, Any], algorithm: Algorithm) -> str | None:
     return f"the features of {blamed} have other values{where}"
 
 
-def _directions(size: int) -> NDArray[np.float64]:
+def _directions(size: int) -> FloatArray:
     """Two fixed directions without symmetry, shape (size, 2), from formulas that no library version changes."""
     k = np.arange(1, size + 1, dtype=np.float64)
     return np.stack([np.cos(0.7 * k) + 1.5, np.sin(1.3 * k + 0.2) - 1.5], axis=1)
 
 
-def _differing(old: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.int64]:
+def _differing(old: FloatArray, new: FloatArray) -> IntArray:
     scale = np.abs(old).max(initial=0.0)
     return np.flatnonzero(np.any(np.abs(old - new) > _TOLERANCE * (np.abs(old) + scale), axis=1))

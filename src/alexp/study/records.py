@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Row
 
-from alexp._codec import fingerprint
-from alexp.algorithms.base import FORMAT
+from alexp.algorithms.base import FORMAT, READABLE
+from alexp.common.arrays import AnyArray
+from alexp.common.codec import fingerprint
 from alexp.study.errors import StorageError, StudyNotFoundError
 from alexp.study.events import Event, compress, decompress
 from alexp.study.schema import arrays, events, snapshots, studies
@@ -138,7 +138,7 @@ def write_snapshot(connection: Connection, study: int, n_events: int, library: s
 
 def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """(number of events, state) of the snapshots this version can read, newest first."""
-    query = sa.select(snapshots).where(snapshots.c.study_id == study, snapshots.c.format == FORMAT)
+    query = sa.select(snapshots).where(snapshots.c.study_id == study, snapshots.c.format.in_(READABLE))
     for row in connection.execute(query.order_by(snapshots.c.n_events.desc())).all():
         try:
             state = decompress(row.data)
@@ -150,7 +150,7 @@ def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, di
 # -- arrays ----------------------------------------------------------------------------------------------------
 
 
-def put_array(connection: Connection, study: int, array: NDArray[Any]) -> str:
+def put_array(connection: Connection, study: int, array: AnyArray) -> str:
     """Store an array under its content hash and return the hash."""
     contiguous = np.ascontiguousarray(array)
     key = fingerprint(contiguous)
@@ -171,7 +171,7 @@ def put_array(connection: Connection, study: int, array: NDArray[Any]) -> str:
     return key
 
 
-def get_array(connection: Connection, study: int, key: str) -> NDArray[Any]:
+def get_array(connection: Connection, study: int, key: str) -> AnyArray:
     """The array with this content hash, checked against it."""
     query = sa.select(arrays).where(arrays.c.study_id == study, arrays.c.hash == key).order_by(arrays.c.part)
     rows = connection.execute(query).all()

@@ -8,12 +8,12 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.trials import Trial
-from alexp.study.errors import AbandonedTrialError, ReplayError
+from alexp.common.arrays import IntArray
+from alexp.common.validation import count
+from alexp.study.errors import ReplayError
 from alexp.study.events import (
     Event,
     belief,
@@ -38,9 +38,13 @@ class Replica:
     def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
         self.n_events = self.snapshot_at = 0
-        self.abandoned: set[int] = set()
         self._seconds = 0.0  # spent on events since the newest snapshot
         self._snapshot_seconds = 0.0  # what the last snapshot of this process cost
+
+    @property
+    def abandoned(self) -> set[int]:
+        """Trials given up so far."""
+        return self.algorithm.log.abandoned
 
     # -- following the log -------------------------------------------------------------------------------------
 
@@ -67,13 +71,13 @@ class Replica:
             assert event.reward is not None
             algorithm.observe(event.candidate, event.reward)
         elif event.kind == "abandon":
-            self.abandoned.add(event.trial)
+            algorithm.abandon(event.trial)
         else:
             raise ReplayError(f"event {event.seq} is of unknown kind {event.kind!r}; install a newer version")
 
     # -- acting ------------------------------------------------------------------------------------------------
 
-    def ask(self, wanted: int, available: NDArray[np.int64] | None, distinct: bool) -> list[Event]:
+    def ask(self, wanted: int, available: IntArray | None, distinct: bool) -> list[Event]:
         """Propose `wanted` trials among the `available` candidates; none twice if `distinct`."""
         events: list[Event] = []
         for _ in range(wanted):
@@ -85,7 +89,7 @@ class Replica:
             events.append(self._ask_once(allowed))
         return events
 
-    def _ask_once(self, allowed: NDArray[np.int64] | None) -> Event:
+    def _ask_once(self, allowed: IntArray | None) -> Event:
         start = perf_counter()
         detail: dict[str, Any] = describe_restriction(allowed, self.algorithm.domain.n_candidates)
         if belief_is_due(self.algorithm.n_asked) and (now := belief(self.algorithm)):
@@ -121,7 +125,7 @@ class Replica:
 
     def abandon(self, trial_id: int) -> Event:
         """Give up a trial that `check_pending` has let pass."""
-        self.abandoned.add(trial_id)
+        self.algorithm.abandon(trial_id)
         return self._next(Event(self.n_events, "abandon", trial_id))
 
     def _next(self, event: Event) -> Event:
@@ -133,20 +137,13 @@ class Replica:
     def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
         """Id and reward as `tell` takes them, or the reason why not; changes nothing."""
         trial_id, value = self.algorithm.check_tell(trial, reward)
-        if trial_id in self.abandoned:
-            raise AbandonedTrialError(
-                f"trial {trial_id} was abandoned and takes no reward; add the measurement with add_observations"
-            )
         return trial_id, value + 0.0  # databases do not keep the sign of a zero
 
     def check_pending(self, trial: Trial | int) -> int:
         """Id of a trial that can be abandoned, or the reason why not; changes nothing."""
-        trial_id = self.algorithm.log.check_pending(trial)
-        if trial_id in self.abandoned:
-            raise AbandonedTrialError(f"trial {trial_id} has been abandoned already")
-        return trial_id
+        return self.algorithm.log.check_pending(trial)
 
-    def check_ask(self, wanted: int, available: NDArray[np.int64] | None, distinct: bool) -> None:
+    def check_ask(self, wanted: int, available: IntArray | None, distinct: bool) -> None:
         """Raise if so many distinct trials cannot be had."""
         room = self.algorithm.domain.n_candidates if available is None else available.size
         if count("n", wanted) > room and distinct:
@@ -155,14 +152,13 @@ class Replica:
     # -- snapshots ---------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that `resume` needs; trials, state of the algorithm, trials given up."""
-        given_up = np.array(sorted(self.abandoned), dtype=np.int64)
-        return {"log": self.algorithm.log.state(), "state": self.algorithm.state(), "abandoned": given_up}
+        """Everything that `resume` needs: trials, and the state of the algorithm."""
+        return {"log": self.algorithm.log.state(), "state": self.algorithm.state()}
 
     def resume(self, n_events: int, snapshot: dict[str, Any]) -> None:
         """Continue from a snapshot taken after `n_events` events; only a fresh replica may."""
-        self.algorithm.resume(snapshot["log"], snapshot["state"])
-        self.abandoned = set(snapshot["abandoned"].tolist())
+        given_up = {"abandoned": snapshot["abandoned"]} if "abandoned" in snapshot else {}  # as 0.1.0 stored it
+        self.algorithm.resume(snapshot["log"] | given_up, snapshot["state"])
         self.n_events = self.snapshot_at = n_events
 
     def noted(self, snapshot_at: int) -> None:

@@ -10,10 +10,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alexp.algorithms.base import Algorithm, check_reward
 from alexp.algorithms.trials import AlreadyToldError, Recommendation, Trial
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.problem.candidates import check_available
 from alexp.study import records
 from alexp.study.errors import ReplayError, StorageError
@@ -62,7 +62,7 @@ class Study:
         """
         wanted = 1 if n is None else n
 
-        def check(replica: Replica) -> NDArray[np.int64] | None:
+        def check(replica: Replica) -> IntArray | None:
             size = replica.algorithm.domain.n_candidates
             allowed = None if available is None else check_available(available, size)
             replica.check_ask(wanted, allowed, distinct)
@@ -133,7 +133,7 @@ class Study:
         return self.refresh().algorithm
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> FloatArray:
         """q over the M models for the next round, shape (M,), for algorithms that have it."""
         with self._mutex:
             algorithm = self.algorithm

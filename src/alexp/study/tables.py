@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import matrix
 from alexp.algorithms.trials import Trial
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import matrix
 from alexp.study.report.labels import candidate_columns
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _is_padded(cell: str) -> bool:
     return cell.startswith("+") or "_" in cell or (len(digits) > 1 and digits[0] == "0" and digits[1].isdigit())
 
 
-def read_features(path: Path, candidates: pd.DataFrame) -> NDArray[np.float64]:
+def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
     """Features of all candidates, shape (N, d), from an .npy file or from a CSV file.
 
     A CSV file whose first column has the name of the candidates' first column is matched by it, in any order;

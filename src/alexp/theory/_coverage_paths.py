@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from alexp.common.arrays import FloatArray
 from alexp.theory import boundaries, exploration, lasso, ridge
 from alexp.theory._coverage_kernels import ucb_path, worst_model_path
 
-FloatArray = NDArray[np.float64]
 Watches = dict[str, "Watch"]
 
 

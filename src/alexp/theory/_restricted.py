@@ -15,12 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision._design_sdp import load_cvxpy, solve_quietly
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def split(groups: Sequence[IntArray], chosen: Sequence[int]) -> tuple[IntArray, IntArray]:

@@ -11,9 +11,10 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from alexp._validation import fraction, non_negative, positive
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import fraction, non_negative, positive
 
 __all__ = [
     "azuma_boundary",
@@ -28,8 +29,6 @@ __all__ = [
     "squared_noise_boundary",
     "stitched_boundary",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 def stitched_boundary(

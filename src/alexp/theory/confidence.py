@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from alexp._validation import fraction
 from alexp.algorithms.alexp import ALExp
+from alexp.common.validation import fraction
 from alexp.estimation.lasso.group_lasso import LassoFit
 from alexp.theory.lasso import Band, column_cover, distinct_columns_band, self_normalised_lambda
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, positive
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import count, positive
 from alexp.decision._design_first_order import independent_columns, smallest_eigenvalue
 from alexp.decision._design_sdp import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
@@ -25,8 +25,6 @@ from alexp.theory import _restricted
 
 __all__ = ["CMin", "RestrictedEigenvalue", "c_min", "concatenation", "design_lambda_min", "restricted_eigenvalue"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _LARGEST_SEARCH = 400  # sets J
 _LARGEST_GRAM = 60  # columns in the semidefinite relaxation
@@ -69,7 +67,7 @@ def c_min(models: ModelClass, domain: Domain, tol: float = 1e-6) -> CMin:
 
     >>> from alexp.problem import Interval
     >>> result = c_min(ModelClass.legendre(degree=3, size=2), Interval(resolution=51))
-    >>> result.concatenated, result.repeated, round(result.distinct, 3), round(result.model_wise, 3)
+    >>> result.concatenated, result.repeated, round(float(result.distinct), 3), round(float(result.model_wise), 3)
     (0.0, 8, 0.286, 0.286)
     """
     positive("tol", tol)

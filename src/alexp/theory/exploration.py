@@ -8,9 +8,10 @@ coin and action as one martingale difference, so the random number of explored r
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from alexp._validation import count, fraction, non_negative, positive
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.theory.boundaries import stitched_boundary
 
 __all__ = [
@@ -22,8 +23,6 @@ __all__ = [
     "explored_lambda_min_slack",
     "kappa_lower_bound",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 def expected_explorations(horizon: int, gamma: float) -> FloatArray:

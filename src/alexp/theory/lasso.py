@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from alexp._validation import count, fraction, non_negative, positive
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.schedules import anytime_lasso_lambda
 
 __all__ = [
@@ -29,8 +30,6 @@ __all__ = [
     "self_normalised_lambda",
     "self_normalised_lambda_bound",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 class Band(NamedTuple):
@@ -194,7 +193,7 @@ def distinct_columns_band(
     return Band(centre - half, centre + half)
 
 
-def column_cover(groups: Sequence[NDArray[np.int64]], n_columns: int, scales: ArrayLike | None = None) -> float:
+def column_cover(groups: Sequence[IntArray], n_columns: int, scales: ArrayLike | None = None) -> float:
     """Sum of squared scales of models that together contain every column, chosen greedily.
 
     Without scales it is the number of such models. Columns that no model contains are left out.

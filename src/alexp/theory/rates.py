@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp._validation import count, positive
+from alexp.common.validation import count, positive
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from alexp._validation import count, fraction, non_negative, positive
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.theory.boundaries import azuma_boundary
 from alexp.theory.exploration import expected_explorations, explored_lambda_min_bound, kappa_lower_bound
 from alexp.theory.lasso import self_normalised_lambda_bound
@@ -27,8 +28,6 @@ __all__ = [
     "regret_bound",
     "regret_rate",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ def _rates(rates: ArrayLike) -> FloatArray:
 
 
 def _capped(top: FloatArray, bottom: FloatArray, cap: float) -> FloatArray:
-    return np.minimum(cap, np.divide(top, bottom, out=np.full(top.shape, np.inf), where=bottom > 0.0))
+    return np.asarray(np.minimum(cap, np.divide(top, bottom, out=np.full(top.shape, np.inf), where=bottom > 0.0)))
 
 
 def _shifted(values: FloatArray, first: float) -> FloatArray:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from alexp._validation import count, fraction, non_negative, positive
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.widths import model_radii, ucb_width
 from alexp.theory.lasso import Band
 
@@ -18,8 +19,6 @@ __all__ = [
     "triangle_width",
     "ucb_width",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 def log_determinant_bound(t: ArrayLike, dimension: int, penalty: float, feature_bound: float = 1.0) -> FloatArray:

@@ -6,13 +6,13 @@ from math import log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, positive
 from alexp.algorithms.base import Algorithm, Proposal
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, positive
 from alexp.decision.designs import Uniform
-from alexp.estimation.lasso.group_lasso import GroupLasso, LassoFit
-from alexp.estimation.prediction import predict
+from alexp.estimation.estimate import Estimate, predict
+from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -47,11 +47,9 @@ class ETC(Algorithm):
         self.n_explore, self.lam = count("n_explore", n_explore), positive("lam", lam)
         self.exploration = Uniform() if exploration is None else exploration
         self.oracle = GroupLasso() if oracle is None else oracle
-        self._data = self.oracle.bind(
-            models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept, models.subset_size
-        )
+        self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights
-        self._fit: LassoFit | None = None  # set once, when exploration ends
+        self._fit: Estimate | None = None  # set once, when exploration ends
 
     @property
     def lambda_1(self) -> float:
@@ -67,7 +65,7 @@ class ETC(Algorithm):
             self._commit(self._data.solve(self.lambda_1))
         return self._exploit(choices, rng)
 
-    def _commit(self, fit: LassoFit) -> None:
+    def _commit(self, fit: Estimate) -> None:
         """End the exploration with this estimate."""
         self._fit = fit
 
@@ -87,7 +85,7 @@ class ETC(Algorithm):
         return position, float(estimate[position]), leader
 
     @property
-    def fit(self) -> LassoFit | None:
+    def fit(self) -> Estimate | None:
         """The estimate it committed to; None while it explores."""
         return self._fit
 
@@ -96,10 +94,10 @@ class ETC(Algorithm):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._data.restore(state["data"])
-        self._fit = None if state["fit"] is None else LassoFit.from_state(state["fit"])
+        self._fit = None if state["fit"] is None else self._data.read(state["fit"])
 
 
-def _restricted(weights: NDArray[np.float64], choices: Choices) -> NDArray[np.float64]:
+def _restricted(weights: FloatArray, choices: Choices) -> FloatArray:
     """The exploration distribution given that one of the choices is played, shape (n,)."""
     on_choices = weights[choices.indices]
     total = on_choices.sum()

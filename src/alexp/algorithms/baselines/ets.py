@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.baselines.etc import ETC
 from alexp.algorithms.streams import AGENTS
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.pool import AgentPool
-from alexp.estimation.lasso.group_lasso import LassoFit
+from alexp.estimation.estimate import Estimate
 from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -32,10 +32,10 @@ class ETS(ETC):
     def __init__(self, models: ModelClass, domain: Domain, *, agent: Agent | None = None, **settings: Any) -> None:
         super().__init__(models, domain, **settings)
         self.agent = UCB() if agent is None else agent
-        self.selected: NDArray[np.int64] | None = None  # columns the agent plays on, set when exploration ends
+        self.selected: IntArray | None = None  # columns the agent plays on, set when exploration ends
         self._pool: AgentPool | None = None
 
-    def _commit(self, fit: LassoFit) -> None:
+    def _commit(self, fit: Estimate) -> None:
         super()._commit(fit)
         told = ~np.isnan(self._log.reward)
         indices, rewards = np.array(self._log.index)[told], self._sign * np.array(self._log.reward)[told]
@@ -62,7 +62,7 @@ class ETS(ETC):
         position = int(np.argmax(mean))
         return position, float(mean[position]), super()._recommend()[2]
 
-    def _columns(self, fit: LassoFit, indices: NDArray[np.int64], rewards: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _columns(self, fit: Estimate, indices: IntArray, rewards: FloatArray) -> IntArray:
         groups = self.models.groups
         if fit.groups.size:
             chosen = np.unique(np.concatenate([groups[int(j)] for j in fit.groups]))
@@ -71,7 +71,7 @@ class ETS(ETC):
         _, first = np.unique(self._candidates.table[chosen], axis=0, return_index=True)
         return np.asarray(chosen[np.sort(first)])
 
-    def _first_to_enter(self, indices: NDArray[np.int64], rewards: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _first_to_enter(self, indices: IntArray, rewards: FloatArray) -> IntArray:
         """Columns of the group that is the first to become active as lambda falls."""
         features = self._candidates.table[:, self._candidates.position[indices]]
         if self.models.intercept:
@@ -82,7 +82,7 @@ class ETS(ETC):
         squares = np.add.reduceat(correlations[self.models.columns_flat] ** 2, self.models.offsets[:-1])
         return self.models.groups[int(np.argmax(np.sqrt(squares) / self.models.scales))]
 
-    def _agent_on(self, columns: NDArray[np.int64]) -> AgentPool:
+    def _agent_on(self, columns: IntArray) -> AgentPool:
         single = ModelClass(self.models.dictionary, [columns], intercept=self.models.intercept)
         return AgentPool(self.agent, single, self.noise_std, self.reward_bound)
 

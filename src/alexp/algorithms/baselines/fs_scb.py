@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alexp.algorithms.baselines.squarecb import SquareCB
+from alexp.common.arrays import FloatArray
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
-
-Vector = NDArray[np.float64]
 
 
 class FSSCB(SquareCB):
@@ -33,7 +31,7 @@ class FSSCB(SquareCB):
         self._forecaster = AggregatingForecaster(bank, models.n_columns)
         self._bound = self.reward_bound + 3.0 * self.noise_std
 
-    def _estimate(self, table: Vector) -> Vector:
+    def _estimate(self, table: FloatArray) -> FloatArray:
         return self._forecaster.estimate(table, self._bound)
 
     def _learn(self, index: int, reward: float) -> None:
@@ -43,7 +41,7 @@ class FSSCB(SquareCB):
         self._pool.update(row, reward)
 
     @property
-    def probabilities(self) -> Vector:
+    def probabilities(self) -> FloatArray:
         """Weights of the models in the aggregate, shape (M,)."""
         return self._forecaster.weights(self._bound)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.streams import AGENTS
+from alexp.common.arrays import IntArray
+from alexp.common.validation import count
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.pool import AgentPool
 from alexp.problem.candidates import Choices
@@ -59,7 +59,7 @@ class LinUCB(Certified):
         only = np.array([0 if self.model is None else self.model])
         return [CertifiedFits(self._pool.banks[0], only, self.agent.ridge)]
 
-    def plausible_models(self, delta: float = 0.1) -> NDArray[np.int64]:
+    def plausible_models(self, delta: float = 0.1) -> IntArray:
         """The model it plays, unless the rewards rule it out; for the naive baseline all models or none."""
         alive = super().plausible_models(delta)
         return np.arange(self.models.n_models) if self.model is None and alive.size else alive

@@ -6,11 +6,11 @@ from math import log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import fraction, positive
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import fraction, positive
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Choices
@@ -74,7 +74,7 @@ class O2CSEW(Certified):
         self._set.update(row, forecast)
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> FloatArray:
         """Weights of the models in the aggregate, shape (M,)."""
         return self._forecaster.weights(self._bound())
 

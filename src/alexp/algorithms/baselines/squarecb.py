@@ -6,12 +6,12 @@ from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import positive
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.streams import AGENTS
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import positive
 from alexp.decision.agents import UCB
 from alexp.decision.pool import AgentPool, Agents
 from alexp.estimation.ridge.bank import RidgeBank
@@ -19,10 +19,8 @@ from alexp.problem.candidates import Choices
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
-Vector = NDArray[np.float64]
 
-
-def inverse_gap_weighting(estimates: Vector, gamma: float) -> Vector:
+def inverse_gap_weighting(estimates: FloatArray, gamma: float) -> FloatArray:
     """p(a) = 1 / (K + gamma (max - estimate_a)) for all but the best of K arms, which gets the rest; shape (K,).
 
     >>> inverse_gap_weighting(np.array([1.0, 0.0]), 2.0).tolist()
@@ -63,14 +61,14 @@ class SquareCB(Certified):
         _, first = np.unique(self._candidates.table, axis=0, return_index=True)
         ridge = self.noise_std / self.reward_bound
         self._oracle = RidgeBank(np.sort(first), np.array([0, first.size]), ridge, models.intercept)
-        self._ahead: tuple[int, NDArray[np.int64], Vector] | None = None
+        self._ahead: tuple[int, IntArray, FloatArray] | None = None
 
     def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
         arms, p = self._distribution(choices)
         k = int(np.searchsorted(np.cumsum(p), rng.random() * p.sum(), side="right").clip(max=p.size - 1))
         return Proposal(int(arms[k]), None, False, float(p[k]))
 
-    def _distribution(self, choices: Choices) -> tuple[NDArray[np.int64], Vector]:
+    def _distribution(self, choices: Choices) -> tuple[IntArray, FloatArray]:
         """Positions of the K arms and their probabilities."""
         everything = choices.table is self._candidates.table
         if everything and self._ahead is not None and self._ahead[0] == self.n_told:
@@ -85,7 +83,7 @@ class SquareCB(Certified):
             self._ahead = (self.n_told, arms, p)
         return arms, p
 
-    def _estimate(self, table: Vector) -> Vector:
+    def _estimate(self, table: FloatArray) -> FloatArray:
         """The oracle's reward at n candidates, feature-major (P, n)."""
         return self._oracle.mean(0, table.T)
 

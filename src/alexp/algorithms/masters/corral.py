@@ -7,13 +7,13 @@ from math import exp, log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import count, non_negative, positive
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.streams import AGENTS
 from alexp.algorithms.trials import Trial
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, non_negative, positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
 from alexp.decision.omd import log_barrier_omd
@@ -117,7 +117,7 @@ class Corral(Certified):
             for j in range(self.models.n_models) if model is None else (model,):
                 self._pool.update(row, reward, j)
 
-    def _descend(self, start: NDArray[np.float64], loss: float, model: int) -> None:
+    def _descend(self, start: FloatArray, loss: float, model: int) -> None:
         """Mirror descent on a loss of one agent, then the growth of rates, judged by the new mixed probabilities."""
         losses = np.zeros(self._p.size)
         losses[model] = loss
@@ -136,9 +136,14 @@ class Corral(Certified):
         self._rho = np.floor(self._rho)
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> FloatArray:
         """q-bar over the M models for the next round, shape (M,)."""
         return (1.0 - self.gamma) * self._p + self.gamma / self._p.size
+
+    @property
+    def certifies(self) -> bool:
+        """Only where all agents see all rewards."""
+        return isinstance(self._pool, AgentPool)
 
     def _certified_pool(self) -> AgentPool:
         if not isinstance(self._pool, AgentPool):

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import fraction, non_negative, positive
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.streams import AGENTS
 from alexp.algorithms.trials import Trial
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import fraction, non_negative, positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
 from alexp.decision.own_data import OwnDataPool
@@ -94,7 +94,7 @@ class D3RB(Certified):
             self._sums[model] += 1.0 - self._loss(reward)
             self._balance(model)
 
-    def _means(self, played: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _means(self, played: IntArray) -> tuple[FloatArray, FloatArray]:
         """Mean reward u_i and conf_i of the agents that have played."""
         n = self._counts[played]
         logs = np.log(self._counts.size * np.log(np.maximum(n, math.e)) / self.delta)
@@ -114,11 +114,16 @@ class D3RB(Certified):
         self._potential[model] = self._d[model] * root
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> FloatArray:
         """One for the agent whose turn is next, shape (M,)."""
         out = np.zeros(self.models.n_models)
         out[self._next()] = 1.0
         return out
+
+    @property
+    def certifies(self) -> bool:
+        """Only where all agents see all rewards."""
+        return isinstance(self._pool, AgentPool)
 
     def _certified_pool(self) -> AgentPool:
         if not isinstance(self._pool, AgentPool):

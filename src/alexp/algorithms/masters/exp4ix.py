@@ -7,13 +7,13 @@ from math import log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import positive
 from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.streams import AGENTS
 from alexp.algorithms.trials import Trial
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
 from alexp.decision.pool import AgentPool, Agents
@@ -56,7 +56,7 @@ class EXP4IX(Certified):
         self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
         self._losses = np.zeros(models.n_models)
         self._n_actions = 0.0  # W_t
-        self._waiting: dict[int, tuple[NDArray[np.float64], int]] = {}  # p_j(x) / (P(x) + gamma) and K of each ask
+        self._waiting: dict[int, tuple[FloatArray, int]] = {}  # p_j(x) / (P(x) + gamma) and K of each ask
         self._telling: int | None = None
 
     def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
@@ -90,7 +90,7 @@ class EXP4IX(Certified):
         return self.eta * sqrt(2.0 * log(self.models.n_models) / max(n_actions, 1.0))
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> FloatArray:
         """q over the M models for the next round, shape (M,)."""
         return exponential_weights(-self._losses, self._eta_t(self._n_actions))
 

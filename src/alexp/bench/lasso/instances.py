@@ -6,16 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alexp.bench.problems import NOISE, SEED, LegendreProblem, Player
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.schedules import Schedules
 from alexp.experiments.environments import SyntheticEnvironment
 from alexp.problem.domains import Interval
 from alexp.problem.models import ModelClass
-
-Vector = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +28,11 @@ class LassoInstance:
     """
 
     name: str
-    rows: Vector
-    y: Vector
-    columns: Indices
+    rows: FloatArray
+    y: FloatArray
+    columns: IntArray
     size: int
-    lambdas: Vector
+    lambdas: FloatArray
     subset_size: int | None
 
     @property
@@ -47,11 +44,11 @@ class LassoInstance:
         """The first n steps."""
         return replace(self, rows=self.rows[:n], y=self.y[:n], lambdas=self.lambdas[:n])
 
-    def expanded(self, t: int) -> Vector:
+    def expanded(self, t: int) -> FloatArray:
         """Phi of the first t rows with every group's columns side by side, shape (t, M d), column-major."""
         return np.asfortranarray(self.rows[:t, self.columns])
 
-    def values(self, theta: Vector, t: int) -> tuple[float, float]:
+    def values(self, theta: FloatArray, t: int) -> tuple[float, float]:
         """Primal value of theta (M d,) on the first t rows and dual value of its rescaled residual, times t/2.
 
         P = ||r||^2/2 + mu sum_j ||theta_j|| and D = s y'r - s^2 ||r||^2/2, mu = lambda_t t, with the best s for which
@@ -116,7 +113,7 @@ def independent_instance(n_maps: int, n: int, *, strong: bool = False) -> LassoI
     )
 
 
-def _lambdas(schedules: Schedules, n: int, noise: float, n_models: int, dimension: int) -> Vector:
+def _lambdas(schedules: Schedules, n: int, noise: float, n_models: int, dimension: int) -> FloatArray:
     return np.array([schedules.lambda_t(t, noise, n_models, dimension) for t in range(1, n + 1)])
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alexp.bench.lasso.instances import INSTANCES, QUICK, LassoInstance, independent_instance
 from alexp.bench.lasso.rivals import Rival, installed, version_of
 from alexp.bench.records import Record, one_blas_thread, record, timed
+from alexp.common.arrays import FloatArray
 from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath, LassoFit
 
 ACCURACY = 1e-6
@@ -31,8 +31,6 @@ _PATIENCE_S = 4.0  # a rival that has searched a step for so long has not reache
 _FEWEST_STEPS = 3  # on which a rival is measured, however slow
 _OVERDRAWN = 10.0  # a path stops a rival at so many times its budget
 _SHORT_PATH_S = 1.0  # a path of at most this length is run again without rivals
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class Race:
         exact = tight.solve(self.instance.lambdas[t - 1], fit)
         return self.instance.values(self._coefficients(path, exact), t)[1]
 
-    def _heat(self, rival: Rival, expanded: Vector, t: int, start: Vector, bound: float) -> Heat:
+    def _heat(self, rival: Rival, expanded: FloatArray, t: int, start: FloatArray, bound: float) -> Heat:
         instance = self.instance
         y, lam = instance.y[:t], float(instance.lambdas[t - 1])
         heat = Heat(t, np.inf, np.inf, np.inf, 0.0)
@@ -112,11 +110,11 @@ class Race:
 
     def _bind(self) -> GroupLassoPath:
         instance = self.instance
-        return GroupLasso(tol=ACCURACY).bind(
+        return GroupLasso(tol=ACCURACY).bind_groups(
             instance.rows.shape[1], instance.columns, self._offsets, None, False, instance.subset_size
         )
 
-    def _coefficients(self, path: GroupLassoPath, fit: LassoFit) -> Vector:
+    def _coefficients(self, path: GroupLassoPath, fit: LassoFit) -> FloatArray:
         theta = np.zeros(self.instance.columns.size)
         for j, block in path.group_coefficients(fit).items():
             theta[self._offsets[j] : self._offsets[j + 1]] = block
@@ -187,7 +185,7 @@ def _spread(n: int, parts: int) -> set[int]:
     return {1 + (2 * k + 1) * n // (2 * parts) for k in range(parts)}
 
 
-def _rival_record(instance: LassoInstance, name: str, heats: list[Heat], own: Vector) -> Record:
+def _rival_record(instance: LassoInstance, name: str, heats: list[Heat], own: FloatArray) -> Record:
     """`path_s` is the mean over the measured steps times the length of the path; `own` (n,) are our seconds."""
     times, ours = np.array([heat.seconds for heat in heats]), own[[heat.t - 1 for heat in heats]]
     told = np.array([min(heat.told_s, heat.seconds) for heat in heats])

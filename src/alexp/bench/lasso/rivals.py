@@ -12,14 +12,13 @@ from importlib.metadata import version
 from types import SimpleNamespace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from alexp.common.arrays import FloatArray
 
 # solve(expanded, y, lam, size, start, tol) -> theta for (1/t) ||y - Phi theta||^2 + 2 lam sum ||theta_j||, with groups
 # of one size side by side in `expanded` (t, M d), and the duality gap of half of this that the solver certifies itself,
 # or infinity; `start` (M d,) is the solution of the step before.
-Solve = Callable[[Vector, Vector, float, int, Vector, float], tuple[Vector, float]]
+Solve = Callable[[FloatArray, FloatArray, float, int, FloatArray, float], tuple[FloatArray, float]]
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,13 @@ class Rival:
 
     name: str
     solve: Solve
-    loosest: Callable[[float, Vector, float], float]
+    loosest: Callable[[float, FloatArray, float], float]
     share: float = 1.0
 
 
-def _celer(expanded: Vector, y: Vector, lam: float, size: int, start: Vector, tol: float) -> tuple[Vector, float]:
+def _celer(
+    expanded: FloatArray, y: FloatArray, lam: float, size: int, start: FloatArray, tol: float
+) -> tuple[FloatArray, float]:
     from celer import celer_path
 
     _, path, gaps = celer_path(
@@ -46,7 +47,9 @@ def _celer(expanded: Vector, y: Vector, lam: float, size: int, start: Vector, to
     return np.ascontiguousarray(path[:, 0]), float(gaps[0])
 
 
-def _skglm(expanded: Vector, y: Vector, lam: float, size: int, start: Vector, tol: float) -> tuple[Vector, float]:
+def _skglm(
+    expanded: FloatArray, y: FloatArray, lam: float, size: int, start: FloatArray, tol: float
+) -> tuple[FloatArray, float]:
     from skglm.datafits import QuadraticGroup
     from skglm.penalties import WeightedGroupL2
     from skglm.solvers import GroupBCD
@@ -60,11 +63,13 @@ def _skglm(expanded: Vector, y: Vector, lam: float, size: int, start: Vector, to
     used = np.flatnonzero(start)
     fitted = expanded[:, used] @ start[used]
     solver = GroupBCD(tol=tol, max_iter=200, max_epochs=500)
-    theta: Vector = solver.solve(expanded, y, datafit, penalty, start.copy(), fitted)[0]
+    theta: FloatArray = solver.solve(expanded, y, datafit, penalty, start.copy(), fitted)[0]
     return theta, np.inf
 
 
-def _adelie(expanded: Vector, y: Vector, lam: float, size: int, start: Vector, tol: float) -> tuple[Vector, float]:
+def _adelie(
+    expanded: FloatArray, y: FloatArray, lam: float, size: int, start: FloatArray, tol: float
+) -> tuple[FloatArray, float]:
     import adelie
 
     n_columns = expanded.shape[1]
@@ -80,7 +85,7 @@ def _adelie(expanded: Vector, y: Vector, lam: float, size: int, start: Vector, t
     return np.asarray(state.betas[-1].toarray()).ravel(), np.inf
 
 
-def _adelie_start(expanded: Vector, y: Vector, lam: float, size: int, start: Vector) -> SimpleNamespace:
+def _adelie_start(expanded: FloatArray, y: FloatArray, lam: float, size: int, start: FloatArray) -> SimpleNamespace:
     """The state from which adelie continues: the solution of the step before, on the rows of this step."""
     n, n_columns = expanded.shape
     blocks = start.reshape(-1, size)
@@ -99,7 +104,7 @@ def _adelie_start(expanded: Vector, y: Vector, lam: float, size: int, start: Vec
     )  # fmt: skip
 
 
-def _share_of_gap(primal: float, y: Vector, lam: float) -> float:
+def _share_of_gap(primal: float, y: FloatArray, lam: float) -> float:
     """celer stops at a gap of tol ||y||^2/n for ||r||^2/(2n) + lam sum: this is 4^3 times the gap that is asked for."""
     return 64e-6 * primal / max(float(y @ y), 1e-300)
 

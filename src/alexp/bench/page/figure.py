@@ -10,7 +10,7 @@ import numpy as np
 
 from alexp.bench.page.tables import present
 from alexp.bench.records import Record
-from alexp.experiments.style import COLOURS, DASHES, new_figure
+from alexp.common.style import COLOURS, DASHES, new_figure
 
 
 def draw(records: Sequence[Record], path: Path) -> None:

@@ -11,13 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.lasso._linalg import ZERO, cholesky, floats, integers, kernel, leaf, matrix, solve_factored
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 BOTTOM, FREE, TOP = 0, 1, 2
 # Entries of ``Sides.tally``.

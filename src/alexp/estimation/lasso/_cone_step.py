@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.lasso._cone import SNAP, cone_quadratic
 from alexp.estimation.lasso._linalg import floats, integers, kernel, leaf
 from alexp.estimation.lasso._quadratic import FIRST_DAMPING, LARGEST_DAMPING
 from alexp.estimation.lasso._subsets import least_total
 from alexp.estimation.lasso._working import Point, Working
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 class ConeModel(NamedTuple):

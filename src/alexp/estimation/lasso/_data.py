@@ -12,10 +12,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-FloatArray = npt.NDArray[np.float64]
+from alexp.common.arrays import FloatArray
 
 # Between these magnitudes the squares in sqrt(a^2 + b^2) neither overflow nor lose bits to underflow.
 _SAFE_SMALL = 1e-140
@@ -35,12 +34,13 @@ def length(a: float, b: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def centre_row(row: FloatArray, y: float, mean: FloatArray, count: int) -> tuple[FloatArray, float]:
+def centre_row(row: FloatArray, y: float, mean: FloatArray, count: float) -> tuple[FloatArray, float]:
     """Project an observation on the complement of the intercept and update the running means in place.
 
     The residual sum of squares after an unpenalised intercept is that of the Helmert rows
     ``sqrt((t-1)/t) (x_t - mean_{t-1})``: this is the first Givens rotation of the factor of [1 | B | y], so rows
-    already stored never have to be centred again. ``mean`` (P + 1,) ends with the mean of y; ``count`` is t >= 1.
+    already stored never have to be centred again. ``mean`` (P + 1,) ends with the mean of y; ``count`` is t >= 1, or
+    the weight of all observations over that of this one.
     """
     n_columns = row.size
     shrink = math.sqrt((count - 1.0) / count)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.lasso._linalg import ZERO, floats, kernel, leaf
 from alexp.estimation.lasso._working import Groups
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @leaf

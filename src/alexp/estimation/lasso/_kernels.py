@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.lasso._groups import worst_groups
 from alexp.estimation.lasso._linalg import floats, integers, kernel
 from alexp.estimation.lasso._newton import evaluate, hessian
@@ -37,9 +37,6 @@ from alexp.estimation.lasso._working import (
     scaled_copy,
     with_groups,
 )
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.

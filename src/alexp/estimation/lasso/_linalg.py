@@ -10,11 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from alexp.common.arrays import FloatArray, IntArray
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.lasso._linalg import (
     add_gram,
     cholesky,
@@ -32,9 +32,6 @@ from alexp.estimation.lasso._linalg import (
     subtract_rows,
 )
 from alexp.estimation.lasso._working import Point, Working, violation
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 PIVOT_FLOOR = 1e-15
 REFINEMENTS = 6

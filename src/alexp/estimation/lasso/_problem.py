@@ -7,10 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from alexp.common.arrays import IntArray
 from alexp.estimation.lasso._subsets import binomial_table
 from alexp.estimation.lasso._working import Groups
-
-IntArray = npt.NDArray[np.int64]
 
 
 def explicit_groups(

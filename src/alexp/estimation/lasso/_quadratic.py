@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from alexp.common.arrays import FloatArray
 from alexp.estimation.lasso._linalg import ZERO, cholesky, floats, integers, kernel, leaf, matrix, solve_factored
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Damping of the Newton steps, relative to the Hessian's diagonal. Repeated groups make the Hessian singular, hence
 # the least value. A step rejected RETREATS times multiplies it, an accepted one divides it.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.lasso._cone import SNAP
 from alexp.estimation.lasso._cone_step import ConeModel, cone_model, damped_cone_step, first_order, retreat_in_cone
 from alexp.estimation.lasso._groups import keep_worst
@@ -35,9 +35,6 @@ from alexp.estimation.lasso._working import (
     scaled_copy,
     with_groups,
 )
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.

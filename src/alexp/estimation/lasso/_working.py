@@ -9,13 +9,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.lasso._linalg import ZERO, dot, floats, integers, kernel, leaf, matrix
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 class Groups(NamedTuple):

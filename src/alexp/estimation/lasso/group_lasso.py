@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.estimate import Estimate
 from alexp.estimation.lasso._data import centre_row, rotate_in
 from alexp.estimation.lasso._kernels import solve as solve_groups
 from alexp.estimation.lasso._problem import explicit_groups, subset_groups
@@ -24,8 +26,8 @@ from alexp.estimation.lasso._subset_kernels import solve_subsets
 from alexp.estimation.lasso._subsets import unrank_subset
 from alexp.estimation.lasso._working import Groups
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from alexp.problem.models import ModelClass
 
 # Up to this many columns the P x P factor and Gram matrix pay for themselves (see docs/solver.md).
 GRAM_COLUMNS = 256
@@ -52,38 +54,20 @@ class ConvergenceError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class LassoFit:
-    """A certified solution.
+class LassoFit(Estimate):
+    """A certified solution of the group Lasso.
 
-    ``beta`` (P,), ``intercept`` and ``lam`` say what was fitted; ``gap`` is (P - D) / P for the primal value P of this
-    solution and the dual value D of its rescaled residual. ``groups`` (k,) are the active groups in increasing
-    order and ``magnitudes`` (k,) their eta_j, equal to ||theta_j|| / w_j at the optimum.
+    Attributes
+    ----------
+    groups, magnitudes : (k,) the active groups and their eta_j, equal to ||theta_j|| / w_j at the optimum.
+    lam : what was asked for.
+    gap : (P - D) / P for the primal value P of this solution and the dual value D of its rescaled residual.
+    iterations : steps of the solver.
     """
 
-    beta: FloatArray
-    intercept: float
     lam: float
     gap: float
     iterations: int
-    groups: IntArray
-    magnitudes: FloatArray
-
-    def state(self) -> dict[str, Any]:
-        """Return the fields as a dict of arrays and numbers."""
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Invert :meth:`state`."""
-        return cls(
-            beta=np.array(state["beta"], dtype=np.float64),
-            intercept=float(state["intercept"]),
-            lam=float(state["lam"]),
-            gap=float(state["gap"]),
-            iterations=int(state["iterations"]),
-            groups=np.array(state["groups"], dtype=np.int64),
-            magnitudes=np.array(state["magnitudes"], dtype=np.float64),
-        )
 
 
 @dataclass(frozen=True)
@@ -106,7 +90,13 @@ class GroupLasso:
         if self.regime not in ("auto", "gram", "rows"):
             raise ValueError(f'regime must be "auto", "gram" or "rows", got {self.regime!r}')
 
-    def bind(
+    def bind(self, models: ModelClass) -> GroupLassoPath:
+        """Return an empty data set for these models."""
+        return self.bind_groups(
+            models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept, models.subset_size
+        )
+
+    def bind_groups(
         self,
         n_columns: int,
         columns: npt.ArrayLike | None,
@@ -146,6 +136,7 @@ class GroupLassoPath:
         self.spec = spec
         self.n_columns = n_columns
         self.n_observations = 0
+        self._weight = 0.0  # of all observations together
         self.n_groups = int(groups.weights.size if binomial is None else binomial[-1, -1])
         self._groups = groups
         self._binomial = binomial
@@ -157,17 +148,22 @@ class GroupLassoPath:
         self._allocate(n_columns if keeps_gram else _FIRST_ROWS)
         self._gram = np.zeros((n_columns, n_columns)) if keeps_gram else np.zeros((0, 0))
 
-    def append(self, row: npt.ArrayLike, y: float) -> None:
-        """Add the observation y with dictionary row ``row`` (P,)."""
+    def append(self, row: npt.ArrayLike, y: float, weight: float = 1.0) -> None:
+        """Add the observation y with dictionary row ``row`` (P,); ``weight`` > 0 multiplies its squared error."""
         row = np.ascontiguousarray(row, dtype=np.float64)
         y = float(y)
         if row.shape != (self.n_columns,):
             raise ValueError(f"row must have shape ({self.n_columns},), got {row.shape}")
         if not (math.isfinite(y) and np.isfinite(row).all()):
             raise ValueError("row and y must be finite")
+        if not (math.isfinite(weight) and weight > 0.0):
+            raise ValueError(f"weight must be positive and finite, got {weight!r}")
         self.n_observations += 1
+        self._weight += weight
         if self._intercept:
-            row, y = centre_row(row, y, self._mean, self.n_observations)
+            row, y = centre_row(row, y, self._mean, self._weight / weight)
+        if weight != 1.0:
+            row, y = math.sqrt(weight) * row, math.sqrt(weight) * y
         if self._keeps_gram:
             self._n_rows = rotate_in(self._xt, self._z, self._rho, self._gram, row, y)
         else:
@@ -190,7 +186,7 @@ class GroupLassoPath:
         self._z[self._n_rows] = y
         self._n_rows += 1
 
-    def solve(self, lam: float, start: LassoFit | None = None) -> LassoFit:
+    def solve(self, lam: float, start: Estimate | None = None) -> LassoFit:
         """Return the solution at ``lam`` > 0, started from ``start`` (a fit of these groups on any data) if given.
 
         Raises :class:`ConvergenceError` if the relative duality gap cannot be brought down to ``tol``.
@@ -217,7 +213,11 @@ class GroupLassoPath:
         if not gap <= self.spec.tol:
             raise ConvergenceError(gap, self.spec.tol, iterations)
         intercept = float(self._mean[-1] - self._mean[:-1] @ beta) if self._intercept else 0.0
-        return LassoFit(beta, intercept, lam, gap, iterations, active, eta)
+        return LassoFit(beta, intercept, active, eta, lam, gap, iterations)
+
+    def read(self, state: dict[str, Any]) -> LassoFit:
+        """Invert ``LassoFit.state``."""
+        return LassoFit.from_state(state)
 
     def group_coefficients(self, fit: LassoFit) -> dict[int, FloatArray]:
         """Return theta_j of every active group: eta_j beta / d on S_j, where d_i sums eta over the groups of i."""
@@ -241,6 +241,7 @@ class GroupLassoPath:
         """Return everything needed to continue bit for bit, as arrays and integers."""
         return {
             "n_observations": self.n_observations,
+            "weight": self._weight,
             "mean": self._mean.copy(),
             "rho": self._rho.copy(),
             "xt": self._xt[:, : self._n_rows].copy(),
@@ -266,6 +267,7 @@ class GroupLassoPath:
             if array.shape != shape:
                 raise ValueError(f"state[{name!r}] must have shape {shape}, got {array.shape}")
         self.n_observations = int(state["n_observations"])
+        self._weight = float(state.get("weight", self.n_observations))  # 0.1.0 had no weights
         self._mean, self._rho, self._gram = arrays["mean"], arrays["rho"], arrays["gram"]
         self._n_rows = n_rows
         self._allocate(self.n_columns if self._keeps_gram else max(n_rows, _FIRST_ROWS))

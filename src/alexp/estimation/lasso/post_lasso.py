@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath, LassoFit
+from alexp.common.arrays import FloatArray
+from alexp.estimation.estimate import Estimate
+from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
+
+if TYPE_CHECKING:
+    from alexp.problem.models import ModelClass
 
 
 @dataclass(frozen=True)
@@ -22,9 +26,9 @@ class PostLasso:
     tol: float = 1e-6
     ridge: float = 0.01
 
-    def bind(self, *problem: Any) -> PostLassoPath:
-        """An empty data set; the arguments are those of `GroupLasso.bind`."""
-        return PostLassoPath(GroupLasso(self.tol).bind(*problem), self.ridge)
+    def bind(self, models: ModelClass) -> PostLassoPath:
+        """An empty data set for these models."""
+        return PostLassoPath(GroupLasso(self.tol).bind(models), self.ridge)
 
 
 class PostLassoPath:
@@ -32,17 +36,24 @@ class PostLassoPath:
 
     def __init__(self, selection: GroupLassoPath, ridge: float) -> None:
         self._selection, self._ridge = selection, ridge
-        self._rows: list[NDArray[np.float64]] = []
+        self._rows: list[FloatArray] = []
         self._rewards: list[float] = []
 
-    def append(self, row: NDArray[np.float64], y: float) -> None:
-        """Add one observation."""
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards so far, t."""
+        return self._selection.n_observations
+
+    def append(self, row: FloatArray, y: float, weight: float = 1.0) -> None:
+        """Add one observation; the released code knows no weights."""
+        if weight != 1.0:
+            raise ValueError(f"PostLasso takes observations of weight 1 only, got {weight!r}")
         self._selection.append(row, y)
         self._rows.append(np.array(row))
         self._rewards.append(y)
 
-    def solve(self, lam: float, start: LassoFit | None = None) -> LassoFit:
-        """The Lasso fit with its coefficients replaced by the refit's."""
+    def solve(self, lam: float, start: Estimate | None = None) -> Estimate:
+        """The refit on what the Lasso selects; no longer certified, but a warm start for the next selection."""
         fit = self._selection.solve(lam, start)
         votes = np.zeros(self._selection.n_columns)
         for j in fit.groups:
@@ -57,7 +68,11 @@ class PostLassoPath:
             gram = (rows * roots).T @ (rows * roots) + self._ridge**2 * np.eye(used.size)
             beta[used] = roots * np.linalg.solve(gram, (rows * roots).T @ y)
         mean = np.mean(self._rewards) - np.mean(self._rows, axis=0) @ beta if fit.intercept else 0.0
-        return replace(fit, beta=beta, intercept=float(mean))
+        return Estimate(beta, float(mean), fit.groups, fit.magnitudes)
+
+    def read(self, state: dict[str, Any]) -> Estimate:
+        """Invert `Estimate.state`."""
+        return Estimate.from_state(state)
 
     def state(self) -> dict[str, Any]:
         """Everything needed to continue."""

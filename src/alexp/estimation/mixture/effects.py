@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.ridge._kernels import FloatArray, IntArray
 from alexp.estimation.ridge.bank import RidgeBank
 
 _CONSTANT = 10.0  # value of the column that stands for the intercept: its prior is ten times as wide

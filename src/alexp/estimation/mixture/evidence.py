@@ -11,16 +11,19 @@ so that the oracle needs neither the noise nor the scale of the rewards. Several
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from alexp._validation import positive
-from alexp.estimation.lasso.group_lasso import LassoFit
-from alexp.estimation.ridge._kernels import FloatArray
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import positive
+from alexp.estimation.estimate import Estimate
 from alexp.estimation.ridge._moments import add_mean_coefficients
 from alexp.estimation.ridge.bank import RidgeBank
+
+if TYPE_CHECKING:
+    from alexp.problem.models import ModelClass
 
 
 @dataclass(frozen=True)
@@ -34,19 +37,19 @@ class Evidence:
             raise ValueError("ridges must hold at least one number")
         object.__setattr__(self, "ridges", tuple(positive("ridges", ridge) for ridge in self.ridges))
 
-    def bind(
+    def bind(self, models: ModelClass) -> EvidencePath:
+        """Return an empty data set for these models."""
+        return self.bind_groups(models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept)
+
+    def bind_groups(
         self,
         n_columns: int,
         columns: npt.ArrayLike,
         offsets: npt.ArrayLike,
         weights: npt.ArrayLike | None = None,
         intercept: bool = False,
-        subset_size: int | None = None,
     ) -> EvidencePath:
-        """Return an empty data set for these groups; ``weights`` (M,) divide the features of each group.
-
-        ``subset_size`` is a hint for other oracles and is not used.
-        """
+        """Return an empty data set for these groups; ``weights`` (M,) divide the features of each group."""
         divisors = np.ones(np.size(offsets) - 1) if weights is None else np.asarray(weights, dtype=np.float64)
         banks = [RidgeBank(columns, offsets, ridge * divisors, intercept) for ridge in self.ridges]
         return EvidencePath(n_columns, banks)
@@ -63,13 +66,15 @@ class EvidencePath:
         """Number of rewards so far, t."""
         return self._banks[0].n_observations
 
-    def append(self, row: npt.ArrayLike, y: float) -> None:
-        """Add the observation y with dictionary row ``row`` (P,)."""
+    def append(self, row: npt.ArrayLike, y: float, weight: float = 1.0) -> None:
+        """Add the observation y with dictionary row ``row`` (P,); the evidence of weighted rewards is not defined."""
+        if weight != 1.0:
+            raise ValueError(f"Evidence takes observations of weight 1 only, got {weight!r}")
         for bank in self._banks:
             bank.update(row, y)
 
-    def solve(self, lam: float, start: LassoFit | None = None) -> LassoFit:
-        """Return the aggregate in the form of a group Lasso fit, so that either oracle serves the same callers.
+    def solve(self, lam: float, start: Estimate | None = None) -> Estimate:
+        """Return the aggregate.
 
         ``groups`` are the models with positive weight and ``magnitudes`` their posterior probabilities; ``lam`` and
         ``start`` are not used.
@@ -85,7 +90,11 @@ class EvidencePath:
         weights = shares.sum(axis=0)
         groups = np.flatnonzero(weights)
         constant = float(mean[-1]) if lead else 0.0
-        return LassoFit(mean[: self.n_columns].copy(), constant, lam, 0.0, 0, groups, weights[groups])
+        return Estimate(mean[: self.n_columns].copy(), constant, groups, weights[groups])
+
+    def read(self, state: dict[str, Any]) -> Estimate:
+        """Invert ``Estimate.state``."""
+        return Estimate.from_state(state)
 
     def _weights(self) -> FloatArray:
         """Posterior probability of every (ridge, model), shape (R, M)."""

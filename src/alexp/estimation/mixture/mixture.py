@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge import _moments as mixing
-from alexp.estimation.ridge._kernels import FloatArray, IntArray
 from alexp.estimation.ridge.bank import RidgeBank, _pool
 from alexp.estimation.ridge.sleeping import SleepingBank
 

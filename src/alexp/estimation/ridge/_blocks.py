@@ -12,14 +12,8 @@ the compiler sees they do not overlap.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-
-from alexp.estimation.ridge._kernels import FloatArray, IntArray, leaf
-
-RealArray = npt.NDArray[np.floating[Any]]  # of one precision throughout a call
+from alexp.common.arrays import FloatArray, IntArray, RealArray
+from alexp.estimation.ridge._kernels import leaf
 
 BLOCK = 256  # candidates per block; the rows of a small model then fit the first-level cache
 

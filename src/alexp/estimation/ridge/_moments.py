@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.ridge._blocks import BLOCK, block_means, block_quadratics, unpack
-from alexp.estimation.ridge._kernels import FloatArray, IntArray
 
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.

@@ -27,13 +27,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.estimation.ridge._blocks import BLOCK, block_means, block_quadratics
-from alexp.estimation.ridge._kernels import FloatArray, IntArray, Leaf, leaf
-
-NarrowArray = npt.NDArray[np.float32]
+from alexp.estimation.ridge._kernels import Leaf, leaf
 
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.

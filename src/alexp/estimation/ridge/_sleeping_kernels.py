@@ -6,7 +6,8 @@ import math
 
 from numba import njit
 
-from alexp.estimation.ridge._kernels import FloatArray, IntArray, absorb, posterior_means
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.ridge._kernels import absorb, posterior_means
 
 # Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
 # with them; a test says to what.

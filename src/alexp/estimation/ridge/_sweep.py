@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.estimation.ridge._blocks import BLOCK, block_means, block_quadratics, unpack
-from alexp.estimation.ridge._kernels import FloatArray, IntArray, leaf, model_coefficients
+from alexp.estimation.ridge._kernels import leaf, model_coefficients
 from alexp.estimation.ridge._screen import (
     RUN,
-    NarrowArray,
     Screen,
     model_size,
     narrow_bound,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.mixture.mixture import split_candidates
 from alexp.estimation.ridge import _moments as mixing
-from alexp.estimation.ridge._kernels import FloatArray, IntArray
 from alexp.estimation.ridge.bank import RidgeBank
 
 

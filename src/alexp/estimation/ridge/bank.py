@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge import _screen as screens
 from alexp.estimation.ridge import _sweep as sweeps
-from alexp.estimation.ridge._kernels import FloatArray, IntArray
 
 # Handing work to a thread costs tens of microseconds; below these sizes one thread is faster.
 _THREADED_FACTOR = 400_000  # floats of factor touched by an update
@@ -187,11 +187,11 @@ class RidgeBank:
         corners: FloatArray = self._factor[self._starts[1:] - 1]
         return corners * corners
 
-    def state(self) -> dict[str, npt.NDArray[Any] | int]:
+    def state(self) -> dict[str, AnyArray | int]:
         """Everything that observations have changed; ``restore`` on an equal bank continues bit for bit."""
         return {"factor": self._factor.copy(), "n_observations": self.n_observations}
 
-    def restore(self, state: dict[str, npt.NDArray[Any] | int]) -> None:
+    def restore(self, state: dict[str, AnyArray | int]) -> None:
         """Take over a ``state()`` of a bank with the same groups, ridge and intercept."""
         missing = {"factor", "n_observations"} - set(state)
         if missing:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.estimation.ridge import _kernels as kernels
-from alexp.estimation.ridge._kernels import FloatArray, IntArray
 from alexp.estimation.ridge._sleeping_kernels import absorb_members, member_evidence, member_means
 from alexp.estimation.ridge.bank import RidgeBank
 
@@ -102,12 +102,12 @@ class SleepingBank(RidgeBank):
         member_means(self._factor, self._starts, self._offsets, self._lead, self.awake, theta, constants)
         return theta, constants
 
-    def state(self) -> dict[str, npt.NDArray[Any] | int]:
+    def state(self) -> dict[str, AnyArray | int]:
         """The state of an ordinary bank; wakes every model."""
         self.wake_all()
         return super().state()
 
-    def restore(self, state: dict[str, npt.NDArray[Any] | int]) -> None:
+    def restore(self, state: dict[str, AnyArray | int]) -> None:
         """Take over the state of a bank with the same groups."""
         super().restore(state)
         self._mark(np.arange(self.n_models), True)

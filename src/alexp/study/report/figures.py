@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from alexp.experiments.style import COLOURS
+from alexp.common.style import COLOURS
 from alexp.study.report.report import DELTA, Report, Standing
 
 Figure = dict[str, Any]

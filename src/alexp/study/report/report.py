@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alexp.algorithms.base import Algorithm
+from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.trials import Recommendation
-from alexp.estimation.prediction import predict
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.estimate import predict
 from alexp.problem.domains import Interval
 from alexp.study.report.labels import label
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from alexp.study.study import Study
 
-Vector = NDArray[np.float64]
 
 LEADERS = 6  # models drawn as lines
 DELTA = 0.1  # certified statements hold with probability 1 - DELTA
@@ -43,24 +43,24 @@ class Standing:
     q_history, behind_history : (K, leaders) at these asks, NaN where not recorded.
     """
 
-    q: Vector
-    behind: Vector | None
+    q: FloatArray
+    behind: FloatArray | None
     leaders: list[int]
-    ruled_out: NDArray[np.int64]
-    plausible: NDArray[np.int64] | None
-    told: NDArray[np.int64]
-    q_history: Vector
-    behind_history: Vector
+    ruled_out: IntArray
+    plausible: IntArray | None
+    told: IntArray
+    q_history: FloatArray
+    behind_history: FloatArray
 
 
 @dataclass(frozen=True)
 class Curve:
     """Reward on a one-dimensional domain: points (N,), estimate (N,) and certified band, each if known."""
 
-    points: Vector
-    estimate: Vector | None
-    lower: Vector | None
-    upper: Vector | None
+    points: FloatArray
+    estimate: FloatArray | None
+    lower: FloatArray | None
+    upper: FloatArray | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Report:
 def gather(study: Study) -> Report:
     """Collect the content of a report."""
     algorithm, frame = study.algorithm, study.trials_dataframe()
-    certified = hasattr(algorithm, "stop_report") and algorithm.n_told > 0 and _affordable(algorithm)
+    certified = _certified(algorithm)
     return Report(
         name=study.name,
         where=study.storage.describe(),
@@ -117,6 +117,11 @@ def write_report(study: Study, path: Path) -> Path:
 
 def _affordable(algorithm: Algorithm) -> bool:
     return algorithm.models.n_models * algorithm.domain.n_candidates <= _CERTIFIED_WORK
+
+
+def _certified(algorithm: Algorithm) -> bool:
+    able = offers(algorithm, Certifies) and algorithm.certifies
+    return able and algorithm.n_told > 0 and _affordable(algorithm)
 
 
 def _pending(study: Study) -> pd.DataFrame:
@@ -153,7 +158,7 @@ def _standing(study: Study, algorithm: Any) -> Standing | None:
         for k, record in enumerate(records):
             behind_history[k] = _of(record, "returns", leaders) - record["returns"].max()
         behind_history[-1] = behind[leaders]
-    certified = hasattr(algorithm, "plausible_models") and algorithm.n_told > 0 and _affordable(algorithm)
+    certified = _certified(algorithm)
     return Standing(
         q=q,
         behind=behind,
@@ -166,7 +171,7 @@ def _standing(study: Study, algorithm: Any) -> Standing | None:
     )
 
 
-def _of(record: dict[str, Any], key: str, models: list[int]) -> Vector:
+def _of(record: dict[str, Any], key: str, models: list[int]) -> FloatArray:
     """Recorded values of some models, NaN for those that were not recorded."""
     if "models" not in record:
         return np.asarray(record[key][models], dtype=np.float64)
@@ -181,7 +186,7 @@ def _curve(algorithm: Any) -> Curve | None:
     sign = 1.0 if algorithm.direction == "maximize" else -1.0
     fit, lower, upper = getattr(algorithm, "fit", None), None, None
     estimate = None if fit is None else sign * predict(fit, algorithm.features().T)
-    if hasattr(algorithm, "confidence") and _affordable(algorithm):
+    if _certified(algorithm):
         lower, upper = algorithm.confidence(domain.points, DELTA)
         if not np.all(np.isfinite(lower) & np.isfinite(upper)):
             lower = upper = None

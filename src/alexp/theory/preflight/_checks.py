@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from alexp.common.arrays import FloatArray, IntArray
+
 Pair = tuple[int, int]
 
 _PARALLEL = 1.0 - 1e-10  # cosine from which two columns count as proportional

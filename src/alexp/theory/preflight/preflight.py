@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alexp._validation import positive
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import positive
 from alexp.decision._design_first_order import independent_columns, smallest_eigenvalue
 from alexp.decision._design_sdp import block_eigenvalues, e_optimal
 from alexp.decision.designs import DOptimal, EOptimal, Exploration, Uniform
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Preflight", "preflight"]
 
-FloatArray = NDArray[np.float64]
 
 _RANK_WORK = 1e11  # floating-point operations up to which the rank is computed
 _CLASS_COLUMNS = 2000  # columns up to which proportional columns are searched for
@@ -167,7 +166,7 @@ def _problem(models: ModelClass, features: FloatArray, norms: FloatArray) -> dic
     }  # fmt: skip
 
 
-def _columns(models: ModelClass, features: FloatArray, groups: list[NDArray[np.int64]]) -> dict[str, Any]:
+def _columns(models: ModelClass, features: FloatArray, groups: list[IntArray]) -> dict[str, Any]:
     n, p = features.shape
     rank = int(independent_columns(features).size) if min(n, p) ** 2 * max(n, p) <= _RANK_WORK else None
     names = models.names

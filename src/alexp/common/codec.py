@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
+from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from alexp.common.arrays import AnyArray
 
 _TAG = "__array__"
 
@@ -46,7 +49,27 @@ def unpack(value: Any) -> Any:
     return value
 
 
-def fingerprint(array: NDArray[Any]) -> str:
+def jsonable(value: Any) -> Any:
+    """A point, a number or a name as plain JSON data: arrays become lists, table rows dicts, the rest text.
+
+    >>> jsonable(np.array([1.0, np.nan])), jsonable("item 3"), jsonable(np.int64(4))
+    ([1.0, None], 'item 3', 4)
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, np.ndarray | list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, Mapping) or hasattr(value, "to_dict"):
+        items = value if isinstance(value, Mapping) else value.to_dict()
+        return {str(key): jsonable(item) for key, item in items.items()}
+    return str(value)
+
+
+def fingerprint(array: AnyArray) -> str:
     """Content hash of an array: dtype, shape and bytes.
 
     >>> fingerprint(np.zeros(3)) == fingerprint(np.zeros(3)), fingerprint(np.zeros(3)) == fingerprint(np.ones(3))

@@ -6,7 +6,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from alexp.common.arrays import FloatArray
 
 
 def positive(name: str, value: Any) -> float:
@@ -61,7 +62,7 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(value)
 
 
-def matrix(name: str, value: Any, rows: int | None = None) -> NDArray[np.float64]:
+def matrix(name: str, value: Any, rows: int | None = None) -> FloatArray:
     """Return `value` as a finite float64 matrix (vectors become one column), or raise."""
     try:
         array = np.asarray(value, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""What every room may use: array types, checks of arguments, the encoding of states, the look of figures."""

@@ -1,0 +1,15 @@
+"""Names of the array types; shapes are given where the arrays are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+AnyArray = NDArray[Any]
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+NarrowArray = NDArray[np.float32]
+RealArray = NDArray[np.floating[Any]]  # of one precision throughout a call
+IntArray = NDArray[np.int64]
