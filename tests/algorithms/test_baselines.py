@@ -116,6 +116,6 @@ def test_retrospective_returns_evaluate_all_past_policies_with_the_newest_estima
     for _ in range(8):
         trial = opt.ask()
         opt.tell(trial, float(np.cos(2 * trial.x)))
-        past.append(opt._plan(opt._candidates.choices()).policies)
+        past.append(opt._ahead.play.otherwise.policies)
     estimate = opt._candidates.table.T @ opt.fit.beta
     np.testing.assert_allclose(opt.cumulative_returns, sum(p.expectation(estimate) for p in past), atol=1e-12)

@@ -137,8 +137,8 @@ def test_loss_range_follows_the_direction():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"data_mode": "mine"}, 'data_mode must be "own" or "shared"'),
-        ({"variant": "fast"}, "variant must be one of corrected, released-code"),
+        ({"data_mode": "mine"}, "data_mode must be one of 'own', 'shared'"),
+        ({"variant": "fast"}, "variant must be one of 'corrected', 'released-code'"),
         ({"horizon": 1}, "horizon must be at least 2"),
         ({"eta": -1.0}, "eta must be positive"),
         ({"loss_range": (1.0, 1.0)}, "loss_range must be"),

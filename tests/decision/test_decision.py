@@ -13,7 +13,7 @@ from alexp.problem import CandidateTable
 def choices(n=40, models=None, seed=0):
     models = models if models is not None else alexp.ModelClass.legendre(4, 2)
     order = np.random.default_rng(seed).permutation(n)
-    return models, CandidateTable(models, alexp.Interval(resolution=n), order).choices()
+    return models, CandidateTable(models, alexp.Interval(resolution=n), order).round()
 
 
 def pool_with_data(agent, rounds=12, **kwargs):
@@ -22,9 +22,9 @@ def pool_with_data(agent, rounds=12, **kwargs):
     rng = np.random.default_rng(1)
     rows, y = [], []
     for _ in range(rounds):
-        k = int(rng.integers(len(everything)))
-        rows.append(everything.table[:, k])
-        y.append(float(np.sin(3 * everything.table[1, k]) + 0.1 * rng.standard_normal()))
+        k = int(rng.integers(len(everything.choices)))
+        rows.append(everything.choices.table[:, k])
+        y.append(float(np.sin(3 * everything.choices.table[1, k]) + 0.1 * rng.standard_normal()))
         pool.update(rows[-1], y[-1])
     return models, everything, pool, np.array(rows), np.array(y)
 
@@ -45,7 +45,7 @@ def test_ucb_maximises_mean_plus_beta_bound_sigma(beta, ridge):
     models, everything, pool, rows, y = pool_with_data(alexp.UCB(beta, ridge))
     policies = pool.suggest(everything, np.random.default_rng(0))
     for j in range(models.n_models):
-        mean, std = posterior(models, j, everything.table, rows, y, ridge)
+        mean, std = posterior(models, j, everything.choices.table, rows, y, ridge)
         score = mean + beta * 2.0 * std
         assert score[policies.atoms[j]] >= score.max() - 1e-9
 
@@ -58,7 +58,7 @@ def test_theory_width_is_the_confidence_radius():
         s = models.groups[j]
         v = rows[:, s].T @ rows[:, s] + 0.3**2 * np.eye(s.size)
         width = np.sqrt(0.1**2 * (np.linalg.slogdet(v / 0.09)[1] + 2 * np.log(1 / 0.05)) + 0.09 * 4.0)
-        mean, std = posterior(models, j, everything.table, rows, y, 0.3)
+        mean, std = posterior(models, j, everything.choices.table, rows, y, 0.3)
         score = mean + width * std / 0.3
         assert score[policies.atoms[j]] >= score.max() - 1e-9
 
@@ -84,7 +84,7 @@ def test_thompson_draws_follow_the_posterior():
         v = rows[:, s].T @ rows[:, s] + 0.25 * np.eye(s.size)
         mean = np.linalg.solve(v, rows[:, s].T @ y)
         theta = rng.multivariate_normal(mean, (1.5 * 2.0 * 0.5) ** 2 * np.linalg.inv(v), size=20_000)
-        exact = np.bincount(np.argmax(theta @ everything.table[s], axis=1), minlength=5) / 20_000
+        exact = np.bincount(np.argmax(theta @ everything.choices.table[s], axis=1), minlength=5) / 20_000
         drawn = np.array([policies.mass(k)[j] for k in range(5)])
         assert np.abs(exact - drawn).max() < 5 * np.sqrt(0.25 / 4000 + 0.25 / 20_000), (exact, drawn)
 
@@ -126,7 +126,7 @@ def test_own_agents_are_checked():
     with pytest.raises(TypeError, match="must implement policy"):
         Agent().policy(None)
     crowd_fields = set(Crowd.__dataclass_fields__)
-    assert {"bank", "models", "choices", "rng"} <= crowd_fields
+    assert {"fits", "models", "choices", "rng"} <= crowd_fields
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from alexp.estimation.mixture import mixture as module
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.ridge.bands import envelope, largest_gaps
+from alexp.estimation.ridge import bank as module
 
 GROUPS = [[0, 1], [1, 2], [0, 2, 3], [3]]
 NOISE, BOUND = 0.3, 2.0
@@ -116,9 +115,9 @@ def test_threads_do_not_change_the_result(monkeypatch):
     rows, rewards = data(6)
     points = data(900, seed=4)[0]
     alone = moments(feed(make(), rows, rewards), points, by_coefficients=False)
-    monkeypatch.setattr(module, "_THREADED", 0)
+    monkeypatch.setattr(module, "_THREADED_CANDIDATES", 0)
     together = feed(make(), rows, rewards)
-    for bank in together.banks:
+    for bank in together.grid.cells:
         bank._threads = 3
     for one, two in zip(alone, moments(together, points, by_coefficients=False), strict=True):
         np.testing.assert_array_equal(one, two)
@@ -160,16 +159,16 @@ def test_draws_have_the_component_distribution():
 @pytest.mark.parametrize("intercept", [False, True])
 def test_envelope_and_gaps_equal_their_definition(intercept):
     rows, rewards = data(9)
-    bank = feed(make(intercept=intercept), rows, rewards).banks[2]
+    bank = feed(make(intercept=intercept), rows, rewards).grid.cells[2]
     points = data(700, seed=5)[0]
     active, radii, table = np.array([0, 2, 3]), np.array([0.5, 1.5, 0.0]), np.ascontiguousarray(points.T)
     low = np.array([bank.mean(j, points) - r * bank.width(j, points) for j, r in zip(active, radii, strict=True)])
     high = np.array([bank.mean(j, points) + r * bank.width(j, points) for j, r in zip(active, radii, strict=True)])
-    band = envelope(bank, active, radii, table)
+    band = bank.envelope(active, radii, table)
     np.testing.assert_allclose(band.lower, low.min(axis=0), rtol=1e-12)
     np.testing.assert_allclose(band.upper, high.max(axis=0), rtol=1e-12)
     np.testing.assert_array_equal(band.model, active[high.argmax(axis=0)])
-    gaps, estimates = largest_gaps(bank, active, radii, table, 17)
+    gaps, estimates = bank.largest_gaps(active, radii, table, 17)
     design = np.column_stack([np.ones(9), rows]) if intercept else rows
     for k, j in enumerate(active):
         chosen = [0] + [1 + i for i in GROUPS[j]] if intercept else GROUPS[j]

@@ -5,8 +5,8 @@ import pytest
 
 import alexp
 from alexp import testing
-from alexp.estimation.mixture import mixture as module
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.ridge import grid as module
 from alexp.estimation.ridge.sleeping import SleepingBank
 
 MODELS = alexp.ModelClass.legendre(degree=8, size=2)
@@ -39,7 +39,7 @@ def test_nothing_but_time_depends_on_sleep(monkeypatch, intercept):
         np.testing.assert_allclose(weights, eager.weights(), rtol=1e-9, atol=1e-13)
         for one, two in zip(lazy.moments(weights, table), eager.moments(eager.weights(), table), strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-7, atol=1e-12)
-        asleep = sum(bank.n_models - bank.awake.size for bank in lazy.banks)
+        asleep = sum(bank.n_models - bank.awake.size for bank in lazy.grid.cells)
         most_asleep, woken, before = max(most_asleep, asleep), woken + max(before - asleep, 0), asleep
     print(f"{most_asleep} of {6 * MODELS.n_models} components asleep at most, {woken} woken")
     assert most_asleep > 3 * MODELS.n_models
@@ -62,14 +62,14 @@ def test_certificates_see_everybody(monkeypatch):
         environment = alexp.SyntheticEnvironment(MODELS, domain, noise_std=0.02, random_state=1)
         algorithm = alexp.EvidenceMixture(MODELS, domain, noise_std=0.02, random_state=1)
         alexp.simulate(algorithm, environment, 40)
-        assert isinstance(algorithm._mixture.banks[0], SleepingBank) == (threshold == 0)
+        assert isinstance(algorithm._mixture.grid.cells[0], SleepingBank) == (threshold == 0)
         reports.append((algorithm.plausible_models(0.1).tolist(), algorithm.confidence(0.3, 0.1)))
     assert reports[0] == reports[1]
 
 
 def test_bad_input_changes_nothing(monkeypatch):
     lazy, _ = pair(monkeypatch)
-    bank = lazy.banks[0]
+    bank = lazy.grid.cells[0]
     bank.sleep(np.array([0, 3]))
     for row, y in ((np.full(9, np.nan), 0.0), (np.zeros(9), np.inf)):
         with pytest.raises(ValueError, match="finite"):

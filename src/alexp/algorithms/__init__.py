@@ -18,7 +18,8 @@ from alexp.algorithms.lmucb import LMUCB
 from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
 from alexp.algorithms.masters.exp4ix import EXP4IX
-from alexp.algorithms.trials import AlreadyToldError, Recommendation, Trial, UnknownTrialError
+from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
+from alexp.algorithms.trials import AbandonedTrialError, AlreadyToldError, Recommendation, Trial, UnknownTrialError
 
 __all__ = [
     "D3RB",
@@ -30,6 +31,7 @@ __all__ = [
     "LMUCB",
     "O2CSEW",
     "ALExp",
+    "AbandonedTrialError",
     "Algorithm",
     "AlreadyToldError",
     "Band",
@@ -45,10 +47,13 @@ __all__ = [
     "Trial",
     "UniformRandom",
     "UnknownTrialError",
+    "algorithm_named",
     "load",
+    "registered_names",
 ]
 
 
 def load(data: dict[str, Any], **objects: Any) -> Algorithm:
     """Continue a saved run of any algorithm; see `Algorithm.from_dict`."""
+    load_installed()
     return Algorithm.from_dict(data, **objects)

@@ -7,36 +7,35 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
-from alexp.algorithms.certified import Certified
+from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import one_of
 from alexp.decision.agents import UCB
-from alexp.decision.designs import Uniform
+from alexp.decision.designs import Exploration, Uniform
+from alexp.decision.plays import Explore, Follow, on_choices
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.schedules import ReleasedSchedules, Schedules
-from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights
 from alexp.estimation.estimate import Estimate, Oracle, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.estimation.lasso.post_lasso import PostLasso
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What round t + 1 is decided on, given t rewards: p_{t+1,j}, theta-hat_t and the returns summed up to t."""
+class Plan(Decision):
+    """What round t + 1 is decided on, given t rewards: theta-hat_t and the returns summed up to t."""
 
-    policies: Suggestions
     fit: Estimate | None
     returns: FloatArray
     played: FloatArray | None  # (M, P) features of all policies so far, summed; retrospective returns only
 
 
-class ALExp(Certified):
+class ALExp(AgentBased):
     """Anytime model selection while optimising.
 
     Every model has a base agent. A round explores with probability gamma_t and otherwise plays the suggestion of
@@ -80,7 +79,7 @@ class ALExp(Certified):
         *,
         agents: Agents | None = None,
         oracle: Oracle | None = None,
-        exploration: Any = None,
+        exploration: Exploration | None = None,
         schedules: Schedules | None = None,
         returns: str = "as-printed",
         clip_returns: bool = False,
@@ -108,33 +107,11 @@ class ALExp(Certified):
         self._played = np.zeros((models.n_models, models.n_columns)) if returns == "retrospective" else None
         self._fit: Estimate | None = None
         self._n_scored = 0
-        self._ahead: tuple[int, Plan] | None = None
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        t = self.n_told + 1
-        plan = self._plan(choices)
-        self._commit(plan, choices)
-        q, gamma = self._weights(plan.returns), self.schedules.gamma_t(t)
-        pi = self._exploration_on(choices)
-        if explored := bool(rng.random() < gamma):
-            model, position = None, int(rng.choice(len(choices), p=pi))
-        else:
-            model = int(np.searchsorted(np.cumsum(q), rng.random() * q.sum(), side="right").clip(max=q.size - 1))
-            position = plan.policies.draw(model, rng)
-        propensity = gamma * pi[position] + (1.0 - gamma) * float(q @ plan.policies.mass(position))
-        return Proposal(position, model, explored, propensity)
-
-    def _learn(self, index: int, reward: float) -> None:
-        row = self._row(index)
-        self._data.append(row, reward)
-        self._pool.update(row, reward)
-
-    def _plan(self, choices: Choices) -> Plan:
+    def _decide(self, round_: Round) -> Plan:
         """Update the estimate, get the agents' next policies, and score them on the set they will be played on."""
-        t, everything = self.n_told, choices.table is self._candidates.table
-        if everything and self._ahead is not None and self._ahead[0] == t:
-            return self._ahead[1]
-        policies = self._pool.suggest(choices, self._streams.generator(AGENTS, t))
+        t, choices = self.n_told, round_.choices
+        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, t))
         fit, returns, played = self._fit, self._returns, self._played
         if (fresh := t - self._n_scored) > 0:
             fit = self._data.solve(self.lambda_t(t), start=self._fit)
@@ -143,26 +120,33 @@ class ALExp(Certified):
             else:
                 played = played + fresh * policies.expected_features(choices.table)
                 returns = t * self._clip(predict(fit, played.T / t))
-        plan = Plan(policies, fit, returns, played)
-        if everything:
-            self._ahead = (t, plan)
-        return plan
+        pi, gamma = on_choices(self._pi, choices), self.schedules.gamma_t(t + 1)
+        play = Explore(gamma, len(choices), pi, Follow(self._weights(returns), policies))
+        return Plan(play, fit, returns, played)
 
-    def _commit(self, plan: Plan, choices: Choices) -> None:
-        if choices.table is not self._candidates.table and self.n_told > self._n_scored:
-            self._ahead = None  # it was scored on all candidates, but the round is played on some
-        self._fit, self._returns, self._played, self._n_scored = plan.fit, plan.returns, plan.played, self.n_told
+    def _commit(self, round_: Round, decision: Decision) -> None:
+        assert isinstance(decision, Plan)
+        if self.n_told > self._n_scored:  # other rounds were planned as if they were the one to be scored
+            self._keep_only(round_, decision)
+        self._fit, self._returns, self._played = decision.fit, decision.returns, decision.played
+        self._n_scored = self.n_told
+
+    def _learn(self, seen: Observation) -> None:
+        self._data.append(seen.row, seen.reward)
+        self._train(seen.row, seen.reward, None)
+
+    @property
+    def _ahead(self) -> Plan:
+        """The plan for a round with all candidates."""
+        plan = self._decision(self._everything)
+        assert isinstance(plan, Plan)
+        return plan
 
     def _clip(self, estimate: FloatArray) -> FloatArray:
         return np.clip(estimate, -self.reward_bound, self.reward_bound) if self.clip_returns else estimate
 
     def _weights(self, returns: FloatArray) -> FloatArray:
         return exponential_weights(returns, self.schedules.eta_t(max(self.n_told, 1), self.reward_bound))
-
-    def _exploration_on(self, choices: Choices) -> FloatArray:
-        weights = self._pi[choices.indices]
-        total = weights.sum()
-        return weights / total if total > 0.0 else np.full(len(choices), 1.0 / len(choices))
 
     def lambda_t(self, t: int) -> float:
         """Regularisation of the group Lasso on t rewards, in the units of this run."""
@@ -171,30 +155,20 @@ class ALExp(Certified):
     @property
     def cumulative_returns(self) -> FloatArray:
         """Hallucinated returns of every model summed over all rewards so far, shape (M,)."""
-        return self._plan(self._candidates.choices()).returns.copy()
+        return self._ahead.returns.copy()
 
     @property
     def fit(self) -> Estimate | None:
         """The group Lasso on all rewards so far; None before the first."""
-        return self._plan(self._candidates.choices()).fit
+        return self._ahead.fit
 
     @property
     def probabilities(self) -> FloatArray:
         """q over the M models for the next round, shape (M,)."""
-        return self._weights(self._plan(self._candidates.choices()).returns)
-
-    def _certified_pool(self) -> AgentPool:
-        return self._pool
-
-    def _recommend(self) -> tuple[int, float, int | None]:
-        leader = int(np.argmax(self.probabilities))
-        mean = self._pool.mean(leader, self._candidates.table.T)
-        position = int(np.argmax(mean))
-        return position, float(mean[position]), leader
+        return self._weights(self._ahead.returns)
 
     def _state(self) -> dict[str, Any]:
-        return {
-            "pool": self._pool.state(),
+        return super()._state() | {
             "data": self._data.state(),
             "returns": self._returns,
             "played": self._played,
@@ -203,8 +177,7 @@ class ALExp(Certified):
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._pool.restore(state["pool"])
+        super()._restore(state)
         self._data.restore(state["data"])
         self._returns, self._played, self._n_scored = state["returns"], state["played"], state["n_scored"]
         self._fit = None if state["fit"] is None else self._data.read(state["fit"])
-        self._ahead = None

@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-import numpy as np
-
-from alexp.algorithms.components import component_from_dict, component_to_dict
+from alexp.algorithms.rounds import Decision, Observation
+from alexp.algorithms.saving import Saved
 from alexp.algorithms.streams import ASK, ORDER, RandomState, Streams
 from alexp.algorithms.trials import Recommendation, Trial, TrialLog
-from alexp.common.arrays import FloatArray
-from alexp.common.codec import fingerprint, pack, unpack
 from alexp.common.validation import count, finite, positive
-from alexp.problem.candidates import CandidateTable, Choices
-from alexp.problem.domains import Domain, domain_from_dict
+from alexp.decision.plays import Proposal
+from alexp.problem.candidates import CandidateTable, Round
+from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 2  # version of what to_dict writes
-READABLE = (1, 2)  # formats that from_dict reads: 1 is that of version 0.1.0
+MOST_KNOWN = 16  # results kept between two rewards
 LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """What an algorithm decides in one round; `position` counts within the round's choices."""
-
-    position: int
-    model: int | None = None
-    explored: bool = False
-    propensity: float = 1.0
+_T = TypeVar("_T")
 
 
-class Algorithm(ABC):
+class Algorithm(Saved):
     """Base class: asks, tells, the trial log, direction, randomness, saving and loading.
 
     A subclass has a `name`, stores its own constructor arguments as attributes of the same names and lists them
-    in `settings`, and implements `_propose`, `_learn`, `_recommend`, `_state` and `_restore`. It sees rewards to
+    in `settings`, and implements `_decide`, `_learn`, `_recommend`, `_state` and `_restore`. It sees rewards to
     be maximised only; `direction` is handled here.
+
+    `_decide` changes nothing and is called once per round and state of knowledge, however many actions are asked for.
+    What deciding should leave behind goes into `_commit`, what a trial should remember until its reward comes into
+    `_note`.
+
+    A second algorithm with the same name is an error, unless its class says `replaces=True`:
+    `class Mine(ALExp, replaces=True)`.
     """
 
-    name: ClassVar[str]
-    settings: ClassVar[tuple[str, ...]] = ()
     example: ClassVar[dict[str, Any]] = {}  # arguments the conformance suite needs to construct it
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
-    registry: ClassVar[dict[str, type[Algorithm]]] = {}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "name" in cls.__dict__:
-            Algorithm.registry[cls.name] = cls
+        if "name" not in cls.__dict__:
+            return
+        known = Algorithm.registry.get(cls.name)
+        same_place = known is not None and (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+        if known is not None and not replaces and not same_place:  # a cell of a notebook may be run again
+            raise ValueError(
+                f"there is an algorithm named {cls.name!r} already ({known.__module__}.{known.__qualname__}); give "
+                f"{cls.__qualname__} another name, or replace it with `class {cls.__name__}(..., replaces=True)`"
+            )
+        Algorithm.registry[cls.name] = cls
 
     def __init__(
         self,
@@ -78,7 +80,10 @@ class Algorithm(ABC):
         self._streams = Streams(random_state)
         order = self._streams.generator(ORDER).permutation(domain.n_candidates)
         self._candidates = CandidateTable(models, domain, order)
+        self._everything = self._candidates.round()
         self._log = TrialLog()
+        self._notes: dict[int, Any] = {}  # of trials whose reward is out
+        self._known: dict[Any, Any] = {}  # what was computed since the last reward
 
     # -- what users call ---------------------------------------------------------------------------------------
 
@@ -92,21 +97,37 @@ class Algorithm(ABC):
         `available` restricts the round to some candidates, by index or boolean mask.
         """
         wanted = 1 if n is None else count("n", n)
-        choices = self._candidates.choices(available)
-        trials = [self._ask_once(choices) for _ in range(wanted)]
+        round_ = self._candidates.round(available)
+        trials = [self._ask_once(round_) for _ in range(wanted)]
         return trials[0] if n is None else trials
 
-    def _ask_once(self, choices: Choices) -> Trial:
-        proposal = self._propose(choices, self._streams.generator(ASK, len(self._log)))
-        index = int(choices.indices[proposal.position])
+    def _ask_once(self, round_: Round) -> Trial:
+        decision = self._decision(round_)
+        self._commit(round_, decision)
+        proposal = decision.play.draw(self._streams.generator(ASK, len(self._log)))
+        index = int(round_.choices.indices[proposal.position])
+        note = self._note(decision, proposal)
         trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity)
+        if note is not None:
+            self._notes[trial_id] = note
         return self._log.trial(trial_id, self.domain)
 
     def tell(self, trial: Trial | int, reward: float) -> None:
         """Report the reward of a trial, by the trial or its id, in any order. Wrong input changes nothing."""
         trial_id, value = self.check_tell(trial, reward)
-        self._learn(self._log.index[trial_id], self._sign * value)
-        self._log.record(trial_id, value)
+        index, model = self._log.index[trial_id], self._log.model[trial_id]
+        row, note = self._candidates.row(index), self._notes.get(trial_id)
+        seen = Observation(row, self._sign * value, trial_id, index, None if model < 0 else model, note)
+        self._take_in(seen, value)
+        self._notes.pop(trial_id, None)
+
+    def _take_in(self, seen: Observation, value: float) -> None:
+        """Learn from a reward and record it as the user told it; the trial is new if nobody asked for it."""
+        self._learn(seen)
+        if seen.trial == len(self._log):
+            self._log.append(int(seen.index or 0), None, False, float("nan"))
+        self._log.record(seen.trial, value)
+        self._known.clear()
 
     def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
         """Id and reward as `tell` would take them, or the error it would raise; changes nothing."""
@@ -122,16 +143,15 @@ class Algorithm(ABC):
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
         value = check_reward(reward)
-        self._learn(int(index), self._sign * value)
-        trial_id = self._log.append(int(index), None, False, float("nan"))
-        self._log.record(trial_id, value)
+        row, trial_id = self._candidates.row(int(index)), len(self._log)
+        self._take_in(Observation(row, self._sign * value, trial_id, int(index)), value)
         return self._log.trial(trial_id, self.domain)
 
     def abandon(self, trial: Trial | int) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
         trial_id = self._log.check_pending(trial)
         self._log.abandon(trial_id)
-        self._forget(trial_id)
+        self._notes.pop(trial_id, None)
 
     def best(self) -> Recommendation:
         """The action to stop with, judged by what is known now."""
@@ -173,95 +193,42 @@ class Algorithm(ABC):
     # -- what subclasses provide -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        """Decide one round on the given choices with this round's generator."""
+    def _decide(self, round_: Round) -> Decision:
+        """What to do in a round, given all rewards so far; changes nothing."""
+
+    def _commit(self, round_: Round, decision: Decision) -> None:
+        """Take note that a decision is acted on."""
+
+    def _note(self, decision: Decision, proposal: Proposal) -> Any:
+        """What to remember about a trial until its reward comes, as JSON data and arrays; None for nothing."""
+        return None
 
     @abstractmethod
-    def _learn(self, index: int, reward: float) -> None:
-        """Take in the reward of candidate `index` (larger is better)."""
+    def _learn(self, seen: Observation) -> None:
+        """Take in a reward."""
 
     @abstractmethod
     def _recommend(self) -> tuple[int, float, int | None]:
         """Position (in visiting order) of the best candidate, its estimated reward, and the model behind it."""
 
-    @abstractmethod
-    def _state(self) -> dict[str, Any]:
-        """Arrays and numbers from which `_restore` continues bit for bit."""
+    # -- what subclasses may use -------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Continue from `_state`."""
+    def _once(self, key: Any, make: Callable[[], _T]) -> _T:
+        """What `make` computes from the rewards so far; computed again only after another reward."""
+        if key not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = make()
+        known: _T = self._known[key]
+        return known
 
-    def _forget(self, trial_id: int) -> None:  # noqa: B027 (most algorithms keep nothing)
-        """Drop what was kept for a trial whose reward will never come."""
+    def _keep_only(self, round_: Round, decision: Decision) -> None:
+        """Forget what was computed for other rounds, because acting on this decision changes what they would be."""
+        self._known = {("decision", round_.key): decision}
 
-    def _row(self, index: int) -> FloatArray:
-        return self._candidates.row(index)
-
-    # -- saving and loading ------------------------------------------------------------------------------------
-
-    def to_dict(self, problem: bool = True) -> dict[str, Any]:
-        """JSON-safe state. With `problem`, built-in models and plain tables are stored along with it."""
-        shared = ("noise_std", "reward_bound", "direction")
-        settings = {key: component_to_dict(getattr(self, key)) for key in (*shared, *self.settings)}
-        stored = {"models": self.models.to_dict(), "domain": self.domain.to_dict()} if problem else {}
-        data = {
-            "format": FORMAT,
-            "algorithm": self.name,
-            "settings": settings,
-            "problem": stored,
-            "fingerprint": self.fingerprint(),
-            "entropy": str(self._streams.entropy),
-            "log": self._log.state(),
-            "state": self._state(),
-        }
-        packed: dict[str, Any] = pack(data)
-        return packed
-
-    @classmethod
-    def from_dict(
-        cls, data: dict[str, Any], models: ModelClass | None = None, domain: Domain | None = None, **settings: Any
-    ) -> Self:
-        """Continue a saved run.
-
-        Pass `models` and `domain` again when they hold your own code or objects; they are checked against the
-        saved run's features. Keywords replace settings that could not be stored, such as agents of your own.
-        """
-        if data.get("format") not in READABLE:
-            raise ValueError(f"this state has format {data.get('format')!r}; this version reads formats 1 to {FORMAT}")
-        kind = Algorithm.registry.get(data["algorithm"])
-        if kind is None or not issubclass(kind, cls):
-            raise ValueError(f"this state was saved by {data['algorithm']!r}, not by {cls.__name__}")
-        data = unpack(data)
-        stored = data["problem"]
-        models = models if models is not None else _stored(stored, "models", ModelClass.from_dict)
-        domain = domain if domain is not None else _stored(stored, "domain", domain_from_dict)
-        saved = data["settings"].items()
-        arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
-        out = kind(models, domain, random_state=int(data["entropy"]), **arguments, **settings)
-        if out.fingerprint() != data["fingerprint"]:
-            raise ValueError("models and domain give other features than those of the saved run; pass the same ones")
-        out.resume(data["log"], data["state"])
-        return out
-
-    def state(self) -> dict[str, Any]:
-        """JSON-safe: what was learned, without settings and trials. `resume` takes it, unpacked."""
-        packed: dict[str, Any] = pack(self._state())
-        return packed
-
-    def resume(self, log: dict[str, Any], state: dict[str, Any]) -> None:
-        """Take over trials and state from a run with the same problem, settings and seed."""
-        self._log.restore(log)
-        self._restore(state)
-
-    def features(self) -> FloatArray:
-        """The dictionary on all candidates in the domain's order, shape (N, P)."""
-        return np.asarray(self._candidates.table[:, self._candidates.position].T)
-
-    def fingerprint(self) -> str:
-        """Content hash of the features on the candidates and of the groups of columns."""
-        parts = [self.features().T, self.models.columns_flat, self.models.offsets, self.models.scales]
-        return fingerprint(np.array([fingerprint(part) for part in parts] + [str(self.models.intercept)]))
+    def _decision(self, round_: Round) -> Decision:
+        """The decision of a round, made once per set of choices and reward."""
+        return self._once(("decision", round_.key), lambda: self._decide(round_))
 
 
 def check_reward(reward: float) -> float:
@@ -270,9 +237,3 @@ def check_reward(reward: float) -> float:
     if abs(value) > LARGEST_REWARD:
         raise ValueError(f"reward must not exceed {LARGEST_REWARD:g} in size, got {reward!r}; rescale the rewards")
     return value
-
-
-def _stored(problem: dict[str, Any], key: str, build: Any) -> Any:
-    if problem.get(key) is None:
-        raise ValueError(f"the saved run does not contain its {key}; pass {key}= as it was constructed")
-    return build(problem[key])

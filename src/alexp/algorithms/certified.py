@@ -13,6 +13,7 @@ constant: delta is split between that reward's noise and all that follows.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,8 +24,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import fraction, positive
 from alexp.decision.pool import AgentPool
 from alexp.decision.widths import model_radii
-from alexp.estimation.ridge.bands import envelope, largest_gaps
-from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.posteriors import Posteriors
 
 
 class Band(NamedTuple):
@@ -35,20 +35,28 @@ class Band(NamedTuple):
 
 
 class CertifiedFits(NamedTuple):
-    """Ridge fits of some models on all rewards so far: the bank, the models' numbers, and ridge as in `UCB(ridge=)`.
+    """Fits of some models on all rewards so far, the models' numbers, and ridge as in `UCB(ridge=)`.
 
     `ridge` is one number or one per member.
     """
 
-    bank: RidgeBank
+    fits: Posteriors
     members: IntArray
     ridge: float | FloatArray
 
 
-class PlausibleFits(NamedTuple):
-    """The fits that are not ruled out: positions in the bank, their numbers as models, and their radii."""
+def fits_of_agents(pool: AgentPool) -> list[CertifiedFits]:
+    """The fits of agents that see all rewards."""
+    return [
+        CertifiedFits(fits, members, agent.ridge)
+        for fits, members, agent in zip(pool.fits, pool.members, pool.agents, strict=True)
+    ]
 
-    bank: RidgeBank
+
+class PlausibleFits(NamedTuple):
+    """The fits that are not ruled out: positions among the fits, their numbers as models, and their radii."""
+
+    fits: Posteriors
     local: IntArray
     models: IntArray
     radii: FloatArray
@@ -89,24 +97,17 @@ class StopReport:
 class Certified(Algorithm):
     """An algorithm that keeps ridge fits of its models: adds `plausible_models`, `confidence` and `stop_report`.
 
-    The algorithm provides `_certified_pool`, or `_certified_fits` when its fits are not in a pool of agents. All
-    fits must have seen all rewards.
+    The algorithm provides `_certified_fits`, which must have seen all rewards.
     """
-
-    def _certified_pool(self) -> AgentPool:
-        raise NotImplementedError(f"{type(self).__name__} must provide _certified_pool or _certified_fits")
 
     @property
     def certifies(self) -> bool:
         """Whether there are fits that have seen all rewards, which is what certificates speak of."""
         return True
 
+    @abstractmethod
     def _certified_fits(self) -> list[CertifiedFits]:
-        pool = self._certified_pool()
-        return [
-            CertifiedFits(bank, members, agent.ridge)
-            for bank, members, agent in zip(pool.banks, pool.members, pool.agents, strict=True)
-        ]
+        """The fits that certificates are made of."""
 
     def plausible_models(self, delta: float = 0.1) -> IntArray:
         """Numbers of the models not yet ruled out, in increasing order.
@@ -134,7 +135,7 @@ class Certified(Algorithm):
         position = int(self._candidates.position[best.index])
         models, gaps, estimates = [], [], []
         for fit in fits:
-            gap, estimate = largest_gaps(fit.bank, fit.local, fit.radii, self._candidates.table, position)
+            gap, estimate = fit.fits.largest_gaps(fit.local, fit.radii, self._candidates.table, position)
             models.append(fit.models)
             gaps.append(gap)
             estimates.append(estimate)
@@ -147,15 +148,15 @@ class Certified(Algorithm):
     def _plausible(self, delta: float) -> list[PlausibleFits]:
         """The fits that survive at level delta, with the radii of their confidence sets."""
         fits = self._certified_fits()
-        losses = np.concatenate([fit.bank.residuals() for fit in fits])
-        determinants = np.concatenate([fit.bank.log_determinants() for fit in fits])
+        losses = np.concatenate([fit.fits.residuals() for fit in fits])
+        determinants = np.concatenate([fit.fits.log_determinants() for fit in fits])
         ends = np.cumsum([0] + [fit.members.size for fit in fits])
         out = []
         for fit, start, stop in zip(fits, ends[:-1], ends[1:], strict=True):
             squares = self._squared_radii(losses, determinants, fit, delta)[start:stop]
             squares = squares + (np.square(fit.ridge) - np.max(fit.ridge) ** 2) * self.reward_bound**2
             local = np.flatnonzero(squares >= 0.0)
-            out.append(PlausibleFits(fit.bank, local, fit.members[local], np.sqrt(squares[local])))
+            out.append(PlausibleFits(fit.fits, local, fit.members[local], np.sqrt(squares[local])))
         return out
 
     def _squared_radii(
@@ -164,20 +165,20 @@ class Certified(Algorithm):
         """rad_j^2 of `model_radii` with the fit's largest ridge, plus the price of an unknown constant, if any."""
         fraction("delta", delta)
         known = (float(np.max(fit.ridge)), self.noise_std, self.reward_bound)
-        if not fit.bank.intercept:
+        if not fit.fits.intercept:
             return model_radii(losses, determinants, *known, delta)
-        if fit.bank.n_observations == 0:
+        if fit.fits.n_observations == 0:
             return np.full(losses.size, np.inf)
         first = 2.0 * self.noise_std**2 * np.log(4.0 / delta)
-        later = model_radii(losses, determinants + np.log(fit.bank.n_observations), *known, delta / 2.0)
+        later = model_radii(losses, determinants + np.log(fit.fits.n_observations), *known, delta / 2.0)
         return np.asarray(later + first)
 
     def _band(self, table: FloatArray, fits: list[PlausibleFits]) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends at n points, feature-major (P, n), as rewards to be maximised."""
         lower, upper = np.full(table.shape[1], np.inf), np.full(table.shape[1], -np.inf)
         for fit in fits:
-            if fit.bank.intercept and fit.bank.n_observations == 0:
+            if fit.fits.intercept and fit.fits.n_observations == 0:
                 return upper, lower  # nothing is known yet: from minus to plus infinity
-            part = envelope(fit.bank, fit.local, fit.radii, table)
+            part = fit.fits.envelope(fit.local, fit.radii, table)
             lower, upper = np.minimum(lower, part.lower), np.maximum(upper, part.upper)
         return lower, upper

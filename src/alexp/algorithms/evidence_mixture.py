@@ -9,15 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, non_negative, positive
+from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
+from alexp.decision.weights import draw_index
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
@@ -105,8 +107,6 @@ class EvidenceMixture(Certified):
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
         self._roots = np.sqrt(np.diff(models.offsets))  # a prior variance of 1/d per coefficient has norm one
         self._mixture = self._new_mixture()
-        self._ahead: tuple[int, Outlook] | None = None
-        self._drawn: tuple[int, IntArray] | None = None
 
     def _new_mixture(self) -> Mixture:
         models = self.models
@@ -120,58 +120,43 @@ class EvidenceMixture(Certified):
         effects = (0.0, *self.misfit_grid)
         return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        t, n = self.n_told + 1, len(choices)
+    def _decide(self, round_: Round) -> Decision:
+        t, n = self.n_told + 1, len(round_.choices)
         gamma = min(1.0, self.gamma * t ** (-1.0 / 3.0))
-        chosen = self._maximisers(choices) if self.rule == "thompson" else np.array([self._index_rule(choices)])
-        explored = gamma > 0.0 and bool(rng.random() < gamma)
-        position = int(rng.integers(n)) if explored else int(chosen[rng.integers(chosen.size)])
-        propensity = gamma / n + (1.0 - gamma) * float(np.mean(chosen == position))
-        return Proposal(position, None, explored, propensity)
+        play = Among(self._maximisers(round_)) if self.rule == "thompson" else Certain(self._index_rule(round_))
+        return Decision(Explore(gamma, n, None, play) if gamma > 0.0 else play)
 
-    def _index_rule(self, choices: Choices) -> int:
+    def _index_rule(self, round_: Round) -> int:
         """Position of the choice that the "ids" or "ucb" rule plays."""
-        outlook = self._outlook(choices)
+        outlook = self._outlook(round_)
         if self.rule == "ucb":
             return upper_confidence(outlook.mean, outlook.std, self.beta_t(self.n_told + 1))
         variance = self._noise_variance(outlook.weights)
         return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
 
-    def _maximisers(self, choices: Choices) -> IntArray:
+    def _maximisers(self, round_: Round) -> IntArray:
         """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
-        everything = choices.table is self._candidates.table
-        if everything and self._drawn is not None and self._drawn[0] == self.n_told:
-            return self._drawn[1]
-        rng, weights = self._streams.generator(AGENTS, self.n_told), self._weights()
-        cumulative = np.cumsum(weights.ravel())
+        rng, weights, choices = self._streams.generator(AGENTS, self.n_told), self._weights().ravel(), round_.choices
         out = np.empty(self.draws, dtype=np.int64)
         for k in range(self.draws):
-            component = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-            cell, model = divmod(min(component, cumulative.size - 1), self.models.n_models)
+            cell, model = divmod(draw_index(weights, rng), self.models.n_models)
             out[k] = np.argmax(self._mixture.draw(cell, model, rng, choices.table, choices.indices))
-        if everything:
-            self._drawn = (self.n_told, out)
         return out
 
-    def _learn(self, index: int, reward: float) -> None:
-        self._mixture.update(self._row(index), reward, index)
+    def _learn(self, seen: Observation) -> None:
+        self._mixture.update(seen.row, seen.reward, seen.index)
 
-    def _outlook(self, choices: Choices) -> Outlook:
-        everything = choices.table is self._candidates.table
-        if everything and self._ahead is not None and self._ahead[0] == self.n_told:
-            return self._ahead[1]
+    def _outlook(self, round_: Round) -> Outlook:
+        return self._once(("outlook", round_.key), lambda: self._look(round_.choices))
+
+    def _look(self, choices: Choices) -> Outlook:
         weights = self._weights()
         mean, variance = self._mixture.moments(weights, choices.table, choices.indices)
-        outlook = Outlook(weights, mean, np.sqrt(variance))
-        if everything:
-            self._ahead = (self.n_told, outlook)
-        return outlook
+        return Outlook(weights, mean, np.sqrt(variance))
 
     def _weights(self) -> FloatArray:
         """Posterior of the components, shape (cells, M)."""
-        if self._ahead is not None and self._ahead[0] == self.n_told:
-            return self._ahead[1].weights
-        return self._mixture.weights()
+        return self._once("weights", self._mixture.weights)
 
     def _noise_variance(self, weights: FloatArray) -> float:
         return float(weights.sum(axis=1) @ self._mixture.noise**2)
@@ -200,23 +185,19 @@ class EvidenceMixture(Certified):
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
     def _recommend(self) -> tuple[int, float, int | None]:
-        outlook = self._outlook(self._candidates.choices())
+        outlook = self._outlook(self._everything)
         position = int(np.argmax(outlook.mean))
         return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
 
     def _certified_fits(self) -> list[CertifiedFits]:
         everyone, mixture = np.arange(self.models.n_models), self._mixture
-        if isinstance(mixture, EffectMixture):
-            return [CertifiedFits(mixture.plain, everyone, self.noise_std / self.reward_bound * self._roots)]
-        cell = mixture.nominal_cell()
-        return [CertifiedFits(mixture.whole_bank(cell), everyone, mixture.ridges[cell] * self._roots)]
+        return [CertifiedFits(mixture.nominal(), everyone, mixture.nominal_ridge() * self._roots)]
 
     def _state(self) -> dict[str, Any]:
         return {"mixture": self._mixture.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._mixture.restore(state["mixture"])
-        self._ahead = self._drawn = None
 
 
 class MixtureThompson(EvidenceMixture):

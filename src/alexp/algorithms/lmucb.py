@@ -6,19 +6,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
-from alexp.algorithms.certified import Certified
+from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import fraction, positive
 from alexp.decision.agents import UCB
+from alexp.decision.plays import Certain
 from alexp.decision.pool import AgentPool
-from alexp.estimation.ridge.bands import envelope
-from alexp.problem.candidates import Choices
+from alexp.decision.weights import exponential_weights
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 
-class LMUCB(Certified):
+class LMUCB(AgentBased):
     """Likelihood-mixing UCB: play the action with the largest certified upper bound.
 
     argmax_x max over plausible models j of mu_j(x) + rad_j ||phi_j(x)||_{V_j^-1}, with the plausible models and
@@ -41,6 +42,7 @@ class LMUCB(Certified):
     True
     """
 
+    _pool: AgentPool
     name: ClassVar[str] = "lm-ucb"
     settings: ClassVar[tuple[str, ...]] = ("delta", "ridge")
 
@@ -52,35 +54,17 @@ class LMUCB(Certified):
         self.ridge = self.noise_std / self.reward_bound if ridge is None else positive("ridge", ridge)
         self._pool = AgentPool(UCB(ridge=self.ridge), models, self.noise_std, self.reward_bound)
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+    def _decide(self, round_: Round) -> Decision:
         (fit,) = self._plausible(self.delta)
         radii = fit.radii if np.isfinite(fit.radii).all() else np.ones(fit.radii.size)  # an intercept at t = 0
-        band = envelope(fit.bank, fit.local, radii, choices.table)
+        band = fit.fits.envelope(fit.local, radii, round_.choices.table)
         position = int(np.argmax(band.upper))
-        return Proposal(position, int(band.model[position]))
+        return Decision(Certain(position, int(band.model[position])))
 
-    def _learn(self, index: int, reward: float) -> None:
-        self._pool.update(self._row(index), reward)
+    def _learn(self, seen: Observation) -> None:
+        self._train(seen.row, seen.reward, None)
 
     @property
     def probabilities(self) -> FloatArray:
         """Posterior probability of each model under the mixture behind the certificates, shape (M,)."""
-        bank = self._pool.banks[0]
-        evidence = -bank.residuals() / (2.0 * self.noise_std**2) - 0.5 * bank.log_determinants()
-        weights = np.exp(evidence - evidence.max())
-        return np.asarray(weights / weights.sum())
-
-    def _recommend(self) -> tuple[int, float, int | None]:
-        leader = int(np.argmax(self.probabilities))
-        mean = self._pool.mean(leader, self._candidates.table.T)
-        position = int(np.argmax(mean))
-        return position, float(mean[position]), leader
-
-    def _certified_pool(self) -> AgentPool:
-        return self._pool
-
-    def _state(self) -> dict[str, Any]:
-        return {"pool": self._pool.state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._pool.restore(state["pool"])
+        return exponential_weights(self._pool.fits[0].evidence(self.noise_std), 1.0)

@@ -8,7 +8,7 @@ probability for every candidate. The built-in agents answer for all models at on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.widths import ucb_width
-from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.posteriors import Posteriors
 from alexp.problem.candidates import Choices
 
 
@@ -24,11 +24,10 @@ from alexp.problem.candidates import Choices
 class Crowd:
     """All models that share one agent, and what that agent may look at.
 
-    `bank` holds their ridge posteriors (models of the crowd are numbered from 0), `models` their numbers in the
-    whole class.
+    `fits` holds their posteriors (models of the crowd are numbered from 0), `models` their numbers in the whole class.
     """
 
-    bank: RidgeBank
+    fits: Posteriors
     models: IntArray
     choices: Choices
     noise_std: float
@@ -62,6 +61,7 @@ class Agent:
     """A base agent. Subclasses give `ridge` (lambda-tilde, V = Phi'Phi + ridge^2 I) and `policy`."""
 
     ridge: float
+    determined: ClassVar[bool] = False  # whether its policy is a function of its data alone, without random numbers
 
     def policy(self, view: View) -> int | FloatArray:
         """Position of the choice to play, or a probability for each of the n choices, shape (n,)."""
@@ -72,10 +72,10 @@ class Agent:
         features = np.ascontiguousarray(crowd.choices.table.T)
         rows = []
         for local, model in enumerate(crowd.models):
-            mean = crowd.bank.mean(local, features)
-            std = crowd.reward_bound * self.ridge * crowd.bank.width(local, features)
+            mean = crowd.fits.mean(local, features)
+            std = crowd.reward_bound * self.ridge * crowd.fits.width(local, features)
             view = View(
-                int(model), mean, std, features, crowd.bank.n_observations,
+                int(model), mean, std, features, crowd.fits.n_observations,
                 crowd.noise_std, crowd.reward_bound, crowd.rng,
             )  # fmt: skip
             rows.append(_as_distribution(self.policy(view), len(crowd.choices), type(self).__name__))
@@ -107,6 +107,7 @@ class UCB(Agent):
     beta: float | str = 2.0
     ridge: float = 0.01
     delta: float = 0.1
+    determined: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.beta, str):
@@ -121,11 +122,11 @@ class UCB(Agent):
         """Compiled sweep over all models and candidates."""
         if self.beta == "theory":
             width = ucb_width(
-                crowd.bank.log_determinants(), self.ridge, crowd.noise_std, crowd.reward_bound, self.delta
+                crowd.fits.log_determinants(), self.ridge, crowd.noise_std, crowd.reward_bound, self.delta
             )
         else:
             width = np.full(crowd.models.size, float(self.beta) * crowd.reward_bound * self.ridge)
-        return Suggestions.certain(crowd.bank.argmax_ucb(crowd.choices.table, width), len(crowd.choices))
+        return Suggestions.certain(crowd.fits.argmax_ucb(crowd.choices.table, width), len(crowd.choices))
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ class Greedy(Agent):
     """Argmax of the posterior mean."""
 
     ridge: float = 0.01
+    determined: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive("ridge", self.ridge)
@@ -148,6 +150,7 @@ class EpsilonGreedy(Agent):
 
     epsilon: float = 0.1
     ridge: float = 0.01
+    determined: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0.0 <= non_negative("epsilon", self.epsilon) <= 1.0:
@@ -178,19 +181,19 @@ class ThompsonSampling(Agent):
 
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates, once per draw."""
-        bank, table = crowd.bank, crowd.choices.table
-        coefficients, intercepts = bank.coefficients()
+        fits, table = crowd.fits, crowd.choices.table
+        coefficients, intercepts = fits.coefficients()
         scale = self.scale * crowd.reward_bound * self.ridge
         positions = np.empty((crowd.models.size, self.draws), dtype=np.int64)
         for k in range(self.draws):
-            sampled = bank.sample(crowd.rng.standard_normal(coefficients.size), scale)
-            positions[:, k] = bank.argmax_linear(table, sampled, intercepts)
+            sampled = fits.sample(crowd.rng.standard_normal(coefficients.size), scale)
+            positions[:, k] = fits.argmax_linear(table, sampled, intercepts)
         return Suggestions.samples(positions, len(crowd.choices))
 
 
 def _greedy(crowd: Crowd) -> IntArray:
-    coefficients, intercepts = crowd.bank.coefficients()
-    return crowd.bank.argmax_linear(crowd.choices.table, coefficients, intercepts)
+    coefficients, intercepts = crowd.fits.coefficients()
+    return crowd.fits.argmax_linear(crowd.choices.table, coefficients, intercepts)
 
 
 BUILT_IN: dict[str, type[Agent]] = {agent.__name__: agent for agent in (UCB, Greedy, EpsilonGreedy, ThompsonSampling)}

@@ -8,8 +8,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.decision.weights import exponential_weights
-from alexp.estimation.ridge._moments import add_mean_coefficients, point_posteriors
-from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.posteriors import Posteriors
 
 
 class AggregatingForecaster:
@@ -20,9 +19,9 @@ class AggregatingForecaster:
     time. The losses depend on the order of the observations.
     """
 
-    def __init__(self, bank: RidgeBank, n_columns: int) -> None:
-        self.bank, self._n_columns = bank, n_columns
-        self.losses = np.zeros(bank.n_models)
+    def __init__(self, fits: Posteriors, n_columns: int) -> None:
+        self.fits, self._n_columns = fits, n_columns
+        self.losses = np.zeros(fits.n_models)
 
     def weights(self, bound: float) -> FloatArray:
         """Weights of the models, shape (M,)."""
@@ -30,31 +29,24 @@ class AggregatingForecaster:
 
     def forecasts(self, row: FloatArray, bound: float) -> FloatArray:
         """Clipped forecasts of all models at dictionary row (P,), shape (M,)."""
-        bank = self.bank
-        mean, quadratic = np.empty(bank.n_models), np.empty(bank.n_models)
-        layout = (bank._factor, bank._starts, bank._columns, bank._offsets, bank._lead)
-        point_posteriors(*layout, *bank.coefficients(), row, mean, quadratic)
-        return np.asarray(np.clip(mean / (1.0 + quadratic), -bound, bound))
+        mean, squared_width = self.fits.at(row)
+        return np.asarray(np.clip(mean / (1.0 + squared_width), -bound, bound))
 
     def estimate(self, table: FloatArray, bound: float) -> FloatArray:
         """Weighted mean of the models' ridge fits at n candidates, feature-major (P, n); not clipped."""
-        bank, lead = self.bank, int(self.bank.intercept)
-        mean = np.zeros(self._n_columns + lead)
-        everyone = np.arange(bank.n_models)
-        add_mean_coefficients(
-            bank._columns, bank._offsets, lead, *bank.coefficients(), everyone, self.weights(bound), mean
-        )
-        return np.asarray(mean[: self._n_columns] @ table + (mean[-1] if lead else 0.0))
+        mean = np.zeros(self._n_columns + int(self.fits.intercept))
+        self.fits.add_coefficients(np.arange(self.fits.n_models), self.weights(bound), mean)
+        return np.asarray(mean[: self._n_columns] @ table + (mean[-1] if self.fits.intercept else 0.0))
 
     def absorb(self, row: FloatArray, y: float, bound: float) -> float:
-        """Forecast, then charge the losses (the bank is updated by its owner); returns the aggregate forecast."""
+        """Forecast, then charge the losses (the fits are updated by their owner); returns the aggregate forecast."""
         forecasts = self.forecasts(row, bound)
         aggregate = float(self.weights(bound) @ forecasts)
         self.losses = self.losses + (y - forecasts) ** 2
         return aggregate
 
     def state(self) -> dict[str, Any]:
-        """What observations have changed, apart from the bank."""
+        """What observations have changed, apart from the fits."""
         return {"losses": self.losses}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -7,19 +7,17 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.decision.agents import UCB, Agent, EpsilonGreedy, Greedy
+from alexp.decision.agents import Agent
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.suggestions import Suggestions
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Round
 from alexp.problem.models import ModelClass
-
-_DETERMINED = (UCB, Greedy, EpsilonGreedy)  # agents whose policy is a function of their data
 
 
 class OwnDataPool:
     """M base agents, each with a history of its own; otherwise like `AgentPool`.
 
-    Policies of agents that have learnt nothing since the last round on the same candidates are not computed again.
+    Policies of agents that have learnt nothing since the last round on the same choices are not computed again.
     """
 
     def __init__(self, agents: Agents, models: ModelClass, noise_std: float, reward_bound: float) -> None:
@@ -27,10 +25,8 @@ class OwnDataPool:
         crowds = zip(whole.agents, whole.members, strict=True)
         owners: list[Agent] = [agent for agent, members in crowds for _ in members]
         order = np.argsort(np.concatenate(whole.members))
-        self._pools = [
-            AgentPool(owners[int(k)], _single(models, j), noise_std, reward_bound) for j, k in enumerate(order)
-        ]
-        self._played_on: Any = None  # candidates of the last round, and the policies on them
+        self._pools = [AgentPool(owners[int(k)], models.only(j), noise_std, reward_bound) for j, k in enumerate(order)]
+        self._played_on: bytes | None = None  # key of the last round, and the policies in it
         self._policies: dict[int, Suggestions] = {}
 
     def update(self, row: FloatArray, y: float, model: int) -> None:
@@ -38,20 +34,23 @@ class OwnDataPool:
         self._pools[model].update(row, y)
         self._policies.pop(model, None)
 
-    def suggest(self, choices: Choices, rng: np.random.Generator) -> Suggestions:
-        """Policies of all M agents on the given candidates."""
-        if self._played_on is not choices.table:
-            self._played_on, self._policies = choices.table, {}
-        parts = [
-            self._policies[j] if j in self._policies else self._policy(j, choices, rng) for j in range(len(self._pools))
-        ]
-        return Suggestions.merged(parts, [np.array([j]) for j in range(len(parts))])
+    def suggest(self, round_: Round, rng: np.random.Generator) -> Suggestions:
+        """Policies of all M agents in a round."""
+        if self._played_on != round_.key:
+            self._played_on, self._policies = round_.key, {}
+        everyone = range(len(self._pools))
+        parts = [self._policies[j] if j in self._policies else self._policy(j, round_, rng) for j in everyone]
+        return Suggestions.merged(parts, [np.array([j]) for j in everyone])
 
-    def _policy(self, j: int, choices: Choices, rng: np.random.Generator) -> Suggestions:
-        policy = self._pools[j].suggest(choices, rng)
-        if isinstance(self._pools[j].agents[0], _DETERMINED):
+    def _policy(self, j: int, round_: Round, rng: np.random.Generator) -> Suggestions:
+        policy = self._pools[j].suggest(round_, rng)
+        if self._pools[j].agents[0].determined:
             self._policies[j] = policy
         return policy
+
+    def best(self, j: int, table: FloatArray) -> tuple[int, float]:
+        """Position of the best candidate under model j, and its posterior mean."""
+        return self._pools[j].best(0, table)
 
     def mean(self, j: int, features: FloatArray) -> FloatArray:
         """Posterior mean reward of model j at n dictionary rows (n, P)."""
@@ -66,8 +65,3 @@ class OwnDataPool:
         for pool, saved in zip(self._pools, state, strict=True):
             pool.restore(saved)
         self._policies = {}
-
-
-def _single(models: ModelClass, j: int) -> ModelClass:
-    """The class whose only model is model j."""
-    return ModelClass(models.dictionary, [models.groups[j]], intercept=models.intercept, scales=[models.scales[j]])

@@ -10,8 +10,9 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.problem.candidates import Choices
+from alexp.estimation.factory import posteriors
+from alexp.estimation.posteriors import Posteriors
+from alexp.problem.candidates import Round
 from alexp.problem.models import ModelClass
 
 Agents = Agent | Sequence[Agent] | Mapping[str, Agent]
@@ -31,42 +32,48 @@ class AgentPool:
         crowds = _crowds(agents, models)
         self.agents = [agent for agent, _ in crowds]
         self.members = [members for _, members in crowds]
-        self.banks = [_bank(models, members, agent.ridge) for agent, members in crowds]
+        self.fits = [posteriors(models, agent.ridge, members) for agent, members in crowds]
 
     def update(self, row: FloatArray, y: float) -> None:
         """Report one observation to every agent; row has shape (P,)."""
-        for bank in self.banks:
-            bank.update(row, y)
+        for fits in self.fits:
+            fits.update(row, y)
 
-    def suggest(self, choices: Choices, rng: np.random.Generator) -> Suggestions:
-        """Policies of all M agents on the given candidates."""
+    def suggest(self, round_: Round, rng: np.random.Generator) -> Suggestions:
+        """Policies of all M agents in a round."""
         parts = [
-            agent.suggest(Crowd(bank, members, choices, self.noise_std, self.reward_bound, rng))
-            for agent, bank, members in zip(self.agents, self.banks, self.members, strict=True)
+            agent.suggest(Crowd(fits, members, round_.choices, self.noise_std, self.reward_bound, rng))
+            for agent, fits, members in zip(self.agents, self.fits, self.members, strict=True)
         ]
         return Suggestions.merged(parts, self.members)
 
+    def best(self, j: int, table: FloatArray) -> tuple[int, float]:
+        """Position of the candidate with the largest posterior mean under model j, the first of equal ones, and it."""
+        mean = self.mean(j, table.T)
+        position = int(np.argmax(mean))
+        return position, float(mean[position])
+
     def mean(self, j: int, features: FloatArray) -> FloatArray:
         """Posterior mean reward of model j at n dictionary rows (n, P)."""
-        bank, local = self.locate(j)
-        return bank.mean(local, features)
+        fits, local = self._locate(j)
+        return fits.mean(local, features)
 
-    def locate(self, j: int) -> tuple[RidgeBank, int]:
-        """The bank that holds model j, and its number there."""
-        for bank, members in zip(self.banks, self.members, strict=True):
+    def _locate(self, j: int) -> tuple[Posteriors, int]:
+        """The fits that hold model j, and its number there."""
+        for fits, members in zip(self.fits, self.members, strict=True):
             local = int(np.searchsorted(members, j))
             if local < members.size and members[local] == j:
-                return bank, local
+                return fits, local
         raise IndexError(f"there is no model {j}")
 
-    def state(self) -> list[dict[str, Any]]:
-        """Everything the banks need to continue."""
-        return [bank.state() for bank in self.banks]
+    def state(self) -> list[Any]:
+        """Everything the agents need to continue."""
+        return [fits.state() for fits in self.fits]
 
-    def restore(self, state: list[dict[str, Any]]) -> None:
+    def restore(self, state: list[Any]) -> None:
         """Continue from `state`."""
-        for bank, saved in zip(self.banks, state, strict=True):
-            bank.restore(saved)
+        for fits, saved in zip(self.fits, state, strict=True):
+            fits.restore(saved)
 
 
 def _crowds(agents: Agents, models: ModelClass) -> list[tuple[Agent, IntArray]]:
@@ -90,12 +97,3 @@ def _checked(agent: Agent, name: str) -> Agent:
     if not isinstance(agent, Agent):
         raise TypeError(f"{name} must be an Agent such as UCB() or a subclass of alexp.decision.Agent, got {agent!r}")
     return agent
-
-
-def _bank(models: ModelClass, members: IntArray, ridge: float) -> RidgeBank:
-    """Ridge posteriors of some models. Dividing features by scale_j is a ridge of ridge x scale_j on the columns."""
-    columns, offsets = models.columns_flat, models.offsets
-    if members.size != models.n_models:
-        columns = np.concatenate([models.groups[int(j)] for j in members])
-        offsets = np.concatenate([[0], np.cumsum(np.diff(models.offsets)[members])]).astype(np.int64)
-    return RidgeBank(columns, offsets, ridge * models.scales[members], models.intercept)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.decision.weights import draw_index
 
 
 class Suggestions:
@@ -89,5 +90,4 @@ class Suggestions:
             return int(rng.integers(self.n_candidates))
         if stop - start == 1:
             return int(self.atoms[start])
-        weights = np.cumsum(self.weights[start:stop])
-        return int(self.atoms[start + np.searchsorted(weights, rng.random() * weights[-1], side="right")])
+        return int(self.atoms[start + draw_index(self.weights[start:stop], rng)])

@@ -1,4 +1,4 @@
-"""Anytime exponential weights, in log space."""
+"""Weights over agents: exponential, in log space, and how to draw by them."""
 
 from __future__ import annotations
 
@@ -21,3 +21,14 @@ def exponential_weights(scores: FloatArray, rate: float) -> FloatArray:
     exponents = rate * scores
     weights = np.exp(exponents - exponents.max())
     return np.asarray(weights / weights.sum())
+
+
+def draw_index(weights: FloatArray, rng: np.random.Generator) -> int:
+    """A number in 0..K-1 drawn with probabilities proportional to weights (K,).
+
+    >>> draw_index(np.array([0.0, 2.0, 0.0]), np.random.default_rng(0))
+    1
+    """
+    cumulative = np.cumsum(weights)
+    drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
+    return int(min(drawn, cumulative.size - 1))

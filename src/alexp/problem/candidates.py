@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,15 +41,23 @@ class CandidateTable:
         """Features of candidate `index`, shape (P,)."""
         return np.ascontiguousarray(self.table[:, self.position[index]])
 
-    def choices(self, available: Any = None) -> Choices:
-        """The candidates a round may choose from, all of them or those with the given indices."""
+    def round(self, available: Sequence[int] | AnyArray | None = None) -> Round:
+        """The round on all candidates, or on those with the given indices."""
         if available is None:
-            return Choices(self.order, self.table)
+            return Round(Choices(self.order, self.table), None)
         indices = check_available(available, self.n_candidates)
         positions = np.sort(self.position[indices])
-        return Choices(self.order[positions], np.ascontiguousarray(self.table[:, positions]))
+        choices = Choices(self.order[positions], np.ascontiguousarray(self.table[:, positions]))
+        return Round(choices, positions.tobytes())
+
+    def distinct_columns(self, columns: IntArray | None = None) -> IntArray:
+        """Columns of the dictionary, or some of them; of those that are equal on every candidate only the first."""
+        table = self.table if columns is None else self.table[columns]
+        _, first = np.unique(table, axis=0, return_index=True)
+        return np.sort(first) if columns is None else np.asarray(columns[np.sort(first)])
 
 
+@dataclass(frozen=True, eq=False)
 class Choices:
     """A set of candidates in visiting order.
 
@@ -59,11 +67,30 @@ class Choices:
     table : (P, n) their features.
     """
 
-    def __init__(self, indices: IntArray, table: FloatArray) -> None:
-        self.indices, self.table = indices, table
+    indices: IntArray
+    table: FloatArray
 
     def __len__(self) -> int:
         return int(self.indices.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What one ask chooses from.
+
+    Attributes
+    ----------
+    choices : the candidates and their features.
+    key : rounds of one run with equal keys have equal choices; None for all candidates of the domain.
+    """
+
+    choices: Choices
+    key: bytes | None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every candidate of the domain may be chosen."""
+        return self.key is None
 
 
 def check_available(available: Sequence[int] | AnyArray, n_candidates: int) -> IntArray:

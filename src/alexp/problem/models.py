@@ -210,6 +210,14 @@ class ModelClass:
             return self.matrix(domain)[np.asarray(points)], single
         return self.columns(points), single
 
+    def only(self, j: int) -> ModelClass:
+        """The class whose only model is model j."""
+        return ModelClass(self.dictionary, [self.groups[j]], intercept=self.intercept, scales=[self.scales[j]])
+
+    def pooled(self, columns: IntArray) -> ModelClass:
+        """The class whose only model has all of these columns."""
+        return ModelClass(self.dictionary, [columns], intercept=self.intercept)
+
     def normalized(self, domain: Domain) -> ModelClass:
         """The same models with max_x ||phi_j(x)|| = 1 over the domain; the divisors are in `scales`.
 

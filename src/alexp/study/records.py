@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from alexp.algorithms.base import FORMAT, READABLE
+from alexp.algorithms.saving import FORMAT, READABLE
 from alexp.common.arrays import AnyArray
 from alexp.common.codec import fingerprint
 from alexp.study.errors import StorageError, StudyNotFoundError

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm, Proposal
-from alexp.common.arrays import FloatArray
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.common.validation import count, positive
-from alexp.decision.designs import Uniform
+from alexp.decision.designs import Exploration, Uniform
+from alexp.decision.plays import Certain, Weighted, on_choices
 from alexp.estimation.estimate import Estimate, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
+
+
+@dataclass(frozen=True)
+class Commitment(Decision):
+    """A decision after exploration has ended, and the estimate that ended it."""
+
+    fit: Estimate
 
 
 class ETC(Algorithm):
@@ -39,7 +48,7 @@ class ETC(Algorithm):
         *,
         n_explore: int = 20,
         lam: float = 0.009,
-        exploration: Any = None,
+        exploration: Exploration | None = None,
         oracle: GroupLasso | None = None,
         **shared: Any,
     ) -> None:
@@ -56,26 +65,24 @@ class ETC(Algorithm):
         """Regularisation of the one group Lasso."""
         return self.lam * 4.0 * self.noise_std * sqrt(log(max(self.models.n_models, 2)) / self.n_explore)
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
+    def _decide(self, round_: Round) -> Decision:
         if self.n_told < self.n_explore:
-            pi = _restricted(self._pi, choices)
-            position = int(rng.choice(len(choices), p=pi))
-            return Proposal(position, None, True, float(pi[position]))
+            pi = on_choices(self._pi, round_.choices)
+            return Decision(Weighted(np.arange(pi.size), pi, explored=True))
+        fit = self._data.solve(self.lambda_1) if self._fit is None else self._fit
+        return self._exploit(round_, fit)
+
+    def _exploit(self, round_: Round, fit: Estimate) -> Decision:
+        """What to play once exploration has ended with this estimate."""
+        return Commitment(Certain(int(np.argmax(predict(fit, round_.choices.table)))), fit)
+
+    def _commit(self, round_: Round, decision: Decision) -> None:
+        if isinstance(decision, Commitment):
+            self._fit = decision.fit
+
+    def _learn(self, seen: Observation) -> None:
         if self._fit is None:
-            self._commit(self._data.solve(self.lambda_1))
-        return self._exploit(choices, rng)
-
-    def _commit(self, fit: Estimate) -> None:
-        """End the exploration with this estimate."""
-        self._fit = fit
-
-    def _exploit(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        assert self._fit is not None
-        return Proposal(int(np.argmax(predict(self._fit, choices.table))))
-
-    def _learn(self, index: int, reward: float) -> None:
-        if self._fit is None:
-            self._data.append(self._row(index), reward)
+            self._data.append(seen.row, seen.reward)
 
     def _recommend(self) -> tuple[int, float, int | None]:
         fit = self._fit or self._data.solve(self.lambda_1)
@@ -95,10 +102,3 @@ class ETC(Algorithm):
     def _restore(self, state: dict[str, Any]) -> None:
         self._data.restore(state["data"])
         self._fit = None if state["fit"] is None else self._data.read(state["fit"])
-
-
-def _restricted(weights: FloatArray, choices: Choices) -> FloatArray:
-    """The exploration distribution given that one of the choices is played, shape (n,)."""
-    on_choices = weights[choices.indices]
-    total = on_choices.sum()
-    return on_choices / total if total > 0.0 else np.full(len(choices), 1.0 / len(choices))

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
-from alexp.algorithms.baselines.etc import ETC
+from alexp.algorithms.baselines.etc import ETC, Commitment
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.agents import UCB, Agent
+from alexp.decision.plays import Alone
 from alexp.decision.pool import AgentPool
 from alexp.estimation.estimate import Estimate
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
+
+
+@dataclass(frozen=True)
+class Selection(Commitment):
+    """A decision after exploration has ended: the agent, and the columns it plays on."""
+
+    pool: AgentPool
+    selected: IntArray
 
 
 class ETS(ETC):
@@ -34,61 +44,67 @@ class ETS(ETC):
         self.agent = UCB() if agent is None else agent
         self.selected: IntArray | None = None  # columns the agent plays on, set when exploration ends
         self._pool: AgentPool | None = None
+        self._explored: dict[int, tuple[FloatArray, float]] = {}  # rows and rewards by trial, until exploration ends
 
-    def _commit(self, fit: Estimate) -> None:
-        super()._commit(fit)
-        told = ~np.isnan(self._log.reward)
-        indices, rewards = np.array(self._log.index)[told], self._sign * np.array(self._log.reward)[told]
-        self.selected = self._columns(fit, indices, rewards)
-        self._pool = self._agent_on(self.selected)
-        for index, reward in zip(indices, rewards, strict=True):
-            self._pool.update(self._row(int(index)), float(reward))
+    def _exploit(self, round_: Round, fit: Estimate) -> Decision:
+        pool, selected = self._pool, self.selected
+        if pool is None or selected is None:
+            pool, selected = self._selection(fit)
+        policies = pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        return Selection(Alone(policies, 0, None), fit, pool, selected)
 
-    def _exploit(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        assert self._pool is not None
-        policy = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
-        position = policy.draw(0, rng)
-        return Proposal(position, None, False, float(policy.mass(position)[0]))
+    def _commit(self, round_: Round, decision: Decision) -> None:
+        super()._commit(round_, decision)
+        if isinstance(decision, Selection):
+            self._pool, self.selected, self._explored = decision.pool, decision.selected, {}
 
-    def _learn(self, index: int, reward: float) -> None:
-        super()._learn(index, reward)
+    def _learn(self, seen: Observation) -> None:
+        super()._learn(seen)
         if self._pool is not None:
-            self._pool.update(self._row(index), reward)
+            self._pool.update(seen.row, seen.reward)
+        else:
+            self._explored[seen.trial] = (seen.row, seen.reward)
 
     def _recommend(self) -> tuple[int, float, int | None]:
-        if self._pool is None:
-            return super()._recommend()
-        mean = self._pool.mean(0, self._candidates.table.T)
-        position = int(np.argmax(mean))
-        return position, float(mean[position]), super()._recommend()[2]
+        position, value, leader = super()._recommend()
+        if self._pool is not None:
+            position, value = self._pool.best(0, self._candidates.table)
+        return position, value, leader
 
-    def _columns(self, fit: Estimate, indices: IntArray, rewards: FloatArray) -> IntArray:
+    def _selection(self, fit: Estimate) -> tuple[AgentPool, IntArray]:
+        """The columns that the estimate selects, and an agent on them that has seen all rewards, in order of trials."""
+        data = [self._explored[trial] for trial in sorted(self._explored)]
+        selected = self._columns(fit, np.array([row for row, _ in data]), np.array([reward for _, reward in data]))
+        pool = self._agent_on(selected)
+        for row, reward in data:
+            pool.update(row, reward)
+        return pool, selected
+
+    def _columns(self, fit: Estimate, rows: FloatArray, rewards: FloatArray) -> IntArray:
         groups = self.models.groups
         if fit.groups.size:
             chosen = np.unique(np.concatenate([groups[int(j)] for j in fit.groups]))
         else:
-            chosen = self._first_to_enter(indices, rewards)
-        _, first = np.unique(self._candidates.table[chosen], axis=0, return_index=True)
-        return np.asarray(chosen[np.sort(first)])
+            chosen = self._first_to_enter(rows, rewards)
+        return self._candidates.distinct_columns(chosen)
 
-    def _first_to_enter(self, indices: IntArray, rewards: FloatArray) -> IntArray:
+    def _first_to_enter(self, rows: FloatArray, rewards: FloatArray) -> IntArray:
         """Columns of the group that is the first to become active as lambda falls."""
-        features = self._candidates.table[:, self._candidates.position[indices]]
         if self.models.intercept:
             rewards = rewards - rewards.mean()
-        correlations = features @ rewards
+        correlations = rows.T @ rewards
         if not correlations.any():
             return np.arange(self.models.n_columns)
         squares = np.add.reduceat(correlations[self.models.columns_flat] ** 2, self.models.offsets[:-1])
         return self.models.groups[int(np.argmax(np.sqrt(squares) / self.models.scales))]
 
     def _agent_on(self, columns: IntArray) -> AgentPool:
-        single = ModelClass(self.models.dictionary, [columns], intercept=self.models.intercept)
-        return AgentPool(self.agent, single, self.noise_std, self.reward_bound)
+        return AgentPool(self.agent, self.models.pooled(columns), self.noise_std, self.reward_bound)
 
     def _state(self) -> dict[str, Any]:
         pool = None if self._pool is None else self._pool.state()
-        return super()._state() | {"selected": self.selected, "pool": pool}
+        explored = {str(trial): list(pair) for trial, pair in self._explored.items()}
+        return super()._state() | {"selected": self.selected, "pool": pool, "explored": explored}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -96,3 +112,8 @@ class ETS(ETC):
         if self.selected is not None:
             self._pool = self._agent_on(self.selected)
             self._pool.restore(state["pool"])
+        elif "explored" in state:
+            self._explored = {int(trial): (row, reward) for trial, (row, reward) in state["explored"].items()}
+        else:  # 0.1.0 looked the rows up in its table
+            told = [(k, r) for k, r in enumerate(self._log.reward) if r == r]
+            self._explored = {k: (self._candidates.row(self._log.index[k]), self._sign * r) for k, r in told}

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from alexp.algorithms.baselines.squarecb import SquareCB
+from alexp.algorithms.rounds import Observation
 from alexp.common.arrays import FloatArray
 from alexp.decision.forecasters import AggregatingForecaster
-from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.factory import posteriors
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -26,19 +27,17 @@ class FSSCB(SquareCB):
 
     def __init__(self, models: ModelClass, domain: Domain, **settings: Any) -> None:
         super().__init__(models, domain, **settings)
-        ridge = self.noise_std / self.reward_bound * models.scales
-        bank = RidgeBank(models.columns_flat, models.offsets, ridge, models.intercept)
-        self._forecaster = AggregatingForecaster(bank, models.n_columns)
+        fits = posteriors(models, self.noise_std / self.reward_bound)
+        self._forecaster = AggregatingForecaster(fits, models.n_columns)
         self._bound = self.reward_bound + 3.0 * self.noise_std
 
     def _estimate(self, table: FloatArray) -> FloatArray:
         return self._forecaster.estimate(table, self._bound)
 
-    def _learn(self, index: int, reward: float) -> None:
-        row = self._row(index)
-        self._forecaster.absorb(row, reward, self._bound)
-        self._forecaster.bank.update(row, reward)
-        self._pool.update(row, reward)
+    def _learn(self, seen: Observation) -> None:
+        self._forecaster.absorb(seen.row, seen.reward, self._bound)
+        self._forecaster.fits.update(seen.row, seen.reward)
+        self._pool.update(seen.row, seen.reward)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -50,10 +49,10 @@ class FSSCB(SquareCB):
         return position, value, int(np.argmax(self.probabilities))
 
     def _state(self) -> dict[str, Any]:
-        fits = {"bank": self._forecaster.bank.state(), "forecaster": self._forecaster.state()}
+        fits = {"bank": self._forecaster.fits.state(), "forecaster": self._forecaster.state()}
         return super()._state() | fits
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._forecaster.bank.restore(state["bank"])
+        self._forecaster.fits.restore(state["bank"])
         self._forecaster.restore(state["forecaster"])

@@ -6,14 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import IntArray
 from alexp.common.validation import count
 from alexp.decision.agents import UCB, Agent
+from alexp.decision.plays import Alone
 from alexp.decision.pool import AgentPool
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -41,23 +42,19 @@ class LinUCB(Certified):
     def _single(self) -> ModelClass:
         """The class whose only model is the one to play."""
         if self.model is not None:
-            columns, scale = self.models.groups[self.model], self.models.scales[self.model]
-        else:
-            _, first = np.unique(self._candidates.table, axis=0, return_index=True)
-            columns, scale = np.sort(first), 1.0
-        return ModelClass(self.models.dictionary, [columns], intercept=self.models.intercept, scales=[scale])
+            return self.models.only(self.model)
+        return self.models.pooled(self._candidates.distinct_columns())
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        policy = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
-        position = policy.draw(0, rng)
-        return Proposal(position, self.model, False, float(policy.mass(position)[0]))
+    def _decide(self, round_: Round) -> Decision:
+        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        return Decision(Alone(policies, 0, self.model))
 
-    def _learn(self, index: int, reward: float) -> None:
-        self._pool.update(self._row(index), reward)
+    def _learn(self, seen: Observation) -> None:
+        self._pool.update(seen.row, seen.reward)
 
     def _certified_fits(self) -> list[CertifiedFits]:
         only = np.array([0 if self.model is None else self.model])
-        return [CertifiedFits(self._pool.banks[0], only, self.agent.ridge)]
+        return [CertifiedFits(self._pool.fits[0], only, self.agent.ridge)]
 
     def plausible_models(self, delta: float = 0.1) -> IntArray:
         """The model it plays, unless the rewards rule it out; for the naive baseline all models or none."""
@@ -65,9 +62,7 @@ class LinUCB(Certified):
         return np.arange(self.models.n_models) if self.model is None and alive.size else alive
 
     def _recommend(self) -> tuple[int, float, int | None]:
-        mean = self._pool.mean(0, self._candidates.table.T)
-        position = int(np.argmax(mean))
-        return position, float(mean[position]), self.model
+        return *self._pool.best(0, self._candidates.table), self.model
 
     def _state(self) -> dict[str, Any]:
         return {"pool": self._pool.state()}

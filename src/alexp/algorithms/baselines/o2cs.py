@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
 from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import fraction, positive
 from alexp.decision.forecasters import AggregatingForecaster
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.problem.candidates import Choices
+from alexp.decision.plays import Certain
+from alexp.estimation.factory import posteriors
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -44,14 +45,11 @@ class O2CSEW(Certified):
         super().__init__(models, domain, **shared)
         self.delta, self.scale = fraction("delta", delta), positive("scale", scale)
         self.ridge = self.noise_std / self.reward_bound
-        columns, offsets = models.columns_flat, models.offsets
-        bank = RidgeBank(columns, offsets, self.ridge * models.scales, models.intercept)
-        self._forecaster = AggregatingForecaster(bank, models.n_columns)
-        _, first = np.unique(self._candidates.table, axis=0, return_index=True)
-        self._set = RidgeBank(np.sort(first), np.array([0, first.size]), self.ridge, models.intercept)
+        self._forecaster = AggregatingForecaster(posteriors(models, self.ridge), models.n_columns)
+        self._set = posteriors(models.pooled(self._candidates.distinct_columns()), self.ridge)
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        return Proposal(int(self._set.argmax_ucb(choices.table, self.width())[0]))
+    def _decide(self, round_: Round) -> Decision:
+        return Decision(Certain(int(self._set.argmax_ucb(round_.choices.table, self.width())[0])))
 
     def _bound(self) -> float:
         """Y_t, which all rewards up to the next one stay below with probability 1 - delta."""
@@ -60,18 +58,17 @@ class O2CSEW(Certified):
 
     def width(self) -> float:
         """Radius of the confidence set for the coefficients, times `scale`."""
-        spread = log(self.models.n_models) * 8.0 + float(self._forecaster.bank.log_determinants().max())
+        spread = log(self.models.n_models) * 8.0 + float(self._forecaster.fits.log_determinants().max())
         regret = self._bound() ** 2 * spread + self.noise_std**2
         deviation = 2.0 * self.noise_std**2 * log(1.0 / self.delta)
         distance = (sqrt(deviation) + sqrt(deviation + regret)) ** 2
         norm = self.ridge * self.reward_bound / float(self.models.scales.min())
         return self.scale * sqrt(max(distance + norm**2 - float(self._set.residuals()[0]), 0.0))
 
-    def _learn(self, index: int, reward: float) -> None:
-        row = self._row(index)
-        forecast = self._forecaster.absorb(row, reward, self._bound())
-        self._forecaster.bank.update(row, reward)
-        self._set.update(row, forecast)
+    def _learn(self, seen: Observation) -> None:
+        forecast = self._forecaster.absorb(seen.row, seen.reward, self._bound())
+        self._forecaster.fits.update(seen.row, seen.reward)
+        self._set.update(seen.row, forecast)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -79,7 +76,7 @@ class O2CSEW(Certified):
         return self._forecaster.weights(self._bound())
 
     def _certified_fits(self) -> list[CertifiedFits]:
-        return [CertifiedFits(self._forecaster.bank, np.arange(self.models.n_models), self.ridge)]
+        return [CertifiedFits(self._forecaster.fits, np.arange(self.models.n_models), self.ridge)]
 
     def _recommend(self) -> tuple[int, float, int | None]:
         estimates = self._forecaster.estimate(self._candidates.table, self._bound())
@@ -87,10 +84,10 @@ class O2CSEW(Certified):
         return position, float(estimates[position]), int(np.argmax(self.probabilities))
 
     def _state(self) -> dict[str, Any]:
-        bank = self._forecaster.bank.state()
-        return {"bank": bank, "forecaster": self._forecaster.state(), "set": self._set.state()}
+        fits = self._forecaster.fits.state()
+        return {"bank": fits, "forecaster": self._forecaster.state(), "set": self._set.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._forecaster.bank.restore(state["bank"])
+        self._forecaster.fits.restore(state["bank"])
         self._forecaster.restore(state["forecaster"])
         self._set.restore(state["set"])

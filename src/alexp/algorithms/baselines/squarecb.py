@@ -7,15 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
-from alexp.algorithms.certified import Certified
+from alexp.algorithms.certified import Certified, CertifiedFits, fits_of_agents
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
-from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.validation import positive
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import one_of, positive
 from alexp.decision.agents import UCB
+from alexp.decision.plays import Weighted
 from alexp.decision.pool import AgentPool, Agents
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.problem.candidates import Choices
+from alexp.estimation.factory import posteriors
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -54,46 +55,32 @@ class SquareCB(Certified):
         **shared: Any,
     ) -> None:
         super().__init__(models, domain, **shared)
-        if arms not in ("suggestions", "all"):
-            raise ValueError(f'arms must be "suggestions" or "all", got {arms!r}')
+        one_of("arms", arms, ("suggestions", "all"))
         self.agents, self.gain, self.arms = UCB() if agents is None else agents, positive("gain", gain), arms
         self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
-        _, first = np.unique(self._candidates.table, axis=0, return_index=True)
-        ridge = self.noise_std / self.reward_bound
-        self._oracle = RidgeBank(np.sort(first), np.array([0, first.size]), ridge, models.intercept)
-        self._ahead: tuple[int, IntArray, FloatArray] | None = None
+        pooled = models.pooled(self._candidates.distinct_columns())
+        self._oracle = posteriors(pooled, self.noise_std / self.reward_bound)
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        arms, p = self._distribution(choices)
-        k = int(np.searchsorted(np.cumsum(p), rng.random() * p.sum(), side="right").clip(max=p.size - 1))
-        return Proposal(int(arms[k]), None, False, float(p[k]))
-
-    def _distribution(self, choices: Choices) -> tuple[IntArray, FloatArray]:
-        """Positions of the K arms and their probabilities."""
-        everything = choices.table is self._candidates.table
-        if everything and self._ahead is not None and self._ahead[0] == self.n_told:
-            return self._ahead[1:]
+    def _decide(self, round_: Round) -> Decision:
+        choices = round_.choices
         arms = np.arange(len(choices))
         if self.arms == "suggestions":
-            policies = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
+            policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
             arms = arms if policies.spread.any() else np.unique(policies.atoms)
         gamma = self.gain * sqrt(arms.size * (self.n_told + 1)) / self.reward_bound
         p = inverse_gap_weighting(self._estimate(np.ascontiguousarray(choices.table[:, arms])), gamma)
-        if everything:
-            self._ahead = (self.n_told, arms, p)
-        return arms, p
+        return Decision(Weighted(arms, p))
 
     def _estimate(self, table: FloatArray) -> FloatArray:
         """The oracle's reward at n candidates, feature-major (P, n)."""
         return self._oracle.mean(0, table.T)
 
-    def _learn(self, index: int, reward: float) -> None:
-        row = self._row(index)
-        self._oracle.update(row, reward)
-        self._pool.update(row, reward)
+    def _learn(self, seen: Observation) -> None:
+        self._oracle.update(seen.row, seen.reward)
+        self._pool.update(seen.row, seen.reward)
 
-    def _certified_pool(self) -> AgentPool:
-        return self._pool
+    def _certified_fits(self) -> list[CertifiedFits]:
+        return fits_of_agents(self._pool)
 
     def _recommend(self) -> tuple[int, float, int | None]:
         estimates = self._estimate(self._candidates.table)
@@ -106,4 +93,3 @@ class SquareCB(Certified):
     def _restore(self, state: dict[str, Any]) -> None:
         self._pool.restore(state["pool"])
         self._oracle.restore(state["oracle"])
-        self._ahead = None

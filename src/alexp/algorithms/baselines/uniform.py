@@ -6,8 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm, Proposal
-from alexp.problem.candidates import Choices
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.rounds import Decision, Observation
+from alexp.decision.plays import Even
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -22,12 +24,13 @@ class UniformRandom(Algorithm):
         self._sums = np.zeros(domain.n_candidates)
         self._counts = np.zeros(domain.n_candidates)
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        return Proposal(int(rng.integers(len(choices))), None, True, 1.0 / len(choices))
+    def _decide(self, round_: Round) -> Decision:
+        return Decision(Even(len(round_.choices)))
 
-    def _learn(self, index: int, reward: float) -> None:
-        self._sums[index] += reward
-        self._counts[index] += 1.0
+    def _learn(self, seen: Observation) -> None:
+        assert seen.index is not None
+        self._sums[seen.index] += seen.reward
+        self._counts[seen.index] += 1.0
 
     def _recommend(self) -> tuple[int, float, int | None]:
         means = np.where(self._counts > 0, self._sums / np.maximum(self._counts, 1.0), -np.inf)

@@ -8,25 +8,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
-from alexp.algorithms.certified import Certified
+from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
-from alexp.algorithms.trials import Trial
 from alexp.common.arrays import FloatArray
-from alexp.common.validation import count, non_negative, positive
+from alexp.common.validation import count, non_negative, one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
 from alexp.decision.omd import log_barrier_omd
 from alexp.decision.own_data import OwnDataPool
+from alexp.decision.plays import Follow, Proposal
 from alexp.decision.pool import AgentPool, Agents
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 VARIANTS = ("corrected", "released-code")
 
 
-class Corral(Certified):
+class Corral(AgentBased):
     """A master that sees each agent as a black box and knows the horizon.
 
     An agent is drawn from q-bar and plays; its loss, divided by the probability q-bar_j with which it was drawn,
@@ -64,10 +64,8 @@ class Corral(Certified):
         **shared: Any,
     ) -> None:
         super().__init__(models, domain, **shared)
-        if data_mode not in ("own", "shared"):
-            raise ValueError(f'data_mode must be "own" or "shared", got {data_mode!r}')
-        if variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {variant!r}")
+        one_of("data_mode", data_mode, ("own", "shared"))
+        one_of("variant", variant, VARIANTS)
         m = models.n_models
         self.horizon = count("horizon", horizon, 2)
         self.agents = UCB() if agents is None else agents
@@ -80,42 +78,24 @@ class Corral(Certified):
         self._pool: OwnDataPool | AgentPool = pool(self.agents, models, self.noise_std, self.reward_bound)
         self._p = np.full(m, 1.0 / m)
         self._rates, self._rho = np.full(m, self.eta), np.full(m, 2.0 * m)
-        self._drawn_with: dict[int, float] = {}  # q-bar_j at the ask, for trials whose reward is out
-        self._telling: int | None = None
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        policies = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
-        q = self.probabilities
-        model = int(np.searchsorted(np.cumsum(q), rng.random() * q.sum(), side="right").clip(max=q.size - 1))
-        position = policies.draw(model, rng)
-        self._drawn_with[self.n_asked] = float(q[model])
-        return Proposal(position, model, False, float(q @ policies.mass(position)))
+    def _decide(self, round_: Round) -> Decision:
+        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        return Decision(Follow(self.probabilities, policies))
 
-    def tell(self, trial: Trial | int, reward: float) -> None:
-        """Report the reward of a trial; see `Algorithm.tell`."""
-        self._telling, _ = self.check_tell(trial, reward)
-        super().tell(trial, reward)
-        self._telling = None
+    def _note(self, decision: Decision, proposal: Proposal) -> float:
+        """q-bar_j with which the agent was drawn."""
+        assert isinstance(decision.play, Follow)
+        return float(decision.play.weights[proposal.model])
 
-    def _learn(self, index: int, reward: float) -> None:
-        trial = self._telling
-        if trial is None:  # measured elsewhere: no agent was drawn for it
-            self._train(index, reward, None)
-            return
-        model, probability = self._log.model[trial], self._drawn_with.pop(trial)
-        if self.variant == "released-code":
-            self._learn_as_released(index, reward, model, probability)
-            return
-        self._train(index, reward, model)
-        self._descend(self._p, self._loss(reward) / probability, model)
-
-    def _train(self, index: int, reward: float, model: int | None) -> None:
-        row = self._row(index)
-        if isinstance(self._pool, AgentPool):
-            self._pool.update(row, reward)
+    def _learn(self, seen: Observation) -> None:
+        if seen.note is None or seen.model is None:  # measured elsewhere: no agent was drawn for it
+            self._train(seen.row, seen.reward, None)
+        elif self.variant == "released-code":
+            self._learn_as_released(seen, seen.model, seen.note)
         else:
-            for j in range(self.models.n_models) if model is None else (model,):
-                self._pool.update(row, reward, j)
+            self._train(seen.row, seen.reward, seen.model)
+            self._descend(self._p, self._loss(seen.reward) / seen.note, seen.model)
 
     def _descend(self, start: FloatArray, loss: float, model: int) -> None:
         """Mirror descent on a loss of one agent, then the growth of rates, judged by the new mixed probabilities."""
@@ -127,12 +107,12 @@ class Corral(Certified):
         self._rho[passed] = 2.0 * inverse[passed]
         self._rates[passed] *= exp(1.0 / log(self.horizon))
 
-    def _learn_as_released(self, index: int, reward: float, model: int, probability: float) -> None:
+    def _learn_as_released(self, seen: Observation, model: int, probability: float) -> None:
         if self.n_told == 0:
-            self._train(index, reward / self.models.n_models, None)
+            self._train(seen.row, seen.reward / self.models.n_models, None)
         else:
-            self._train(index, reward / probability, model)
-        self._descend(self.probabilities, -reward / probability**2, model)
+            self._train(seen.row, seen.reward / probability, model)
+        self._descend(self.probabilities, -seen.reward / probability**2, model)
         self._rho = np.floor(self._rho)
 
     @property
@@ -140,33 +120,11 @@ class Corral(Certified):
         """q-bar over the M models for the next round, shape (M,)."""
         return (1.0 - self.gamma) * self._p + self.gamma / self._p.size
 
-    @property
-    def certifies(self) -> bool:
-        """Only where all agents see all rewards."""
-        return isinstance(self._pool, AgentPool)
-
-    def _certified_pool(self) -> AgentPool:
-        if not isinstance(self._pool, AgentPool):
-            raise ValueError('certificates need agents that have seen all rewards; use data_mode="shared"')
-        return self._pool
-
-    def _recommend(self) -> tuple[int, float, int | None]:
-        leader = int(np.argmax(self.probabilities))
-        mean = self._pool.mean(leader, self._candidates.table.T)
-        position = int(np.argmax(mean))
-        return position, float(mean[position]), leader
-
     def _state(self) -> dict[str, Any]:
-        return {
-            "pool": self._pool.state(),
-            "p": self._p,
-            "rates": self._rates,
-            "rho": self._rho,
-            "trials": np.array(list(self._drawn_with), dtype=np.int64),
-            "drawn_with": np.array(list(self._drawn_with.values()), dtype=np.float64),
-        }
+        return super()._state() | {"p": self._p, "rates": self._rates, "rho": self._rho}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._pool.restore(state["pool"])
+        super()._restore(state)
         self._p, self._rates, self._rho = state["p"], state["rates"], state["rho"]
-        self._drawn_with = dict(zip(state["trials"].tolist(), state["drawn_with"].tolist(), strict=True))
+        if "drawn_with" in state:  # how 0.1.0 stored the notes of trials
+            self._notes = dict(zip(state["trials"].tolist(), state["drawn_with"].tolist(), strict=True))

@@ -8,22 +8,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
-from alexp.algorithms.certified import Certified
+from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
-from alexp.algorithms.trials import Trial
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.validation import fraction, non_negative, positive
+from alexp.common.validation import fraction, non_negative, one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
 from alexp.decision.own_data import OwnDataPool
+from alexp.decision.plays import Alone
 from alexp.decision.pool import AgentPool, Agents
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 
-class D3RB(Certified):
+class D3RB(AgentBased):
     """Doubling data-driven regret balancing: no bound on any agent's regret has to be known.
 
     With n_i rounds, u_i their mean reward in [0, 1] and conf_i = width sqrt(log(M log(n_i) / delta) / n_i), the agent
@@ -54,8 +54,7 @@ class D3RB(Certified):
         **shared: Any,
     ) -> None:
         super().__init__(models, domain, **shared)
-        if data_mode not in ("own", "shared"):
-            raise ValueError(f'data_mode must be "own" or "shared", got {data_mode!r}')
+        one_of("data_mode", data_mode, ("own", "shared"))
         self.agents, self.data_mode, self.loss_range = UCB() if agents is None else agents, data_mode, loss_range
         self.d_min, self.delta = positive("d_min", d_min), fraction("delta", delta)
         self.width = non_negative("width", width)
@@ -65,34 +64,21 @@ class D3RB(Certified):
         self._order = self._streams.generator(AGENTS).permutation(models.n_models)  # who plays first among equals
         self._counts, self._sums = np.zeros(models.n_models), np.zeros(models.n_models)
         self._d, self._potential = np.full(models.n_models, self.d_min), np.zeros(models.n_models)
-        self._telling: int | None = None
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        policies = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
+    def _decide(self, round_: Round) -> Decision:
+        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
         model = self._next()
-        position = policies.draw(model, rng)
-        return Proposal(position, model, False, float(policies.mass(position)[model]))
+        return Decision(Alone(policies, model, model))
 
     def _next(self) -> int:
         return int(self._order[np.argmin(self._potential[self._order])])
 
-    def tell(self, trial: Trial | int, reward: float) -> None:
-        """Report the reward of a trial; see `Algorithm.tell`."""
-        self._telling, _ = self.check_tell(trial, reward)
-        super().tell(trial, reward)
-        self._telling = None
-
-    def _learn(self, index: int, reward: float) -> None:
-        row, model = self._row(index), None if self._telling is None else self._log.model[self._telling]
-        if isinstance(self._pool, AgentPool):
-            self._pool.update(row, reward)
-        else:
-            for j in range(self.models.n_models) if model is None else (model,):
-                self._pool.update(row, reward, j)
-        if model is not None:
-            self._counts[model] += 1.0
-            self._sums[model] += 1.0 - self._loss(reward)
-            self._balance(model)
+    def _learn(self, seen: Observation) -> None:
+        self._train(seen.row, seen.reward, seen.model)
+        if seen.model is not None:
+            self._counts[seen.model] += 1.0
+            self._sums[seen.model] += 1.0 - self._loss(seen.reward)
+            self._balance(seen.model)
 
     def _means(self, played: IntArray) -> tuple[FloatArray, FloatArray]:
         """Mean reward u_i and conf_i of the agents that have played."""
@@ -120,31 +106,16 @@ class D3RB(Certified):
         out[self._next()] = 1.0
         return out
 
-    @property
-    def certifies(self) -> bool:
-        """Only where all agents see all rewards."""
-        return isinstance(self._pool, AgentPool)
-
-    def _certified_pool(self) -> AgentPool:
-        if not isinstance(self._pool, AgentPool):
-            raise ValueError('certificates need agents that have seen all rewards; use data_mode="shared"')
-        return self._pool
-
-    def _recommend(self) -> tuple[int, float, int | None]:
+    def _leader(self) -> int:
         played = np.flatnonzero(self._counts)
-        leader = int(played[np.argmax(self._means(played)[0])]) if played.size else self._next()
-        mean = self._pool.mean(leader, self._candidates.table.T)
-        position = int(np.argmax(mean))
-        return position, float(mean[position]), leader
+        return int(played[np.argmax(self._means(played)[0])]) if played.size else self._next()
 
     def _state(self) -> dict[str, Any]:
-        return {
-            "pool": self._pool.state(), "counts": self._counts, "sums": self._sums,
-            "d": self._d, "potential": self._potential,
-        }  # fmt: skip
+        own = {"counts": self._counts, "sums": self._sums, "d": self._d, "potential": self._potential}
+        return super()._state() | own
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._pool.restore(state["pool"])
+        super()._restore(state)
         self._counts, self._sums = state["counts"], state["sums"]
         self._d, self._potential = state["d"], state["potential"]
 

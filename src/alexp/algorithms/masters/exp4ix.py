@@ -8,23 +8,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.base import Proposal
-from alexp.algorithms.certified import Certified
+from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
-from alexp.algorithms.trials import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
+from alexp.decision.plays import Follow, Proposal
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 
-class EXP4IX(Certified):
+class EXP4IX(AgentBased):
     """Agents as experts: all that would have played the action share its loss, implicitly explored.
 
     With P(x) = sum_j q_j p_j(x) the probability of the played action, every agent's loss grows by
@@ -56,35 +56,25 @@ class EXP4IX(Certified):
         self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
         self._losses = np.zeros(models.n_models)
         self._n_actions = 0.0  # W_t
-        self._waiting: dict[int, tuple[FloatArray, int]] = {}  # p_j(x) / (P(x) + gamma) and K of each ask
-        self._telling: int | None = None
 
-    def _propose(self, choices: Choices, rng: np.random.Generator) -> Proposal:
-        policies = self._pool.suggest(choices, self._streams.generator(AGENTS, self.n_told))
-        q = self.probabilities
-        model = int(np.searchsorted(np.cumsum(q), rng.random() * q.sum(), side="right").clip(max=q.size - 1))
-        position = policies.draw(model, rng)
-        mass, n_actions = policies.mass(position), _distinct_actions(policies)
-        propensity = float(q @ mass)
+    def _decide(self, round_: Round) -> Decision:
+        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        return Decision(Follow(self.probabilities, policies))
+
+    def _note(self, decision: Decision, proposal: Proposal) -> list[Any]:
+        """p_j(x) / (P(x) + gamma) of every agent, and K."""
+        assert isinstance(decision.play, Follow)
+        policies = decision.play.policies
+        n_actions = _distinct_actions(policies)
         gamma = self._eta_t(self._n_actions + n_actions) / 2.0
-        self._waiting[self.n_asked] = (mass / (propensity + gamma), n_actions)
-        return Proposal(position, model, False, propensity)
+        return [policies.mass(proposal.position) / (proposal.propensity + gamma), n_actions]
 
-    def tell(self, trial: Trial | int, reward: float) -> None:
-        """Report the reward of a trial; see `Algorithm.tell`."""
-        self._telling, _ = self.check_tell(trial, reward)
-        super().tell(trial, reward)
-        self._telling = None
-
-    def _learn(self, index: int, reward: float) -> None:
-        self._pool.update(self._row(index), reward)
-        if self._telling is not None:
-            weights, n_actions = self._waiting.pop(self._telling)
-            self._losses = self._losses + weights * self._loss(reward)
+    def _learn(self, seen: Observation) -> None:
+        self._train(seen.row, seen.reward, None)
+        if seen.note is not None:
+            weights, n_actions = seen.note
+            self._losses = self._losses + weights * self._loss(seen.reward)
             self._n_actions += n_actions
-
-    def _certified_pool(self) -> AgentPool:
-        return self._pool
 
     def _eta_t(self, n_actions: float) -> float:
         return self.eta * sqrt(2.0 * log(self.models.n_models) / max(n_actions, 1.0))
@@ -94,24 +84,14 @@ class EXP4IX(Certified):
         """q over the M models for the next round, shape (M,)."""
         return exponential_weights(-self._losses, self._eta_t(self._n_actions))
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        leader = int(np.argmax(self.probabilities))
-        mean = self._pool.mean(leader, self._candidates.table.T)
-        position = int(np.argmax(mean))
-        return position, float(mean[position]), leader
-
     def _state(self) -> dict[str, Any]:
-        return {
-            "pool": self._pool.state(),
-            "losses": self._losses,
-            "n_actions": self._n_actions,
-            "waiting": {str(trial): list(saved) for trial, saved in self._waiting.items()},
-        }
+        return super()._state() | {"losses": self._losses, "n_actions": self._n_actions}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._pool.restore(state["pool"])
+        super()._restore(state)
         self._losses, self._n_actions = state["losses"], float(state["n_actions"])
-        self._waiting = {int(trial): (saved[0], int(saved[1])) for trial, saved in state["waiting"].items()}
+        if "waiting" in state:  # how 0.1.0 stored the notes of trials
+            self._notes = {int(trial): note for trial, note in state["waiting"].items()}
 
 
 def _distinct_actions(policies: Suggestions) -> int:

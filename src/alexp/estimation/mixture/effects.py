@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.posteriors import CandidateMoments, Posteriors
 
 _CONSTANT = 10.0  # value of the column that stands for the intercept: its prior is ten times as wide
 
@@ -32,7 +33,7 @@ class EffectMixture(Mixture):
     """`Mixture` over a grid of noise levels, prior scales and sizes of candidate effects, effect-major.
 
     ``effect_grid`` are values of tau / B, the first of them zero: no effects. An intercept becomes a column with a wide
-    prior, since rows have weights here. ``plain`` keeps the unweighted fits of the nominal cell.
+    prior, since rows have weights here. ``nominal`` are the unweighted fits of the nominal cell.
     """
 
     def __init__(
@@ -49,35 +50,42 @@ class EffectMixture(Mixture):
         **settings: Any,
     ) -> None:
         ridges = divisors * settings["noise_std"] / reward_bound
-        self.plain = RidgeBank(columns, offsets, ridges, intercept)
+        self._plain_ridge = float(settings["noise_std"] / reward_bound)
+        self._plain = posterior_grid(n_columns, columns, offsets, [ridges], intercept).whole(0)
         self._constant = intercept
         if intercept:
             columns = np.insert(columns, offsets[1:], n_columns)
             offsets = offsets + np.arange(offsets.size)
         super().__init__(
-            n_columns + int(intercept), columns, offsets, divisors, False, reward_bound=reward_bound, **settings
+            n_columns + int(intercept),
+            columns,
+            offsets,
+            divisors,
+            False,
+            reward_bound=reward_bound,
+            copies=len(effect_grid),
+            may_sleep=False,
+            **settings,
         )
-        cells = len(self.banks)
+        cells = len(self.ridges) // len(effect_grid)
         self.tau = np.repeat(np.asarray(effect_grid, dtype=np.float64) * reward_bound, cells)
-        repeats = len(effect_grid)
-        self.factors, self.scales = np.tile(self.factors, repeats), np.tile(self.scales, repeats)
-        self.noise, self.ridges = np.tile(self.noise, repeats), np.tile(self.ridges, repeats)
-        self.banks = [RidgeBank(columns, offsets, ridge * divisors) for ridge in self.ridges]
         self._rho = (self.tau / self.noise) ** 2
         self._counts, self._means = np.zeros(n_candidates), np.zeros(n_candidates)
-        self._fixed = np.zeros(len(self.banks))  # parts of the log evidence that all models of a cell share
+        self._fixed = np.zeros(len(self.ridges))  # parts of the log evidence that all models of a cell share
 
     @property
     def n_observations(self) -> int:
         """Number of rewards taken in so far, t."""
-        return self.plain.n_observations
+        return self._plain.n_observations
 
-    def update(self, row: FloatArray, y: float, index: int = 0) -> None:
+    def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb a reward of candidate ``index`` with dictionary row (P,)."""
-        self.plain.update(row, y)
+        if index is None:
+            raise ValueError("effects belong to candidates: a reward needs the candidate's index")
+        self._plain.update(row, y)
         row = np.append(row, _CONSTANT) if self._constant else row
         n, mean = float(self._counts[index]), float(self._means[index])
-        for g, bank in enumerate(self.banks):
+        for g, bank in enumerate(self.grid.cells):
             rho = float(self._rho[g])
             before, after = n / (1.0 + rho * n), (n + 1.0) / (1.0 + rho * (n + 1.0))
             value = y + rho * n * (y - mean)
@@ -105,8 +113,7 @@ class EffectMixture(Mixture):
         """Mean and variance of the reward, effects included; ``indices`` (n,) are the candidates, None for new ones."""
         table = self._with_constant(table)
         shares = weights.sum(axis=1)
-        mean, within, between = np.zeros((3, table.shape[1]))
-        total = 0.0
+        merged = CandidateMoments.empty(table.shape[1])
         for g in np.flatnonzero(shares > 1e-12):
             alone = np.zeros_like(weights)
             alone[g] = weights[g] / shares[g]
@@ -114,13 +121,16 @@ class EffectMixture(Mixture):
             own, pull = self._pull(int(g), indices, table.shape[1])
             centre = (1.0 - pull) * centre + pull * own
             variance = (1.0 - pull) ** 2 * variance + self.tau[g] ** 2 * (1.0 - pull)
-            total += shares[g]
-            step = shares[g] / total
-            delta = centre - mean
-            mean = mean + step * delta
-            between = between + shares[g] * (1.0 - step) * delta**2
-            within = within + shares[g] * variance
-        return mean, (within + between) / total
+            merged.merge(float(shares[g]), centre, variance)
+        return merged.mean, (merged.within + merged.between) / merged.total
+
+    def nominal(self) -> Posteriors:
+        """The unweighted fits of all models with the stated noise and scale: effects are not part of certificates."""
+        return self._plain
+
+    def nominal_ridge(self) -> float:
+        """The ridge of these fits."""
+        return self._plain_ridge
 
     def _pull(self, cell: int, indices: IntArray | None, n: int) -> tuple[FloatArray, FloatArray]:
         """Candidates' own means and how far they pull, c_x, shapes (n,)."""
@@ -146,11 +156,11 @@ class EffectMixture(Mixture):
 
     def state(self) -> Any:
         """Everything that observations have changed."""
-        own = {"counts": self._counts, "means": self._means, "fixed": self._fixed, "plain": self.plain.state()}
+        own = {"counts": self._counts, "means": self._means, "fixed": self._fixed, "plain": self._plain.state()}
         return own | {"banks": super().state()}
 
     def restore(self, state: Any) -> None:
         """Continue from `state`."""
         super().restore(state["banks"])
-        self.plain.restore(state["plain"])
+        self._plain.restore(state["plain"])
         self._counts, self._means, self._fixed = state["counts"], state["means"], state["fixed"]

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import positive
 from alexp.estimation.estimate import Estimate
-from alexp.estimation.ridge._moments import add_mean_coefficients
-from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.factory import posterior_grid
+from alexp.estimation.posteriors import PosteriorGrid
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -51,27 +51,27 @@ class Evidence:
     ) -> EvidencePath:
         """Return an empty data set for these groups; ``weights`` (M,) divide the features of each group."""
         divisors = np.ones(np.size(offsets) - 1) if weights is None else np.asarray(weights, dtype=np.float64)
-        banks = [RidgeBank(columns, offsets, ridge * divisors, intercept) for ridge in self.ridges]
-        return EvidencePath(n_columns, banks)
+        ridges = [ridge * divisors for ridge in self.ridges]
+        grid = posterior_grid(n_columns, np.asarray(columns), np.asarray(offsets), ridges, intercept, may_sleep=False)
+        return EvidencePath(n_columns, grid)
 
 
 class EvidencePath:
     """The observations so far; :meth:`append` adds one, :meth:`solve` changes nothing."""
 
-    def __init__(self, n_columns: int, banks: list[RidgeBank]) -> None:
-        self.n_columns, self._banks = n_columns, banks
+    def __init__(self, n_columns: int, grid: PosteriorGrid) -> None:
+        self.n_columns, self._grid = n_columns, grid
 
     @property
     def n_observations(self) -> int:
         """Number of rewards so far, t."""
-        return self._banks[0].n_observations
+        return self._grid.cells[0].n_observations
 
     def append(self, row: npt.ArrayLike, y: float, weight: float = 1.0) -> None:
         """Add the observation y with dictionary row ``row`` (P,); the evidence of weighted rewards is not defined."""
         if weight != 1.0:
             raise ValueError(f"Evidence takes observations of weight 1 only, got {weight!r}")
-        for bank in self._banks:
-            bank.update(row, y)
+        self._grid.update(np.asarray(row, dtype=np.float64), y)
 
     def solve(self, lam: float, start: Estimate | None = None) -> Estimate:
         """Return the aggregate.
@@ -82,11 +82,11 @@ class EvidencePath:
         if self.n_observations == 0:
             raise ValueError("no observations yet; append one before solving")
         shares = self._weights()
-        lead = int(self._banks[0].intercept)
+        lead = int(self._grid.cells[0].intercept)
         mean = np.zeros(self.n_columns + lead)
-        for bank, share in zip(self._banks, shares, strict=True):
+        for cell, share in zip(self._grid.cells, shares, strict=True):
             active = np.flatnonzero(share)
-            add_mean_coefficients(bank._columns, bank._offsets, lead, *bank.coefficients(), active, share[active], mean)
+            cell.add_coefficients(active, share[active], mean)
         weights = shares.sum(axis=0)
         groups = np.flatnonzero(weights)
         constant = float(mean[-1]) if lead else 0.0
@@ -98,8 +98,9 @@ class EvidencePath:
 
     def _weights(self) -> FloatArray:
         """Posterior probability of every (ridge, model), shape (R, M)."""
-        losses = np.array([bank.residuals() for bank in self._banks])
-        freedom = self.n_observations - int(self._banks[0].intercept)
+        cells = self._grid.cells
+        losses = np.array([cell.residuals() for cell in cells])
+        freedom = self.n_observations - int(cells[0].intercept)
         positive_losses = losses[losses > 0.0]
         if positive_losses.size == 0:
             ratios = np.zeros_like(losses)
@@ -108,15 +109,14 @@ class EvidencePath:
             # infinite evidence; it counts as one that leaves the square root of the rounding unit.
             smallest = float(positive_losses.min()) if np.all(losses > 0.0) else 1e-16 * float(positive_losses.min())
             ratios = np.log(np.maximum(losses, smallest) / smallest)
-        scores = -0.5 * freedom * ratios - 0.5 * np.array([bank.log_determinants() for bank in self._banks])
+        scores = -0.5 * freedom * ratios - 0.5 * np.array([cell.log_determinants() for cell in cells])
         weights = np.exp(scores - scores.max())
         return np.asarray(weights / weights.sum())
 
-    def state(self) -> list[dict[str, Any]]:
+    def state(self) -> Any:
         """Return everything needed to continue bit for bit."""
-        return [bank.state() for bank in self._banks]
+        return self._grid.state()
 
-    def restore(self, state: list[dict[str, Any]]) -> None:
+    def restore(self, state: Any) -> None:
         """Continue from :meth:`state` of a path bound to the same groups."""
-        for bank, saved in zip(self._banks, state, strict=True):
-            bank.restore(saved)
+        self._grid.restore(state)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge._sleeping_kernels import absorb_members, member_evidence, member_means
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.ridge.factors import FactorState
 
 
 class SleepingBank(RidgeBank):
@@ -87,7 +88,7 @@ class SleepingBank(RidgeBank):
             self.is_awake[members] = awake
             self.awake = np.flatnonzero(self.is_awake)
 
-    def evidence(self, members: IntArray, noise: float) -> FloatArray:
+    def member_evidence(self, members: IntArray, noise: float) -> FloatArray:
         """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2 of some models, as far as they have seen, shape (K,)."""
         out = np.empty(members.size)
         layout = (self._factor, self._starts, self._offsets, self._lead)
@@ -102,12 +103,12 @@ class SleepingBank(RidgeBank):
         member_means(self._factor, self._starts, self._offsets, self._lead, self.awake, theta, constants)
         return theta, constants
 
-    def state(self) -> dict[str, AnyArray | int]:
+    def state(self) -> FactorState:
         """The state of an ordinary bank; wakes every model."""
         self.wake_all()
         return super().state()
 
-    def restore(self, state: dict[str, AnyArray | int]) -> None:
+    def restore(self, state: FactorState) -> None:
         """Take over the state of a bank with the same groups."""
         super().restore(state)
         self._mark(np.arange(self.n_models), True)

@@ -1,0 +1,61 @@
+"""Algorithms with one base agent per model: what they recommend, certify and store is the same."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from alexp.algorithms.certified import Certified, CertifiedFits, fits_of_agents
+from alexp.common.arrays import FloatArray
+from alexp.decision.own_data import OwnDataPool
+from alexp.decision.pool import AgentPool
+
+
+class AgentBased(Certified):
+    """An algorithm with a pool of agents and probabilities over them.
+
+    It recommends the best action of the leading model. Its certificates come from the agents' fits, if all agents
+    see all rewards.
+    """
+
+    _pool: AgentPool | OwnDataPool
+
+    @property
+    @abstractmethod
+    def probabilities(self) -> FloatArray:
+        """Probabilities over the M models for the next round, shape (M,)."""
+
+    def _leader(self) -> int:
+        """The model to recommend."""
+        return int(np.argmax(self.probabilities))
+
+    def _recommend(self) -> tuple[int, float, int | None]:
+        leader = self._leader()
+        return *self._pool.best(leader, self._candidates.table), leader
+
+    def _train(self, row: FloatArray, reward: float, model: int | None) -> None:
+        """Let the agents learn: all of them, or, with data of their own, the one of `model` (all if None)."""
+        if isinstance(self._pool, AgentPool):
+            self._pool.update(row, reward)
+            return
+        for j in range(self.models.n_models) if model is None else (model,):
+            self._pool.update(row, reward, j)
+
+    @property
+    def certifies(self) -> bool:
+        """Only where all agents see all rewards."""
+        return isinstance(self._pool, AgentPool)
+
+    def _certified_fits(self) -> list[CertifiedFits]:
+        pool = self._pool
+        if not isinstance(pool, AgentPool):
+            raise ValueError('certificates need agents that have seen all rewards; use data_mode="shared"')
+        return fits_of_agents(pool)
+
+    def _state(self) -> dict[str, Any]:
+        return {"pool": self._pool.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._pool.restore(state["pool"])

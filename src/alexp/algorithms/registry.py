@@ -1,0 +1,50 @@
+"""Algorithms by name: those of this package, and those of installed packages.
+
+A package adds algorithms with an entry point of the group `alexp.algorithms`,
+
+    [project.entry-points."alexp.algorithms"]
+    mine = "my_package.my_module:MyAlgorithm"
+
+and they can then be named like any other: `alexp run --algorithms mine`, `create_study(..., algorithm="mine")`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from importlib.metadata import entry_points
+
+from alexp.algorithms.base import Algorithm
+
+GROUP = "alexp.algorithms"
+_loaded: set[str] = set()
+
+
+def load_installed() -> None:
+    """Import the algorithms of installed packages, once; one that cannot be imported is named in a warning."""
+    for point in entry_points(group=GROUP):
+        if point.name in _loaded:
+            continue
+        _loaded.add(point.name)
+        try:
+            point.load()
+        except Exception as error:  # somebody else's package must not stop ours
+            warnings.warn(f"algorithm {point.name!r} of {point.value} cannot be loaded: {error!r}", stacklevel=2)
+
+
+def registered_names() -> list[str]:
+    """Names of all algorithms, those of installed packages included."""
+    load_installed()
+    return sorted(Algorithm.registry)
+
+
+def algorithm_named(name: str) -> type[Algorithm]:
+    """The class with this name, or an error that lists the names.
+
+    >>> algorithm_named("lm-ucb").__name__
+    'LMUCB'
+    """
+    if name not in Algorithm.registry:
+        load_installed()
+    if name not in Algorithm.registry:
+        raise ValueError(f"algorithm must be one of {', '.join(registered_names())}, got {name!r}")
+    return Algorithm.registry[name]

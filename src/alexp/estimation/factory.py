@@ -1,0 +1,42 @@
+"""Which implementation keeps the posteriors: the one place that chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.posteriors import PosteriorGrid, Posteriors
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.problem.models import ModelClass
+
+
+def posteriors(models: ModelClass, ridge: float, members: IntArray | None = None) -> Posteriors:
+    """Fits of all models of a class, or of some; `ridge` is as in `UCB(ridge=)`.
+
+    Dividing features by scale_j is a ridge of ridge x scale_j on the undivided columns.
+    """
+    if members is None or members.size == models.n_models:
+        return RidgeBank(models.columns_flat, models.offsets, ridge * models.scales, models.intercept)
+    columns = np.concatenate([models.groups[int(j)] for j in members])
+    offsets = np.concatenate([[0], np.cumsum(np.diff(models.offsets)[members])]).astype(np.int64)
+    return RidgeBank(columns, offsets, ridge * models.scales[members], models.intercept)
+
+
+def posterior_grid(
+    n_columns: int,
+    columns: IntArray,
+    offsets: IntArray,
+    ridges: Sequence[FloatArray],
+    intercept: bool,
+    precise: bool = False,
+    may_sleep: bool = True,
+) -> PosteriorGrid:
+    """Fits of the same groups of columns at several ridges, (M,) for each cell.
+
+    `precise` says that variances span so many digits that moments must not be taken through the coefficients;
+    `may_sleep`, that models of negligible evidence need not be kept up to date.
+    """
+    return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep)

@@ -1,0 +1,144 @@
+"""The seam between the fits of all models and those who use them.
+
+`Posteriors` are M ridge regressions on groups of columns of one dictionary, fed with the same rewards. Model j has
+V_j = Phi_j'Phi_j + ridge_j^2 I, mean mu_j(x) = phi_j(x)' V_j^-1 Phi_j'y and width s_j(x) = ||phi_j(x)||_{V_j^-1}. How
+they are kept is nobody's business: `factory.posteriors` chooses, and everybody else goes through the protocol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Envelope(NamedTuple):
+    """Lower and upper ends (n,), and the model that attains each upper end (n,); -1 where there is none."""
+
+    lower: FloatArray
+    upper: FloatArray
+    model: IntArray
+
+
+@dataclass
+class CandidateMoments:
+    """Weighted moments at n candidates while components are merged in: weight so far, mean, variance in two parts."""
+
+    total: float
+    mean: FloatArray
+    within: FloatArray
+    between: FloatArray
+
+    @classmethod
+    def empty(cls, n: int) -> CandidateMoments:
+        """Nothing merged yet."""
+        return cls(0.0, np.zeros(n), np.zeros(n), np.zeros(n))
+
+    def merge(self, share: float, mean: FloatArray, variance: FloatArray) -> None:
+        """Merge one more component with these moments, shapes (n,)."""
+        self.total += share
+        step = share / self.total
+        delta = mean - self.mean
+        self.mean = self.mean + step * delta
+        self.between = self.between + share * (1.0 - step) * delta**2
+        self.within = self.within + share * variance
+
+
+class Posteriors(Protocol):
+    """Fits of M models on all rewards so far. Tables are feature-major, (P, n) and C-contiguous."""
+
+    n_models: int
+    n_observations: int
+    intercept: bool
+
+    def update(self, row: FloatArray, y: float) -> None:
+        """Absorb one reward of an action with dictionary row (P,)."""
+
+    def argmax_ucb(self, table: FloatArray, width: FloatArray | float) -> IntArray:
+        """Position of every model's best candidate, argmax mu_j + width_j s_j, the first of equal ones, shape (M,)."""
+
+    def argmax_linear(
+        self, table: FloatArray, coefficients: FloatArray, intercepts: FloatArray | None = None
+    ) -> IntArray:
+        """Position of every model's best candidate under given coefficients, shape (M,)."""
+
+    def coefficients(self) -> tuple[FloatArray, FloatArray]:
+        """Posterior means of all models one after the other, and their constants (M,)."""
+
+    def sample(self, normals: FloatArray, scale: FloatArray | float) -> FloatArray:
+        """Coefficients drawn with covariance scale_j^2 V_j^-1, from standard normals."""
+
+    def mean(self, j: int, features: FloatArray) -> FloatArray:
+        """mu_j at n dictionary rows (n, P), shape (n,)."""
+
+    def width(self, j: int, features: FloatArray) -> FloatArray:
+        """s_j at n dictionary rows (n, P), shape (n,)."""
+
+    def draw(self, j: int, table: FloatArray, normals: FloatArray, scale: float) -> FloatArray:
+        """Rewards at the candidates under one draw of model j, shape (n,); overwrites the normals (d_j,)."""
+
+    def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """mu_j and s_j^2 of every model at one dictionary row (P,), shapes (M,)."""
+
+    def residuals(self) -> FloatArray:
+        """F_j = min over theta of RSS + ridge_j^2 ||theta||^2, shape (M,)."""
+
+    def log_determinants(self) -> FloatArray:
+        """log det(V_j / ridge_j^2), shape (M,)."""
+
+    def evidence(self, noise: float) -> FloatArray:
+        """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2, shape (M,)."""
+
+    def envelope(self, members: IntArray, radii: FloatArray, table: FloatArray) -> Envelope:
+        """Extremes of mu_j -/+ radius_j s_j over some models."""
+
+    def largest_gaps(
+        self, members: IntArray, radii: FloatArray, table: FloatArray, reference: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much some candidate can beat a reference: within the radii, and by the estimates, shapes (K,)."""
+
+    def add_coefficients(self, members: IntArray, shares: FloatArray, out: FloatArray) -> None:
+        """Add weighted coefficients of some models to `out` (P,), with the constant last if there is one."""
+
+    def merge_moments(
+        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variance: float, table: FloatArray
+    ) -> None:
+        """Merge weighted means and variances (variance x s_j^2) of some models into moments at all candidates."""
+
+    def state(self) -> Any:
+        """Everything that rewards have changed."""
+
+    def restore(self, state: Any) -> None:
+        """Continue from `state` of posteriors with the same models."""
+
+
+class PosteriorGrid(Protocol):
+    """The same models fitted at several ridges, one cell each."""
+
+    @property
+    def cells(self) -> Sequence[Posteriors]:
+        """The posteriors of every cell."""
+
+    def update(self, row: FloatArray, y: float) -> None:
+        """Absorb one reward into every cell."""
+
+    def evidence(self, noise: FloatArray, shifts: FloatArray) -> FloatArray:
+        """`Posteriors.evidence` of every cell at its noise plus its shift, (cells, M); -infinity if negligible."""
+
+    def moments(self, weights: FloatArray, variances: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the reward under weights (cells, M) and noise variances (cells,), shapes (n,)."""
+
+    def whole(self, cell: int) -> Posteriors:
+        """The posteriors of one cell, none of them left behind."""
+
+    def state(self) -> Any:
+        """Everything that rewards have changed."""
+
+    def restore(self, state: Any) -> None:
+        """Continue from `state`."""
