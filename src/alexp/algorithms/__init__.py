@@ -20,6 +20,7 @@ from alexp.algorithms.masters.d3rb import D3RB, ED2RB
 from alexp.algorithms.masters.exp4ix import EXP4IX
 from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
 from alexp.algorithms.trials import AbandonedTrialError, AlreadyToldError, Recommendation, Trial, UnknownTrialError
+from alexp.common.codec import State
 
 __all__ = [
     "D3RB",
@@ -53,7 +54,7 @@ __all__ = [
 ]
 
 
-def load(data: dict[str, Any], **objects: Any) -> Algorithm:
+def load(data: State, **objects: Any) -> Algorithm:
     """Continue a saved run of any algorithm; see `Algorithm.from_dict`."""
     load_installed()
     return Algorithm.from_dict(data, **objects)

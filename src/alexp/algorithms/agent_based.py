@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
 from alexp.algorithms.certified import Certified, CertifiedFits, fits_of_agents
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.decision.own_data import OwnDataPool
 from alexp.decision.pool import AgentPool
 
@@ -54,8 +54,8 @@ class AgentBased(Certified):
             raise ValueError('certificates need agents that have seen all rewards; use data_mode="shared"')
         return fits_of_agents(pool)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return {"pool": self._pool.state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._pool.restore(state["pool"])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.base import Shared
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.common.validation import one_of
 from alexp.decision.agents import UCB
 from alexp.decision.designs import Exploration, Uniform
@@ -85,7 +87,7 @@ class ALExp(AgentBased):
         clip_returns: bool = False,
         variant: str = "paper",
         horizon: int | None = None,
-        **shared: Any,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         one_of("returns", returns, ("as-printed", "retrospective"))
@@ -167,7 +169,7 @@ class ALExp(AgentBased):
         """q over the M models for the next round, shape (M,)."""
         return self._weights(self._ahead.returns)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return super()._state() | {
             "data": self._data.state(),
             "returns": self._returns,
@@ -176,7 +178,7 @@ class ALExp(AgentBased):
             "n_scored": self._n_scored,
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         super()._restore(state)
         self._data.restore(state["data"])
         self._returns, self._played, self._n_scored = state["returns"], state["played"], state["n_scored"]

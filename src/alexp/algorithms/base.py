@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar, cast, overload
 
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.saving import Saved
 from alexp.algorithms.streams import ASK, ORDER, RandomState, Streams
 from alexp.algorithms.trials import Recommendation, Trial, TrialLog
+from alexp.common.codec import Packable, State
 from alexp.common.validation import count, finite, positive
 from alexp.decision.plays import Proposal
-from alexp.problem.candidates import CandidateTable, Round
+from alexp.problem.candidates import Available, CandidateTable, Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -24,6 +25,15 @@ LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finit
 
 
 _T = TypeVar("_T")
+
+
+class Shared(TypedDict, total=False):
+    """Constructor keywords that all algorithms share."""
+
+    noise_std: float
+    reward_bound: float
+    direction: str
+    random_state: RandomState
 
 
 class Algorithm(Saved):
@@ -41,7 +51,7 @@ class Algorithm(Saved):
     `class Mine(ALExp, replaces=True)`.
     """
 
-    example: ClassVar[dict[str, Any]] = {}  # arguments the conformance suite needs to construct it
+    example: ClassVar[State] = {}  # arguments the conformance suite needs to construct it
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
@@ -82,16 +92,16 @@ class Algorithm(Saved):
         self._candidates = CandidateTable(models, domain, order)
         self._everything = self._candidates.round()
         self._log = TrialLog()
-        self._notes: dict[int, Any] = {}  # of trials whose reward is out
-        self._known: dict[Any, Any] = {}  # what was computed since the last reward
+        self._notes: dict[int, Packable] = {}  # of trials whose reward is out
+        self._known: dict[Hashable, object] = {}  # what was computed since the last reward
 
     # -- what users call ---------------------------------------------------------------------------------------
 
     @overload
-    def ask(self, n: None = None, available: Any = None) -> Trial: ...
+    def ask(self, n: None = None, available: Available = None) -> Trial: ...
     @overload
-    def ask(self, n: int, available: Any = None) -> list[Trial]: ...
-    def ask(self, n: int | None = None, available: Any = None) -> Trial | list[Trial]:
+    def ask(self, n: int, available: Available = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, available: Available = None) -> Trial | list[Trial]:
         """Propose an action, or a list of `n` actions before any of their rewards is known.
 
         `available` restricts the round to some candidates, by index or boolean mask.
@@ -199,7 +209,7 @@ class Algorithm(Saved):
     def _commit(self, round_: Round, decision: Decision) -> None:
         """Take note that a decision is acted on."""
 
-    def _note(self, decision: Decision, proposal: Proposal) -> Any:
+    def _note(self, decision: Decision, proposal: Proposal) -> Packable:
         """What to remember about a trial until its reward comes, as JSON data and arrays; None for nothing."""
         return None
 
@@ -213,14 +223,13 @@ class Algorithm(Saved):
 
     # -- what subclasses may use -------------------------------------------------------------------------------
 
-    def _once(self, key: Any, make: Callable[[], _T]) -> _T:
+    def _once(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """What `make` computes from the rewards so far; computed again only after another reward."""
         if key not in self._known:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             self._known[key] = make()
-        known: _T = self._known[key]
-        return known
+        return cast(_T, self._known[key])
 
     def _keep_only(self, round_: Round, decision: Decision) -> None:
         """Forget what was computed for other rounds, because acting on this decision changes what they would be."""

@@ -13,6 +13,7 @@ from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import State
 from alexp.common.validation import count, non_negative, positive
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
@@ -111,7 +112,7 @@ class EvidenceMixture(Certified):
     def _new_mixture(self) -> Mixture:
         models = self.models
         groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * self._roots, models.intercept)
-        settings: dict[str, Any] = {
+        settings: State = {
             "noise_std": self.noise_std, "reward_bound": self.reward_bound,
             "noise_grid": self.noise_grid, "scale_grid": self.scale_grid,
         }  # fmt: skip
@@ -193,10 +194,10 @@ class EvidenceMixture(Certified):
         everyone, mixture = np.arange(self.models.n_models), self._mixture
         return [CertifiedFits(mixture.nominal(), everyone, mixture.nominal_ridge() * self._roots)]
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return {"mixture": self._mixture.state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._mixture.restore(state["mixture"])
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.base import Shared
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
@@ -30,7 +31,7 @@ class EvidenceSampling(AgentBased):
     settings: ClassVar[tuple[str, ...]] = ("beta", "temper")
 
     def __init__(
-        self, models: ModelClass, domain: Domain, *, beta: float = 2.0, temper: float = 1.0, **shared: Any
+        self, models: ModelClass, domain: Domain, *, beta: float = 2.0, temper: float = 1.0, **shared: Unpack[Shared]
     ) -> None:
         super().__init__(models, domain, **shared)
         self.beta, self.temper = non_negative("beta", beta), positive("temper", temper)

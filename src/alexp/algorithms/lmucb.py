@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.base import Shared
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import fraction, positive
@@ -47,7 +48,13 @@ class LMUCB(AgentBased):
     settings: ClassVar[tuple[str, ...]] = ("delta", "ridge")
 
     def __init__(
-        self, models: ModelClass, domain: Domain, *, delta: float = 0.1, ridge: float | None = None, **shared: Any
+        self,
+        models: ModelClass,
+        domain: Domain,
+        *,
+        delta: float = 0.1,
+        ridge: float | None = None,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         self.delta = fraction("delta", delta)

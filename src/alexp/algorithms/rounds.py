@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import Packable
 from alexp.decision.plays import Play
 
 
@@ -35,4 +35,4 @@ class Observation:
     trial: int
     index: int | None
     model: int | None = None
-    note: Any = None
+    note: Packable = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from alexp.algorithms.components import component_from_dict, component_to_dict
 from alexp.algorithms.streams import Streams
 from alexp.algorithms.trials import TrialLog
 from alexp.common.arrays import FloatArray
-from alexp.common.codec import fingerprint, pack, unpack
+from alexp.common.codec import Packable, State, fingerprint, pack, unpack
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.models import ModelClass
 
 FORMAT = 2  # version of what to_dict writes
+_T = TypeVar("_T")
 READABLE = (1, 2)  # formats that from_dict reads: 1 is that of version 0.1.0
 
 
@@ -32,19 +33,19 @@ class Saved(ABC):
     _streams: Streams
     _candidates: CandidateTable
     _log: TrialLog
-    _notes: dict[int, Any]
-    _known: dict[Any, Any]
+    _notes: dict[int, Packable]
+    _known: dict[Hashable, object]
     _fingerprint: str | None = None  # the table never changes, and hashing a large one takes seconds
 
     @abstractmethod
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         """Arrays and numbers from which `_restore` continues bit for bit."""
 
     @abstractmethod
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         """Continue from `_state`."""
 
-    def to_dict(self, problem: bool = True) -> dict[str, Any]:
+    def to_dict(self, problem: bool = True) -> State:
         """JSON-safe state. With `problem`, built-in models and plain tables are stored along with it."""
         shared = ("noise_std", "reward_bound", "direction")
         settings = {key: component_to_dict(getattr(self, key)) for key in (*shared, *self.settings)}
@@ -59,12 +60,12 @@ class Saved(ABC):
             "log": self._log.state(),
             "state": self._whole_state(),
         }
-        packed: dict[str, Any] = pack(data)
+        packed: State = pack(data)
         return packed
 
     @classmethod
     def from_dict(
-        cls, data: dict[str, Any], models: ModelClass | None = None, domain: Domain | None = None, **settings: Any
+        cls, data: State, models: ModelClass | None = None, domain: Domain | None = None, **settings: Any
     ) -> Self:
         """Continue a saved run.
 
@@ -89,16 +90,16 @@ class Saved(ABC):
         out.resume(data["log"], data["state"])
         return out
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """JSON-safe: what was learned, without settings and trials. `resume` takes it, unpacked."""
-        packed: dict[str, Any] = pack(self._whole_state())
+        packed: State = pack(self._whole_state())
         return packed
 
-    def _whole_state(self) -> dict[str, Any]:
+    def _whole_state(self) -> State:
         notes = {str(trial): note for trial, note in self._notes.items()}
         return self._state() | ({"notes": notes} if notes else {})
 
-    def resume(self, log: dict[str, Any], state: dict[str, Any]) -> None:
+    def resume(self, log: State, state: State) -> None:
         """Take over trials and state from a run with the same problem, settings and seed."""
         self._log.restore(log)
         self._notes = {int(trial): note for trial, note in state.get("notes", {}).items()}
@@ -118,7 +119,7 @@ class Saved(ABC):
         return self._fingerprint
 
 
-def _stored(problem: dict[str, Any], key: str, build: Any) -> Any:
+def _stored(problem: State, key: str, build: Callable[[State], _T]) -> _T:
     if problem.get(key) is None:
         raise ValueError(f"the saved run does not contain its {key}; pass {key}= as it was constructed")
     return build(problem[key])

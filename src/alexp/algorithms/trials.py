@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alexp.common.codec import jsonable
+from alexp.common.codec import State, jsonable
 from alexp.problem.domains import Domain
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Trial:
     explored: bool
     propensity: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> State:
         """The trial as JSON data; `x` as numbers, text, a list or a dict by column."""
         return vars(self) | {"x": jsonable(self.x), "propensity": jsonable(self.propensity)}
 
@@ -153,7 +153,7 @@ class TrialLog:
             }
         )
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """The log as arrays."""
         return {
             "index": np.array(self.index, dtype=np.int64),
@@ -164,7 +164,7 @@ class TrialLog:
             "abandoned": np.array(sorted(self.abandoned), dtype=np.int64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from `state`."""
         self.index, self.model = array("q", state["index"].tolist()), array("q", state["model"].tolist())
         self.explored = array("b", state["explored"].tolist())

@@ -13,6 +13,9 @@ import numpy as np
 
 from alexp.common.arrays import AnyArray
 
+Packable = Any  # nested numbers, text, lists, dicts and arrays
+State = dict[str, Packable]
+
 _TAG = "__array__"
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is finite and above zero."""
     number = finite(name, value)
     if number <= 0.0:
@@ -18,7 +17,7 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
-def non_negative(name: str, value: Any) -> float:
+def non_negative(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is finite and at least zero."""
     number = finite(name, value)
     if number < 0.0:
@@ -26,7 +25,7 @@ def non_negative(name: str, value: Any) -> float:
     return number
 
 
-def finite(name: str, value: Any) -> float:
+def finite(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is one finite number."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
@@ -38,7 +37,7 @@ def finite(name: str, value: Any) -> float:
     return number
 
 
-def fraction(name: str, value: Any) -> float:
+def fraction(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it lies strictly between 0 and 1."""
     number = finite(name, value)
     if not 0.0 < number < 1.0:
@@ -46,7 +45,7 @@ def fraction(name: str, value: Any) -> float:
     return number
 
 
-def count(name: str, value: Any, minimum: int = 1) -> int:
+def count(name: str, value: object, minimum: int = 1) -> int:
     """Return `value` as an int, or raise unless it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {type(value).__name__}: {value!r}")
@@ -55,14 +54,14 @@ def count(name: str, value: Any, minimum: int = 1) -> int:
     return int(value)
 
 
-def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return `value`, or raise unless it is one of the allowed words."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return str(value)
 
 
-def matrix(name: str, value: Any, rows: int | None = None) -> FloatArray:
+def matrix(name: str, value: object, rows: int | None = None) -> FloatArray:
     """Return `value` as a finite float64 matrix (vectors become one column), or raise."""
     try:
         array = np.asarray(value, dtype=np.float64)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.decision.weights import exponential_weights
 from alexp.estimation.posteriors import Posteriors
 
@@ -45,10 +44,10 @@ class AggregatingForecaster:
         self.losses = self.losses + (y - forecasts) ** 2
         return aggregate
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """What observations have changed, apart from the fits."""
         return {"losses": self.losses}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from `state`."""
         self.losses = np.array(state["losses"], dtype=np.float64)

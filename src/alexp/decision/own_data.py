@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import Packable
 from alexp.decision.agents import Agent
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.suggestions import Suggestions
@@ -56,11 +55,11 @@ class OwnDataPool:
         """Posterior mean reward of model j at n dictionary rows (n, P)."""
         return self._pools[j].mean(0, features)
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[Packable]:
         """Everything the agents need to continue."""
         return [pool.state() for pool in self._pools]
 
-    def restore(self, state: list[Any]) -> None:
+    def restore(self, state: list[Packable]) -> None:
         """Continue from `state`."""
         for pool, saved in zip(self._pools, state, strict=True):
             pool.restore(saved)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.factory import posteriors
@@ -66,11 +66,11 @@ class AgentPool:
                 return fits, local
         raise IndexError(f"there is no model {j}")
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[Packable]:
         """Everything the agents need to continue."""
         return [fits.state() for fits in self.fits]
 
-    def restore(self, state: list[Any]) -> None:
+    def restore(self, state: list[Packable]) -> None:
         """Continue from `state`."""
         for fits, saved in zip(self.fits, state, strict=True):
             fits.restore(saved)

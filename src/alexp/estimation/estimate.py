@@ -12,9 +12,11 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable, State
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -37,21 +39,21 @@ class Estimate:
     groups: IntArray
     magnitudes: FloatArray
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """The fields as a dict of arrays and numbers."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
+    def from_state(cls, state: State) -> Self:
         """Invert `state`; what a state has beyond the fields of its kind is ignored."""
         return cls(**{field.name: _READ[str(field.type)](state[field.name]) for field in fields(cls)})
 
 
-def _floats(value: Any) -> FloatArray:
+def _floats(value: npt.ArrayLike) -> FloatArray:
     return np.array(value, dtype=np.float64)
 
 
-def _integers(value: Any) -> IntArray:
+def _integers(value: npt.ArrayLike) -> IntArray:
     return np.array(value, dtype=np.int64)
 
 
@@ -71,13 +73,13 @@ class Data(Protocol):
     def solve(self, lam: float, start: Estimate | None = None) -> Estimate:
         """The estimate at regularisation `lam`, started from an earlier one if that helps; changes nothing."""
 
-    def read(self, state: dict[str, Any]) -> Estimate:
+    def read(self, state: State) -> Estimate:
         """An estimate of this regression from its `state()`."""
 
-    def state(self) -> Any:
+    def state(self) -> Packable:
         """Everything needed to continue bit for bit."""
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Packable) -> None:
         """Continue from `state` of data bound to the same models."""
 
 

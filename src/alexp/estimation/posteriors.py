@@ -8,11 +8,12 @@ they are kept is nobody's business: `factory.posteriors` chooses, and everybody 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,10 +112,10 @@ class Posteriors(Protocol):
     ) -> None:
         """Merge weighted means and variances (variance x s_j^2) of some models into moments at all candidates."""
 
-    def state(self) -> Any:
+    def state(self) -> Packable:
         """Everything that rewards have changed."""
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Packable) -> None:
         """Continue from `state` of posteriors with the same models."""
 
 
@@ -137,8 +138,8 @@ class PosteriorGrid(Protocol):
     def whole(self, cell: int) -> Posteriors:
         """The posteriors of one cell, none of them left behind."""
 
-    def state(self) -> Any:
+    def state(self) -> Packable:
         """Everything that rewards have changed."""
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Packable) -> None:
         """Continue from `state`."""

@@ -11,6 +11,8 @@ from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
+Available = Sequence[int] | AnyArray | None  # indices, a boolean mask, or all candidates
+
 
 class CandidateTable:
     """Features of N candidates, feature-major and in one fixed visiting order.
@@ -41,7 +43,7 @@ class CandidateTable:
         """Features of candidate `index`, shape (P,)."""
         return np.ascontiguousarray(self.table[:, self.position[index]])
 
-    def round(self, available: Sequence[int] | AnyArray | None = None) -> Round:
+    def round(self, available: Available = None) -> Round:
         """The round on all candidates, or on those with the given indices."""
         if available is None:
             return Round(Choices(self.order, self.table), None)

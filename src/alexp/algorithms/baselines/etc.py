@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
+from alexp.algorithms.base import Algorithm, Shared
 from alexp.algorithms.rounds import Decision, Observation
+from alexp.common.codec import State
 from alexp.common.validation import count, positive
 from alexp.decision.designs import Exploration, Uniform
 from alexp.decision.plays import Certain, Weighted, on_choices
@@ -39,7 +40,7 @@ class ETC(Algorithm):
 
     name: ClassVar[str] = "etc"
     settings: ClassVar[tuple[str, ...]] = ("n_explore", "lam", "exploration", "oracle")
-    example: ClassVar[dict[str, Any]] = {"n_explore": 4}
+    example: ClassVar[State] = {"n_explore": 4}
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class ETC(Algorithm):
         lam: float = 0.009,
         exploration: Exploration | None = None,
         oracle: GroupLasso | None = None,
-        **shared: Any,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         self.n_explore, self.lam = count("n_explore", n_explore), positive("lam", lam)
@@ -96,9 +97,9 @@ class ETC(Algorithm):
         """The estimate it committed to; None while it explores."""
         return self._fit
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return {"data": self._data.state(), "fit": None if self._fit is None else self._fit.state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._data.restore(state["data"])
         self._fit = None if state["fit"] is None else self._data.read(state["fit"])

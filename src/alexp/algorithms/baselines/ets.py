@@ -11,6 +11,7 @@ from alexp.algorithms.baselines.etc import ETC, Commitment
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import State
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.plays import Alone
 from alexp.decision.pool import AgentPool
@@ -101,12 +102,12 @@ class ETS(ETC):
     def _agent_on(self, columns: IntArray) -> AgentPool:
         return AgentPool(self.agent, self.models.pooled(columns), self.noise_std, self.reward_bound)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         pool = None if self._pool is None else self._pool.state()
         explored = {str(trial): list(pair) for trial, pair in self._explored.items()}
         return super()._state() | {"selected": self.selected, "pool": pool, "explored": explored}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         super()._restore(state)
         self.selected = state["selected"]
         if self.selected is not None:

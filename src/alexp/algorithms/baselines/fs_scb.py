@@ -9,6 +9,7 @@ import numpy as np
 from alexp.algorithms.baselines.squarecb import SquareCB
 from alexp.algorithms.rounds import Observation
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.estimation.factory import posteriors
 from alexp.problem.domains import Domain
@@ -48,11 +49,11 @@ class FSSCB(SquareCB):
         position, value, _ = super()._recommend()
         return position, value, int(np.argmax(self.probabilities))
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         fits = {"bank": self._forecaster.fits.state(), "forecaster": self._forecaster.state()}
         return super()._state() | fits
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         super()._restore(state)
         self._forecaster.fits.restore(state["bank"])
         self._forecaster.restore(state["forecaster"])

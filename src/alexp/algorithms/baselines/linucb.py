@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Shared
 from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import IntArray
+from alexp.common.codec import State
 from alexp.common.validation import count
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.plays import Alone
@@ -31,7 +33,13 @@ class LinUCB(Certified):
     settings: ClassVar[tuple[str, ...]] = ("model", "agent")
 
     def __init__(
-        self, models: ModelClass, domain: Domain, *, model: int | None = None, agent: Agent | None = None, **shared: Any
+        self,
+        models: ModelClass,
+        domain: Domain,
+        *,
+        model: int | None = None,
+        agent: Agent | None = None,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         if model is not None and count("model", model, 0) >= models.n_models:
@@ -64,8 +72,8 @@ class LinUCB(Certified):
     def _recommend(self) -> tuple[int, float, int | None]:
         return *self._pool.best(0, self._candidates.table), self.model
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return {"pool": self._pool.state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._pool.restore(state["pool"])

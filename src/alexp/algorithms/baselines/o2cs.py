@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from math import log, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Shared
 from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.common.validation import fraction, positive
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.decision.plays import Certain
@@ -40,7 +42,7 @@ class O2CSEW(Certified):
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
 
     def __init__(
-        self, models: ModelClass, domain: Domain, *, delta: float = 0.1, scale: float = 1.0, **shared: Any
+        self, models: ModelClass, domain: Domain, *, delta: float = 0.1, scale: float = 1.0, **shared: Unpack[Shared]
     ) -> None:
         super().__init__(models, domain, **shared)
         self.delta, self.scale = fraction("delta", delta), positive("scale", scale)
@@ -83,11 +85,11 @@ class O2CSEW(Certified):
         position = int(np.argmax(estimates))
         return position, float(estimates[position]), int(np.argmax(self.probabilities))
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         fits = self._forecaster.fits.state()
         return {"bank": fits, "forecaster": self._forecaster.state(), "set": self._set.state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._forecaster.fits.restore(state["bank"])
         self._forecaster.restore(state["forecaster"])
         self._set.restore(state["set"])

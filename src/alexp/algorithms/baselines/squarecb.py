@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Shared
 from alexp.algorithms.certified import Certified, CertifiedFits, fits_of_agents
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.common.validation import one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.plays import Weighted
@@ -52,7 +54,7 @@ class SquareCB(Certified):
         agents: Agents | None = None,
         gain: float = 10.0,
         arms: str = "suggestions",
-        **shared: Any,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         one_of("arms", arms, ("suggestions", "all"))
@@ -87,9 +89,9 @@ class SquareCB(Certified):
         position = int(np.argmax(estimates))
         return position, float(estimates[position]), None
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return {"pool": self._pool.state(), "oracle": self._oracle.state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._pool.restore(state["pool"])
         self._oracle.restore(state["oracle"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
+from alexp.algorithms.base import Algorithm, Shared
 from alexp.algorithms.rounds import Decision, Observation
+from alexp.common.codec import State
 from alexp.decision.plays import Even
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
@@ -19,7 +20,7 @@ class UniformRandom(Algorithm):
 
     name: ClassVar[str] = "uniform"
 
-    def __init__(self, models: ModelClass, domain: Domain, **shared: Any) -> None:
+    def __init__(self, models: ModelClass, domain: Domain, **shared: Unpack[Shared]) -> None:
         super().__init__(models, domain, **shared)
         self._sums = np.zeros(domain.n_candidates)
         self._counts = np.zeros(domain.n_candidates)
@@ -37,8 +38,8 @@ class UniformRandom(Algorithm):
         index = int(np.argmax(means))
         return int(self._candidates.position[index]), float(means[index]), None
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return {"sums": self._sums, "counts": self._counts}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         self._sums, self._counts = state["sums"], state["counts"]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.base import Shared
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.common.validation import count, non_negative, one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
@@ -46,7 +48,7 @@ class Corral(AgentBased):
 
     name: ClassVar[str] = "corral"
     settings: ClassVar[tuple[str, ...]] = ("horizon", "agents", "eta", "gamma", "data_mode", "loss_range", "variant")
-    example: ClassVar[dict[str, Any]] = {"horizon": 30}
+    example: ClassVar[State] = {"horizon": 30}
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
 
     def __init__(
@@ -61,7 +63,7 @@ class Corral(AgentBased):
         data_mode: str = "shared",
         loss_range: Sequence[float] | None = None,
         variant: str = "corrected",
-        **shared: Any,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         one_of("data_mode", data_mode, ("own", "shared"))
@@ -120,10 +122,10 @@ class Corral(AgentBased):
         """q-bar over the M models for the next round, shape (M,)."""
         return (1.0 - self.gamma) * self._p + self.gamma / self._p.size
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return super()._state() | {"p": self._p, "rates": self._rates, "rho": self._rho}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         super()._restore(state)
         self._p, self._rates, self._rho = state["p"], state["rates"], state["rho"]
         if "drawn_with" in state:  # how 0.1.0 stored the notes of trials

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.base import Shared
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import State
 from alexp.common.validation import fraction, non_negative, one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
@@ -51,7 +53,7 @@ class D3RB(AgentBased):
         width: float = 0.2,
         data_mode: str = "shared",
         loss_range: Sequence[float] | None = None,
-        **shared: Any,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         one_of("data_mode", data_mode, ("own", "shared"))
@@ -110,11 +112,11 @@ class D3RB(AgentBased):
         played = np.flatnonzero(self._counts)
         return int(played[np.argmax(self._means(played)[0])]) if played.size else self._next()
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         own = {"counts": self._counts, "sums": self._sums, "d": self._d, "potential": self._potential}
         return super()._state() | own
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         super()._restore(state)
         self._counts, self._sums = state["counts"], state["sums"]
         self._d, self._potential = state["d"], state["potential"]

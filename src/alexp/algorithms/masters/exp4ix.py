@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.base import Shared
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import Packable, State
 from alexp.common.validation import positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
@@ -47,7 +49,7 @@ class EXP4IX(AgentBased):
         agents: Agents | None = None,
         eta: float = 1.0,
         loss_range: Sequence[float] | None = None,
-        **shared: Any,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         self.agents = UCB() if agents is None else agents
@@ -61,7 +63,7 @@ class EXP4IX(AgentBased):
         policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
         return Decision(Follow(self.probabilities, policies))
 
-    def _note(self, decision: Decision, proposal: Proposal) -> list[Any]:
+    def _note(self, decision: Decision, proposal: Proposal) -> list[Packable]:
         """p_j(x) / (P(x) + gamma) of every agent, and K."""
         assert isinstance(decision.play, Follow)
         policies = decision.play.policies
@@ -84,10 +86,10 @@ class EXP4IX(AgentBased):
         """q over the M models for the next round, shape (M,)."""
         return exponential_weights(-self._losses, self._eta_t(self._n_actions))
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return super()._state() | {"losses": self._losses, "n_actions": self._n_actions}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: State) -> None:
         super()._restore(state)
         self._losses, self._n_actions = state["losses"], float(state["n_actions"])
         if "waiting" in state:  # how 0.1.0 stored the notes of trials

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import State
 from alexp.estimation.estimate import Estimate
 from alexp.estimation.lasso._data import centre_row, rotate_in
 from alexp.estimation.lasso._kernels import solve as solve_groups
@@ -215,7 +216,7 @@ class GroupLassoPath:
         intercept = float(self._mean[-1] - self._mean[:-1] @ beta) if self._intercept else 0.0
         return LassoFit(beta, intercept, active, eta, lam, gap, iterations)
 
-    def read(self, state: dict[str, Any]) -> LassoFit:
+    def read(self, state: State) -> LassoFit:
         """Invert ``LassoFit.state``."""
         return LassoFit.from_state(state)
 
@@ -237,7 +238,7 @@ class GroupLassoPath:
         unrank_subset(j, self._binomial, size, subset)
         return subset
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return everything needed to continue bit for bit, as arrays and integers."""
         return {
             "n_observations": self.n_observations,
@@ -249,7 +250,7 @@ class GroupLassoPath:
             "gram": self._gram.copy(),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from :meth:`state` of a path bound to the same groups."""
         arrays = {name: np.array(state[name], dtype=np.float64) for name in ("mean", "rho", "xt", "z", "gram")}
         n_rows = arrays["z"].size

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.estimation.estimate import Estimate
 from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
 
@@ -70,16 +71,16 @@ class PostLassoPath:
         mean = np.mean(self._rewards) - np.mean(self._rows, axis=0) @ beta if fit.intercept else 0.0
         return Estimate(beta, float(mean), fit.groups, fit.magnitudes)
 
-    def read(self, state: dict[str, Any]) -> Estimate:
+    def read(self, state: State) -> Estimate:
         """Invert `Estimate.state`."""
         return Estimate.from_state(state)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Everything needed to continue."""
         rows = np.array(self._rows).reshape(-1, self._selection.n_columns)
         return {"selection": self._selection.state(), "rows": rows, "rewards": np.array(self._rewards)}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from `state`."""
         self._selection.restore(state["selection"])
         self._rows, self._rewards = list(state["rows"]), state["rewards"].tolist()

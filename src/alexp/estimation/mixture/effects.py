@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
@@ -154,12 +155,12 @@ class EffectMixture(Mixture):
             return table
         return np.vstack([table, np.full((1, table.shape[1]), _CONSTANT)])
 
-    def state(self) -> Any:
+    def state(self) -> Packable:
         """Everything that observations have changed."""
         own = {"counts": self._counts, "means": self._means, "fixed": self._fixed, "plain": self._plain.state()}
         return own | {"banks": super().state()}
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Packable) -> None:
         """Continue from `state`."""
         super().restore(state["banks"])
         self._plain.restore(state["plain"])

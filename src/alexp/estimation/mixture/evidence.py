@@ -11,12 +11,13 @@ so that the oracle needs neither the noise nor the scale of the rewards. Several
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import Packable, State
 from alexp.common.validation import positive
 from alexp.estimation.estimate import Estimate
 from alexp.estimation.factory import posterior_grid
@@ -92,7 +93,7 @@ class EvidencePath:
         constant = float(mean[-1]) if lead else 0.0
         return Estimate(mean[: self.n_columns].copy(), constant, groups, weights[groups])
 
-    def read(self, state: dict[str, Any]) -> Estimate:
+    def read(self, state: State) -> Estimate:
         """Invert ``Estimate.state``."""
         return Estimate.from_state(state)
 
@@ -113,10 +114,10 @@ class EvidencePath:
         weights = np.exp(scores - scores.max())
         return np.asarray(weights / weights.sum())
 
-    def state(self) -> Any:
+    def state(self) -> Packable:
         """Return everything needed to continue bit for bit."""
         return self._grid.state()
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Packable) -> None:
         """Continue from :meth:`state` of a path bound to the same groups."""
         self._grid.restore(state)

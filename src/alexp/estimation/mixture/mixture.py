@@ -15,11 +15,11 @@ With an intercept its flat prior takes one degree of freedom: t - 1 instead of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.posteriors import Posteriors
 
@@ -120,10 +120,10 @@ class Mixture:
     def _nominal_cell(self) -> int:
         return int(np.lexsort((np.abs(np.log(self.scales)), np.abs(np.log(self.factors))))[0])
 
-    def state(self) -> Any:
+    def state(self) -> Packable:
         """Everything that observations have changed."""
         return self.grid.state()
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Packable) -> None:
         """Continue from `state`."""
         self.grid.restore(state)

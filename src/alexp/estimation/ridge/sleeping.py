@@ -8,7 +8,6 @@ the very operations that were left out, so that nothing but time depends on who 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +26,8 @@ class SleepingBank(RidgeBank):
     lower bounds. ``wake_all`` makes it an ordinary bank again, and so does asking for its state.
     """
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
+    def __init__(self, columns: IntArray, offsets: IntArray, ridge: FloatArray, intercept: bool = False) -> None:
+        super().__init__(columns, offsets, ridge, intercept)
         self.is_awake = np.ones(self.n_models, dtype=bool)
         self.awake: IntArray = np.arange(self.n_models)
         self._since = np.zeros(self.n_models, dtype=np.int64)  # how many rows a sleeping model has seen
