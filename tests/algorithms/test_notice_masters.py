@@ -43,7 +43,8 @@ def own(kind, seed=0, intercept=False, **settings):
 
 @pytest.mark.parametrize("kind", [alexp.Corral, alexp.D3RB, alexp.ED2RB])
 @pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
-def test_agents_with_data_of_their_own_plan_again(kind, intercept):
+@pytest.mark.parametrize("restricted", [(), (0, 3, 6, 9), (0, 2, 4, 6, 8)], ids=["", "some-restricted", "every-other"])
+def test_agents_with_data_of_their_own_plan_again(kind, intercept, restricted):
     """After every reward of its own, and on other candidates, an agent plays what its own data say; not otherwise."""
     opt, agents = own(kind, intercept=intercept)
     changes, last = 0, {}
@@ -53,7 +54,7 @@ def test_agents_with_data_of_their_own_plan_again(kind, intercept):
             for data in agents.data:
                 data.append((index, reward(index)))
     for number in range(40):
-        available = None if number % 3 else [number % 12, (number + 5) % 12, (number + 7) % 12]
+        available = [number % 12, (number + 5) % 12, (number + 7) % 12] if number % 10 in restricted else None
         allowed = np.arange(12) if available is None else np.array(available)
         trial = opt.ask(available=available)
         expected = agents.action(trial.model, allowed)
