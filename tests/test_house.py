@@ -250,7 +250,9 @@ def test_array_types_have_one_home():
             values = (ast.Assign, ast.AnnAssign)
             if not isinstance(node, values) or node.value is None:
                 continue
-            names = [t.id for t in (node.targets if isinstance(node, ast.Assign) else [node.target]) if hasattr(t, "id")]
+            names = [
+                t.id for t in (node.targets if isinstance(node, ast.Assign) else [node.target]) if hasattr(t, "id")
+            ]
             is_alias = isinstance(node.value, ast.Subscript) and ast.unparse(node.value.value).endswith("NDArray")
             if is_alias or set(names) & set(ALIASES):
                 elsewhere.append((module, names))
