@@ -48,12 +48,13 @@ def e_optimal(
     where the dual is violated and the blocks that fall below the value are added, until the bracket is closed to
     ``tol`` times the smallest `trivial_bound` of any block.
 
-    Args:
-        features: candidate features (N, P).
-        groups: column indices of each block; all columns in one block if None.
-        scales: what block j is divided by, shape (M,); ones if None.
-        tol: relative width of the final bracket.
-        max_rounds: rounds of cutting planes.
+    Parameters
+    ----------
+    features : candidate features (N, P).
+    groups : column indices of each block; all columns in one block if None.
+    scales : what block j is divided by, shape (M,); ones if None.
+    tol : relative width of the final bracket.
+    max_rounds : rounds of cutting planes.
     """
     columns = [np.arange(features.shape[1])] if groups is None else [np.asarray(g, dtype=np.int64) for g in groups]
     divisors = np.ones(len(columns)) if scales is None else np.asarray(scales, dtype=np.float64)

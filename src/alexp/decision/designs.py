@@ -39,11 +39,12 @@ class Design:
     design (``full_rank`` is False), and ``value`` and ``upper_bound`` speak of the independent ``columns``; a
     model-wise design has no such caveat, each model keeps all of its columns.
 
-    Attributes:
-        weights: probability of each candidate, in candidate order, shape (N,).
-        criterion: "uniform", "E", "E model-wise" or "D".
-        log_determinant: log det S(pi) on the independent columns, D-optimal designs only.
-        log_determinant_gap: certified distance to the largest log det, D-optimal designs only.
+    Attributes
+    ----------
+    weights : probability of each candidate, in candidate order, shape (N,).
+    criterion : "uniform", "E", "E model-wise" or "D".
+    log_determinant : log det S(pi) on the independent columns, D-optimal designs only.
+    log_determinant_gap : certified distance to the largest log det, D-optimal designs only.
     """
 
     weights: FloatArray
@@ -124,10 +125,11 @@ class EOptimal:
     Needs the extra ``pip install alexp[design]`` (cvxpy and Clarabel). The value is C_min of the dictionary's
     columns, each taken once however many models share it.
 
-    Attributes:
-        tol: width of the certified bracket, relative to the trivial bound max ||f||^2 / P.
-        model_wise: maximise the smallest lambda_min over the models, max_pi min_j lambda_min(S_jj(pi)), instead.
-            That stays positive when columns depend on each other across models, and it is what the ridge agents need.
+    Attributes
+    ----------
+    tol : width of the certified bracket, relative to the trivial bound max ||f||^2 / P.
+    model_wise : maximise the smallest lambda_min over the models, max_pi min_j lambda_min(S_jj(pi)), instead.
+        That stays positive when columns depend on each other across models, and it is what the ridge agents need.
     """
 
     tol: float = 1e-6
@@ -158,8 +160,9 @@ class EOptimal:
 class DOptimal:
     """Maximises log det S(pi); needs no extra. Its lambda_min is at least C_min / P.
 
-    Attributes:
-        tol: stop when max_i f_i'S^-1f_i <= P (1 + tol), which leaves log det within P log(1 + tol) of the best.
+    Attributes
+    ----------
+    tol : stop when max_i f_i'S^-1f_i <= P (1 + tol), which leaves log det within P log(1 + tol) of the best.
     """
 
     tol: float = 1e-4

@@ -25,8 +25,9 @@ def lasso_confidence(opt: ALExp, x: Any, delta: float = 0.1) -> Band:
     self-normalised one at ``delta``; the features' scale sets the penalty inside the latter. Infinitely wide until the
     actions played span all columns. Models with an unpenalised intercept are not covered by the theorem.
 
-    Returns:
-        Lower and upper ends, shape (n,) (n = 1 for a single action), in the user's direction.
+    Returns
+    -------
+    Lower and upper ends, shape (n,) (n = 1 for a single action), in the user's direction.
     """
     fraction("delta", delta)
     models, fit = opt.models, opt.fit

@@ -38,14 +38,15 @@ _BLOCK_WORK = 20_000  # sum of d_j^2 up to which the model-wise design is comput
 class Preflight:
     """What `preflight` found. Print it, or take `to_dataframe()` or the JSON-safe `to_dict()`.
 
-    Attributes:
-        problem: sizes and feature norms.
-        columns: rank, repeated columns, equal and nested models.
-        c_min: C_min of the concatenation, of the distinct columns and model-wise, with certified upper bounds; None
-            where it was not computed.
-        designs: lambda_min of each exploration design, on the distinct columns and model-wise.
-        constants: eta_t, gamma_t, lambda_t and their theoretical counterparts, formula and values.
-        advice: what to do about it, most important first; empty if nothing is wrong.
+    Attributes
+    ----------
+    problem : sizes and feature norms.
+    columns : rank, repeated columns, equal and nested models.
+    c_min : C_min of the concatenation, of the distinct columns and model-wise, with certified upper bounds; None
+        where it was not computed.
+    designs : lambda_min of each exploration design, on the distinct columns and model-wise.
+    constants : eta_t, gamma_t, lambda_t and their theoretical counterparts, formula and values.
+    advice : what to do about it, most important first; empty if nothing is wrong.
     """
 
     problem: dict[str, Any]
@@ -129,12 +130,13 @@ def preflight(
     and audits the constants that ALExp would use at t = 1, 10, 100, 1000. Parts that would take minutes on large
     problems are left out and say so. E-optimal designs need ``pip install alexp[design]``.
 
-    Args:
-        models: the candidate models.
-        domain: where they will be used.
-        noise_std: as for ``ALExp``.
-        reward_bound: as for ``ALExp``.
-        schedules: as for ``ALExp``; its defaults if None.
+    Parameters
+    ----------
+    models : the candidate models.
+    domain : where they will be used.
+    noise_std : as for ``ALExp``.
+    reward_bound : as for ``ALExp``.
+    schedules : as for ``ALExp``; its defaults if None.
 
     >>> from alexp.problem import Interval
     >>> report = preflight(ModelClass.legendre(degree=3, size=2), Interval(resolution=51))
