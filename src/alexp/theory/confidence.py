@@ -6,8 +6,6 @@ coefficients and speaks of the estimate that actually drives the model selection
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from alexp.algorithms.alexp import ALExp
@@ -18,7 +16,7 @@ from alexp.theory.lasso import Band, column_cover, distinct_columns_band, self_n
 __all__ = ["lasso_confidence"]
 
 
-def lasso_confidence(opt: ALExp, x: Any, delta: float = 0.1) -> Band:
+def lasso_confidence(opt: ALExp, x: object, delta: float = 0.1) -> Band:
     """Band of the noiseless reward at the action or actions ``x``, for all t and x at once w.p. 1 - delta.
 
     `distinct_columns_band` around the current group Lasso estimate, with the lambda_t it was run with and the
