@@ -39,14 +39,33 @@ TESTING = "alexp.testing"
 
 LARGEST_FILE = 350  # lines
 LARGEST_FOLDER = 15  # modules, __init__ aside
-MOST_ANY = 469  # occurrences of the word Any in src
+MOST_ANY = 461  # occurrences of the word Any in src
 ALIASES = ("AnyArray", "BoolArray", "FloatArray", "NarrowArray", "RealArray", "IntArray")
 
 # (module, imported module) -> why it is allowed for now.
 AGAINST_THE_ORDER: dict[tuple[str, str], str] = {}
-INTO_PRIVATE: dict[tuple[str, str], str] = {}
-OVERSIZED_FILES: dict[str, str] = {}
-OVERSIZED_FOLDERS: dict[str, str] = {}
+_BANK = "until the ridge bank answers these questions itself"
+INTO_PRIVATE: dict[tuple[str, str], str] = {
+    ("alexp.decision.forecasters", "alexp.estimation.ridge._moments"): _BANK,
+    (
+        "alexp.estimation.mixture.evidence",
+        "alexp.estimation.ridge._moments",
+    ): _BANK,
+    (
+        "alexp.estimation.mixture.mixture",
+        "alexp.estimation.ridge._kernels",
+    ): _BANK,
+    (
+        "alexp.estimation.mixture.mixture",
+        "alexp.estimation.ridge._moments",
+    ): _BANK,
+}
+OVERSIZED_FILES: dict[str, str] = {
+    "alexp.estimation.ridge._sweep": "368 lines of one kernel; to be split",
+}
+OVERSIZED_FOLDERS: dict[str, str] = {
+    "alexp/experiments": "26 modules; inner rooms are on their way",
+}
 CYCLES: set[frozenset[str]] = set()
 
 
@@ -288,7 +307,7 @@ def test_the_order_would_be_noticed(text, by, broken):
         ("from alexp.estimation.ridge import _kernels", "alexp.decision.pool", True),
         ("from alexp.estimation.ridge._kernels import absorb", "alexp.estimation.mixture.mixture", True),
         ("from alexp.estimation.ridge import _kernels", "alexp.estimation.ridge.bank", False),
-        ("from ._design_sdp import e_optimal", "alexp.decision.designs", False),
+        ("from ._restricted import split", "alexp.theory.eigenvalues", False),
         ("from alexp.common.codec import _TAG", "alexp.decision.designs", False),
     ],
 )

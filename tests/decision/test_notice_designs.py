@@ -5,9 +5,9 @@ from math import log
 import numpy as np
 import pytest
 
-from alexp.decision import _design_first_order as first_order
-from alexp.decision._design_sdp import block_eigenvalues, e_optimal
+from alexp.decision import first_order
 from alexp.decision.designs import DOptimal, EOptimal, Uniform
+from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem import FiniteSet, Matrices, ModelClass
 
 LINE = np.array([[1.0, -1.0], [1.0, 0.5], [1.0, 1.0]])  # rows (1, x)

@@ -17,18 +17,18 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
-from alexp.decision._design_first_order import (
+from alexp.decision.first_order import (
     d_optimal,
     independent_columns,
     inverse_moment_bound,
     mirror_bounds,
     smallest_eigenvalue,
 )
-from alexp.decision._design_sdp import block_eigenvalues, e_optimal
+from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
-__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "Uniform"]
+__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "Uniform", "Weighted"]
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,19 @@ class Design:
         return self._independent[1]
 
 
-class Exploration(Protocol):
-    """Anything that turns models and a domain into a design."""
+class Weighted(Protocol):
+    """What exploring rounds need of a design."""
 
-    def design(self, models: ModelClass, domain: Domain) -> Design:
+    @property
+    def weights(self) -> FloatArray:
+        """Probability of each candidate, in candidate order, shape (N,)."""
+
+
+class Exploration(Protocol):
+    """Anything that turns models and a domain into weights over the candidates: `Uniform()`, or an object of yours."""
+
+    def design(self, models: ModelClass, domain: Domain) -> Weighted:
         """Weights over the domain's candidates."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ class CandidateTable:
         """Features of candidate `index`, shape (P,)."""
         return np.ascontiguousarray(self.table[:, self.position[index]])
 
-    def choices(self, available: Any = None) -> Choices:
+    def choices(self, available: Sequence[int] | AnyArray | None = None) -> Choices:
         """The candidates a round may choose from, all of them or those with the given indices."""
         if available is None:
             return Choices(self.order, self.table)

@@ -17,8 +17,8 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, positive
-from alexp.decision._design_first_order import independent_columns, smallest_eigenvalue
-from alexp.decision._design_sdp import block_eigenvalues, e_optimal
+from alexp.decision.first_order import independent_columns, smallest_eigenvalue
+from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.theory import _restricted

@@ -11,10 +11,10 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
-from alexp.decision._design_first_order import independent_columns, smallest_eigenvalue
-from alexp.decision._design_sdp import block_eigenvalues, e_optimal
-from alexp.decision.designs import DOptimal, EOptimal, Exploration, Uniform
+from alexp.decision.designs import DOptimal, EOptimal, Uniform
+from alexp.decision.first_order import independent_columns, smallest_eigenvalue
 from alexp.decision.schedules import Schedules
+from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.theory.eigenvalues import concatenation
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Preflight", "preflight"]
 
+
+_Plan = Uniform | DOptimal | EOptimal
 
 _RANK_WORK = 1e11  # floating-point operations up to which the rank is computed
 _CLASS_COLUMNS = 2000  # columns up to which proportional columns are searched for
@@ -197,7 +199,7 @@ def _designs(models: ModelClass, domain: Domain, features: FloatArray, rank: int
     entries = int((np.diff(models.offsets) ** 2).sum())
     small = rank is not None and features.shape[1] <= _DESIGN_COLUMNS
     tiny = small and features.shape[1] <= _SOLVER_COLUMNS
-    plans: list[tuple[str, Exploration, bool]] = [
+    plans: list[tuple[str, _Plan, bool]] = [
         ("Uniform", Uniform(), True),
         ("DOptimal", DOptimal(), small),
         ("EOptimal", EOptimal(), tiny),
@@ -209,9 +211,7 @@ def _designs(models: ModelClass, domain: Domain, features: FloatArray, rank: int
     ]
 
 
-def _design(
-    plan: Exploration | None, models: ModelClass, domain: Domain, features: FloatArray, small: bool
-) -> Achieved:
+def _design(plan: _Plan | None, models: ModelClass, domain: Domain, features: FloatArray, small: bool) -> Achieved:
     """lambda_min of one design both ways, and the certified bound of the problem it solves (None if it solves none)."""
     row = Achieved(distinct=None, model_wise=None, distinct_upper_bound=None, model_wise_upper_bound=None, note="")
     if plan is None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.decision._design_first_order import lowest_eigenvalues, spread_rows, trivial_bound
+from alexp.decision.first_order import lowest_eigenvalues, spread_rows, trivial_bound
 
 _ALL_CANDIDATES = 300  # up to here every candidate goes into the first problem
 _ALL_ENTRIES = 600  # and up to this many matrix entries (sum of d_j^2) every block
