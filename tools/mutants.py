@@ -116,10 +116,19 @@ class Mutant:
         """Whether kernels compiled from the unchanged file must not be reused."""
         return "njit" in (ROOT / self.file).read_text(encoding="utf-8")
 
-    def test_files(self) -> list[str]:
-        """Files of tests to run, in order, each once."""
+    def stages(self) -> list[list[str]]:
+        """Files of tests in the order in which they are worth running: the named ones, the exact ones, the rest."""
         prefixes = sorted((p for p in TESTS if self.file.startswith(p + "/")), key=len, reverse=True)
-        return list(dict.fromkeys(_files((*self.tests, *(TESTS[prefixes[0]] if prefixes else ("tests",))))))
+        files = list(dict.fromkeys(_files(TESTS[prefixes[0]] if prefixes else ("tests",))))
+        named = list(dict.fromkeys(_files(self.tests)))
+        home = str(Path(files[0]).parent)  # the folder most likely to notice
+        exact = [file for file in files if Path(file).stem.startswith(_SHARP)]
+        near, far = [f for f in exact if f.startswith(home)], [f for f in exact if not f.startswith(home)]
+        stages, seen = [], set[str]()
+        for stage in (named, near, far, files):
+            stages.append([file for file in stage if file not in seen])
+            seen.update(stage)
+        return [stage for stage in stages if stage]
 
 
 @dataclass(frozen=True)
@@ -141,8 +150,7 @@ def _files(places: Iterable[str]) -> Iterable[str]:
     for place in places:
         path = ROOT / place
         if path.is_dir():
-            files = sorted(path.rglob("test_*.py"), key=lambda file: (not file.stem.startswith(_SHARP), file))
-            yield from (str(file.relative_to(ROOT)) for file in files)
+            yield from (str(file.relative_to(ROOT)) for file in sorted(path.rglob("test_*.py")))
         elif path.is_file():
             yield place
         else:
@@ -189,11 +197,15 @@ class Runner:
         extra = {"MUTANT_MODULE": mutant.module, "MUTANT_TEXT": str(place / "text.py")}
         if mutant.in_compiled_file:
             extra["NUMBA_CACHE_DIR"] = str(place / "numba")
-        code, output = self._pytest(mutant.test_files(), extra)
+        for stage in mutant.stages():
+            code, output = self._pytest(stage, extra)
+            if code != 0:
+                return self._judge(code, output)
+        return "survived", mutant.reason
+
+    def _judge(self, code: int | None, output: str) -> tuple[str, str]:
         if code is None:
             return "killed", f"no end after {self.timeout:g} s"
-        if code == 0:
-            return "survived", mutant.reason
         found = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
         if code not in (1, 2) or found is None:
             return "error", f"pytest ended with {code}: {output.strip()[-200:]!r}"
