@@ -8,7 +8,8 @@ every process of the test run, to compile the changed text in place of the file.
     python tools/mutants.py                      all of them, `make mutants`
     python tools/mutants.py --only T17 T19       some, by id
     python tools/mutants.py --files '*/theory/*' some, by file
-    python tools/mutants.py --list               which there are, and which no longer apply
+    python tools/mutants.py --list               which there are, which no longer apply, and where their text may be now
+    python tools/mutants.py --relocate           enter the new file where a text has moved unchanged
 
 Verdicts: killed (a test failed that passes on the unchanged tree, or time ran out), survived, stale (the old text is
 not there any more: adapt the entry), invalid (the new text does not compile). The exit status is 0 when every mutant
@@ -18,6 +19,7 @@ was killed or survives for a stated reason.
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import re
@@ -243,6 +245,37 @@ class Runner:
         return process.returncode, output
 
 
+def elsewhere(mutant: Mutant) -> list[str]:
+    """Files that hold the old text of a stale mutant exactly once."""
+    files = sorted((ROOT / "src").rglob("*.py"))
+    texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
+    return [file for file, text in texts.items() if file != mutant.file and text.count(mutant.old) == 1]
+
+
+def hint(mutant: Mutant) -> str:
+    """Where the text of a stale mutant may be now."""
+    if moved := elsewhere(mutant):
+        return f"moved to {' or '.join(moved)}"
+    wanted = max(mutant.old.splitlines(), key=len).strip()
+    room = ROOT.joinpath(*Path(mutant.file).parts[:3])
+    best = (0.6, "nothing like it in the room")
+    for file in sorted(room.rglob("*.py")) if room.is_dir() else [room]:
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            alike = difflib.SequenceMatcher(None, wanted, line.strip()).ratio()
+            best = max(best, (alike, f"perhaps {file.relative_to(ROOT)}:{number}: {line.strip()}"))
+    return best[1]
+
+
+def relocate() -> None:
+    """Enter the new file of every mutant whose text has moved to exactly one other place."""
+    entries = json.loads(LIST.read_text(encoding="utf-8"))
+    for entry, mutant in zip(entries, load(), strict=True):
+        if mutant.text() is None and len(moved := elsewhere(mutant)) == 1:
+            print(f"{mutant.id}: {mutant.file} -> {moved[0]}")
+            entry["file"] = moved[0]
+    LIST.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def report(outcomes: Sequence[Outcome]) -> str:
     """Verdicts by folder, then everything that was not killed."""
     verdicts = ("killed", "survived", "stale", "invalid", "error")
@@ -276,16 +309,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="test runs at the same time")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds until a mutant counts as killed")
     parser.add_argument("--list", action="store_true", help="run nothing, say which mutants there are")
+    parser.add_argument("--relocate", action="store_true", help="correct the files of mutants whose text has moved")
     chosen = parser.parse_args(arguments)
+    if chosen.relocate:
+        relocate()
     mutants = load()
     if unknown := set(chosen.only or ()) - {mutant.id for mutant in mutants}:
         raise SystemExit(f"no such mutants: {' '.join(sorted(unknown))}")
     mutants = [m for m in mutants if not chosen.only or m.id in chosen.only]
     mutants = [m for m in mutants if not chosen.files or fnmatch(m.file, chosen.files)]
-    if chosen.list:
+    if chosen.list or chosen.relocate:
         stale = [mutant for mutant in mutants if mutant.text() is None]
         for mutant in mutants:
-            print(f"{'stale' if mutant in stale else 'ready'}  {_label(mutant)}")
+            print(f"stale  {_label(mutant)}: {hint(mutant)}" if mutant in stale else f"ready  {_label(mutant)}")
         print(f"{len(mutants)} mutants, {len(stale)} stale")
         return 1 if stale else 0
     outcomes: list[Outcome] = []
