@@ -261,7 +261,8 @@ def hint(mutant: Mutant) -> str:
     best = (0.6, "nothing like it in the room")
     for file in sorted(room.rglob("*.py")) if room.is_dir() else [room]:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            alike = difflib.SequenceMatcher(None, wanted, line.strip()).ratio()
+            blocks = difflib.SequenceMatcher(None, wanted, line.strip(), autojunk=False).get_matching_blocks()
+            alike = sum(block.size for block in blocks if block.size > 3) / len(wanted)
             best = max(best, (alike, f"perhaps {file.relative_to(ROOT)}:{number}: {line.strip()}"))
     return best[1]
 
