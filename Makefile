@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test install lint
+.PHONY: demo test install lint mutants
 
 demo: install
 	$(BIN)/alexp demo --out demo
@@ -11,9 +11,13 @@ test: install lint
 	$(BIN)/pytest -n 2
 
 lint: install
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools
 	$(BIN)/mypy
+
+# Not part of `make test`: breaks the code on purpose, some two hundred times, and asks whether the tests notice.
+mutants: install
+	$(BIN)/python tools/mutants.py --jobs 2
 
 install: .venv/installed
 

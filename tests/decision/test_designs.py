@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import legvander
 
-from alexp.decision._design_first_order import (
+from alexp.decision.designs import DOptimal, EOptimal, Uniform
+from alexp.decision.first_order import (
     d_optimal,
     dual_value,
     independent_columns,
@@ -16,8 +17,7 @@ from alexp.decision._design_first_order import (
     second_moment,
     smallest_eigenvalue,
 )
-from alexp.decision._design_sdp import block_eigenvalues, dual_profile, e_optimal
-from alexp.decision.designs import DOptimal, EOptimal, Uniform
+from alexp.decision.semidefinite import block_eigenvalues, dual_profile, e_optimal
 from alexp.problem import FiniteSet, Interval, ModelClass
 
 GRID = legvander(np.linspace(-1.0, 1.0, 401), 10)

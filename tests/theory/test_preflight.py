@@ -113,7 +113,7 @@ def test_missing_solver_is_reported_not_raised(monkeypatch):
     def missing():
         raise ImportError("pip install alexp[design]")
 
-    monkeypatch.setattr("alexp.decision._design_sdp.load_cvxpy", missing)
+    monkeypatch.setattr("alexp.decision.semidefinite.load_cvxpy", missing)
     report = preflight(ModelClass.legendre(degree=3, size=2), Interval(resolution=31))
     assert "alexp[design]" in report.designs[2]["note"]
     assert report.designs[1]["distinct"] > 0.0

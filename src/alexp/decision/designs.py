@@ -17,18 +17,18 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
-from alexp.decision._design_first_order import (
+from alexp.decision.first_order import (
     d_optimal,
     independent_columns,
     inverse_moment_bound,
     mirror_bounds,
     smallest_eigenvalue,
 )
-from alexp.decision._design_sdp import block_eigenvalues, e_optimal
+from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
-__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "Uniform"]
+__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "Uniform", "Weighted"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,12 @@ class Design:
     design (``full_rank`` is False), and ``value`` and ``upper_bound`` speak of the independent ``columns``; a
     model-wise design has no such caveat, each model keeps all of its columns.
 
-    Attributes:
-        weights: probability of each candidate, in candidate order, shape (N,).
-        criterion: "uniform", "E", "E model-wise" or "D".
-        log_determinant: log det S(pi) on the independent columns, D-optimal designs only.
-        log_determinant_gap: certified distance to the largest log det, D-optimal designs only.
+    Attributes
+    ----------
+    weights : probability of each candidate, in candidate order, shape (N,).
+    criterion : "uniform", "E", "E model-wise" or "D".
+    log_determinant : log det S(pi) on the independent columns, D-optimal designs only.
+    log_determinant_gap : certified distance to the largest log det, D-optimal designs only.
     """
 
     weights: FloatArray
@@ -87,12 +88,19 @@ class Design:
         return self._independent[1]
 
 
-class Exploration(Protocol):
-    """Anything that turns models and a domain into a design."""
+class Weighted(Protocol):
+    """What exploring rounds need of a design."""
 
-    def design(self, models: ModelClass, domain: Domain) -> Design:
+    @property
+    def weights(self) -> FloatArray:
+        """Probability of each candidate, in candidate order, shape (N,)."""
+
+
+class Exploration(Protocol):
+    """Anything that turns models and a domain into weights over the candidates: `Uniform()`, or an object of yours."""
+
+    def design(self, models: ModelClass, domain: Domain) -> Weighted:
         """Weights over the domain's candidates."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -124,10 +132,11 @@ class EOptimal:
     Needs the extra ``pip install alexp[design]`` (cvxpy and Clarabel). The value is C_min of the dictionary's
     columns, each taken once however many models share it.
 
-    Attributes:
-        tol: width of the certified bracket, relative to the trivial bound max ||f||^2 / P.
-        model_wise: maximise the smallest lambda_min over the models, max_pi min_j lambda_min(S_jj(pi)), instead.
-            That stays positive when columns depend on each other across models, and it is what the ridge agents need.
+    Attributes
+    ----------
+    tol : width of the certified bracket, relative to the trivial bound max ||f||^2 / P.
+    model_wise : maximise the smallest lambda_min over the models, max_pi min_j lambda_min(S_jj(pi)), instead.
+        That stays positive when columns depend on each other across models, and it is what the ridge agents need.
     """
 
     tol: float = 1e-6
@@ -158,8 +167,9 @@ class EOptimal:
 class DOptimal:
     """Maximises log det S(pi); needs no extra. Its lambda_min is at least C_min / P.
 
-    Attributes:
-        tol: stop when max_i f_i'S^-1f_i <= P (1 + tol), which leaves log det within P log(1 + tol) of the best.
+    Attributes
+    ----------
+    tol : stop when max_i f_i'S^-1f_i <= P (1 + tol), which leaves log det within P log(1 + tol) of the best.
     """
 
     tol: float = 1e-4

@@ -28,15 +28,17 @@ def ucb_width(
     penalty stands for gives this sharper form directly (Flynn et al. 2023), while Abbasi-Yadkori et al. (2011,
     Theorem 2) pass through a triangle inequality.
 
-    Args:
-        log_determinant: log det(V_t / ridge^2) of one or of many models, any shape.
-        ridge: the paper's lambda-tilde, as in ``UCB(ridge=...)``; V = Phi'Phi + ridge^2 I.
-        noise_std: sub-Gaussian parameter of the noise.
-        reward_bound: bound B on the norm of the true coefficients.
-        delta: probability of failure, strictly between 0 and 1.
+    Parameters
+    ----------
+    log_determinant : log det(V_t / ridge^2) of one or of many models, any shape.
+    ridge : the paper's lambda-tilde, as in ``UCB(ridge=...)``; V = Phi'Phi + ridge^2 I.
+    noise_std : sub-Gaussian parameter of the noise.
+    reward_bound : bound B on the norm of the true coefficients.
+    delta : probability of failure, strictly between 0 and 1.
 
-    Returns:
-        The widths, of the shape of ``log_determinant``.
+    Returns
+    -------
+    The widths, of the shape of ``log_determinant``.
 
     >>> float(ucb_width(0.0, ridge=0.5, noise_std=0.0, reward_bound=2.0, delta=0.1))
     1.0
@@ -61,16 +63,18 @@ def model_radii(
     M mixture likelihoods over the true likelihood is a non-negative supermartingale; Ville). A model with a
     negative squared radius is therefore ruled out.
 
-    Args:
-        losses: F_j, shape (..., M).
-        log_determinants: log det(V_j / ridge^2), shape (..., M).
-        ridge: the paper's lambda-tilde, as in ``UCB(ridge=...)``.
-        noise_std: sub-Gaussian parameter of the noise, above zero.
-        reward_bound: bound B on the norm of the true coefficients.
-        delta: probability of failure, strictly between 0 and 1.
+    Parameters
+    ----------
+    losses : F_j, shape (..., M).
+    log_determinants : log det(V_j / ridge^2), shape (..., M).
+    ridge : the paper's lambda-tilde, as in ``UCB(ridge=...)``.
+    noise_std : sub-Gaussian parameter of the noise, above zero.
+    reward_bound : bound B on the norm of the true coefficients.
+    delta : probability of failure, strictly between 0 and 1.
 
-    Returns:
-        rad_j^2, shape (..., M); negative where model j is ruled out.
+    Returns
+    -------
+    rad_j^2, shape (..., M); negative where model j is ruled out.
     """
     penalty_norm = positive("ridge", ridge) * non_negative("reward_bound", reward_bound)
     positive("noise_std", noise_std)

@@ -11,9 +11,21 @@ from itertools import combinations_with_replacement
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, matrix, positive
+from alexp.problem.descriptions import Description
+
+
+class Transformer(Protocol):
+    """A fitted scikit-learn transformer, or anything with its `transform`."""
+
+    def transform(self, x: Any) -> Any:
+        """Features of n points, shape (n, d), dense or sparse."""
+
+
+FeatureMap = Callable[[Any], Any] | Transformer  # points in the user's own form to features
 
 
 @runtime_checkable
@@ -31,11 +43,11 @@ class Dictionary(Protocol):
     def __call__(self, x: Any) -> FloatArray:
         """Features of n points, shape (n, P)."""
 
-    def to_dict(self) -> dict[str, Any] | None:
+    def to_dict(self) -> Description | None:
         """A JSON-safe description from which the dictionary can be rebuilt, or None if it holds user code."""
 
 
-def _scalars(x: Any, family: str) -> FloatArray:
+def _scalars(x: ArrayLike, family: str) -> FloatArray:
     points = matrix(f"x of the {family} dictionary", x)
     if points.shape[1] != 1:
         raise ValueError(
@@ -68,7 +80,7 @@ class Legendre:
         """P0, P1, ..."""
         return [f"P{i}" for i in range(self.n_columns)]
 
-    def __call__(self, x: Any) -> FloatArray:
+    def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of n points, shape (n, P), by the three-term recurrence (exactly even or odd in x)."""
         z = (2.0 * _scalars(x, "Legendre") - (self.lower + self.upper)) / (self.upper - self.lower)
         out = np.ones((z.size, self.n_columns))
@@ -78,7 +90,7 @@ class Legendre:
             out[:, k + 1] = ((2 * k + 1) * z * out[:, k] - k * out[:, k - 1]) / (k + 1)
         return out
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Description:
         """JSON-safe description."""
         return {"family": "legendre", "degree": self.degree, "lower": self.lower, "upper": self.upper}
 
@@ -104,14 +116,14 @@ class Fourier:
         """The constant, then cosine and sine of each frequency."""
         return ["1"] + [f"{wave}{k}" for k in range(1, self.frequencies + 1) for wave in ("cos", "sin")]
 
-    def __call__(self, x: Any) -> FloatArray:
+    def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of n points, shape (n, P)."""
         angle = _scalars(x, "Fourier")[:, None] * (2.0 * np.pi / self.period * np.arange(1, self.frequencies + 1))
         out = np.ones((angle.shape[0], self.n_columns))
         out[:, 1::2], out[:, 2::2] = np.cos(angle), np.sin(angle)
         return out
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Description:
         """JSON-safe description."""
         return {"family": "fourier", "frequencies": self.frequencies, "period": self.period}
 
@@ -142,14 +154,14 @@ class Polynomial:
 
         return [text(term) for term in self._terms]
 
-    def __call__(self, x: Any) -> FloatArray:
+    def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of n points, shape (n, P)."""
         points = matrix("x of the polynomial dictionary", x)
         if points.shape[1] != self.dim:
             raise ValueError(f"x must have {self.dim} coordinates per point, got {points.shape[1]}")
         return np.column_stack([np.prod(points[:, list(term)], axis=1) for term in self._terms])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Description:
         """JSON-safe description."""
         return {"family": "polynomial", "degree": self.degree, "dim": self.dim}
 
@@ -178,14 +190,14 @@ class RandomFourier:
         """rff0, rff1, ..."""
         return [f"rff{i}" for i in range(self.n_features)]
 
-    def __call__(self, x: Any) -> FloatArray:
+    def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of n points, shape (n, P)."""
         points = matrix("x of the random Fourier dictionary", x)
         if points.shape[1] != self.dim:
             raise ValueError(f"x must have {self.dim} coordinates per point, got {points.shape[1]}")
         return np.asarray(np.sqrt(2.0 / self.n_features) * np.cos(points @ self._weights + self._phases))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Description:
         """JSON-safe description."""
         return {
             "family": "random-fourier",
@@ -199,7 +211,7 @@ class RandomFourier:
 class Matrices:
     """Feature matrices of a fixed list of candidates, side by side; points are row numbers."""
 
-    def __init__(self, blocks: Mapping[str, Any]) -> None:
+    def __init__(self, blocks: Mapping[str, ArrayLike]) -> None:
         rows: int | None = None
         checked: dict[str, FloatArray] = {}
         for name, block in blocks.items():
@@ -224,7 +236,7 @@ class Matrices:
         """matrix[column]."""
         return self._names
 
-    def __call__(self, x: Any) -> FloatArray:
+    def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of the candidates with row numbers `x`, shape (n, P)."""
         rows = np.atleast_1d(np.asarray(x))
         if not np.issubdtype(rows.dtype, np.integer) or rows.ndim != 1:
@@ -233,7 +245,7 @@ class Matrices:
             raise IndexError(f"row numbers must lie in 0..{self.n_rows - 1}, got {rows.min()}..{rows.max()}")
         return np.asarray(self.table[rows])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Description:
         """JSON-safe after `pack`: the matrices themselves."""
         return {"family": "matrices", "table": self.table, "names": self._names, "sizes": self.sizes}
 
@@ -252,7 +264,7 @@ class Maps:
     are given, otherwise at the first call.
     """
 
-    def __init__(self, maps: Mapping[str, Callable[[Any], Any] | Any], example: Any = None) -> None:
+    def __init__(self, maps: Mapping[str, FeatureMap], example: object = None) -> None:
         self.maps = {str(name): feature_map for name, feature_map in maps.items()}
         for name, feature_map in self.maps.items():
             if not (callable(feature_map) or hasattr(feature_map, "transform")):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, matrix
+from alexp.problem.descriptions import Description
 
 
 @runtime_checkable
@@ -29,7 +31,7 @@ class Domain(Protocol):
     def batch(self, x: Any) -> tuple[Any, bool]:
         """Return the action or actions `x` as points for feature maps, and whether it was a single one."""
 
-    def to_dict(self) -> dict[str, Any] | None:
+    def to_dict(self) -> Description | None:
         """JSON-safe description after packing, or None if the actions cannot be stored."""
 
 
@@ -69,8 +71,8 @@ class Interval:
     def __getitem__(self, index: int) -> float:
         return float(self._points[index])
 
-    def batch(self, x: Any) -> tuple[FloatArray, bool]:
-        """Any real numbers of the interval, on the grid or not."""
+    def batch(self, x: ArrayLike) -> tuple[FloatArray, bool]:
+        """Real numbers of the interval, on the grid or not."""
         points = np.asarray(x, dtype=np.float64)
         if points.ndim > 1:
             raise ValueError(f"x must be a number or a 1-D array of numbers, got shape {points.shape}")
@@ -78,7 +80,7 @@ class Interval:
             raise ValueError(f"x must lie in [{self.lower}, {self.upper}], got {x!r}")
         return np.atleast_1d(points), points.ndim == 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Description:
         """JSON-safe description."""
         return {"kind": "interval", "lower": self.lower, "upper": self.upper, "resolution": self.resolution}
 
@@ -101,7 +103,7 @@ class Box:
         upper: Sequence[float] | FloatArray,
         resolution: int = 2048,
         seed: int = 0,
-        extra: Any = None,
+        extra: ArrayLike | None = None,
     ) -> None:
         self.lower = np.atleast_1d(np.asarray(lower, dtype=np.float64))
         self.upper = np.atleast_1d(np.asarray(upper, dtype=np.float64))
@@ -136,7 +138,7 @@ class Box:
             raise ValueError("points must lie inside the box")
         return points
 
-    def refined(self, around: Any, per_level: int = 128, levels: int = 3, shrink: float = 0.25) -> Box:
+    def refined(self, around: ArrayLike, per_level: int = 128, levels: int = 3, shrink: float = 0.25) -> Box:
         """The same box with clouds of candidates around given points (n, dim), each level `shrink` times smaller."""
         centres = self._inside(matrix("around", np.atleast_2d(np.asarray(around, dtype=np.float64))))
         span, clouds = self.upper - self.lower, [self.extra]
@@ -160,13 +162,13 @@ class Box:
     def __getitem__(self, index: int) -> FloatArray:
         return np.array(self._points[index])
 
-    def batch(self, x: Any) -> tuple[FloatArray, bool]:
-        """Any points of the box, candidates or not: shape (dim,) or (n, dim)."""
+    def batch(self, x: ArrayLike) -> tuple[FloatArray, bool]:
+        """Points of the box, candidates or not: shape (dim,) or (n, dim)."""
         points = np.asarray(x, dtype=np.float64)
         single = points.ndim <= 1
         return self._inside(np.atleast_2d(points)), single
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Description:
         """JSON-safe description after packing."""
         return {
             "kind": "box",
@@ -191,7 +193,7 @@ class FiniteSet:
         self.candidates = candidates
         if len(candidates) == 0:
             raise ValueError("candidates must not be empty")
-        self._lookup: dict[Any, int] | None = None
+        self._lookup: dict[Hashable, int] | None = None
 
     @property
     def n_candidates(self) -> int:
@@ -209,7 +211,7 @@ class FiniteSet:
         return self.candidates[index]
 
     @staticmethod
-    def _key(x: Any) -> Any:
+    def _key(x: object) -> Hashable:
         if isinstance(x, np.ndarray) or hasattr(x, "to_numpy"):
             values = np.asarray(x)
             return (values.shape, tuple(values.ravel().tolist()))
@@ -217,7 +219,7 @@ class FiniteSet:
             return ((len(x),), tuple(x))
         return x
 
-    def locate(self, x: Any) -> int:
+    def locate(self, x: object) -> int:
         """Index of the candidate equal to `x` (the first, if there are several)."""
         if self._lookup is None:
             self._lookup = {}
@@ -228,11 +230,11 @@ class FiniteSet:
         except KeyError:
             raise ValueError(f"x must be one of the {self.n_candidates} candidates, got {x!r}") from None
 
-    def batch(self, x: Any) -> tuple[list[int], bool]:
+    def batch(self, x: object) -> tuple[list[int], bool]:
         """Row number of one candidate; pass many as a list of rows through `locate`."""
         return [self.locate(x)], True
 
-    def to_dict(self) -> dict[str, Any] | None:
+    def to_dict(self) -> Description | None:
         """The table, when it is made of numbers and text; None when only the user can bring it back."""
         candidates = self.candidates
         if isinstance(candidates, np.ndarray):
@@ -244,7 +246,7 @@ class FiniteSet:
         return None
 
 
-def _frame_to_dict(frame: Any) -> dict[str, Any] | None:
+def _frame_to_dict(frame: Any) -> Description | None:
     columns = {}
     for name in frame.columns:
         values = frame[name].to_list()
@@ -257,7 +259,7 @@ def _frame_to_dict(frame: Any) -> dict[str, Any] | None:
     return {"kind": "frame", "columns": columns, "index": index}
 
 
-def domain_from_dict(data: dict[str, Any]) -> Domain:
+def domain_from_dict(data: Description) -> Domain:
     """Rebuild a domain from what its `to_dict` stored."""
     kind = data["kind"]
     if kind == "interval":

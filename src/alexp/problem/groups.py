@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
-from alexp.common.arrays import IntArray
+from alexp.common.arrays import AnyArray, IntArray
 
 
 class Groups(Sequence[IntArray]):
@@ -54,7 +54,7 @@ class SubsetNames(Sequence[str]):
         return (self[j] for j in range(len(self)))
 
 
-def compress(groups: Any, n_columns: int) -> tuple[IntArray, IntArray]:
+def compress(groups: Sequence[Sequence[int] | IntArray] | AnyArray, n_columns: int) -> tuple[IntArray, IntArray]:
     """Column indices of all groups one after the other, and where each begins; checks every group."""
     if isinstance(groups, np.ndarray) and groups.ndim == 2:
         m, size = groups.shape

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, pairwise
 from math import comb
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.validation import count
+from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import (
     Dictionary,
+    FeatureMap,
     Fourier,
     Legendre,
     Maps,
@@ -22,6 +25,8 @@ from alexp.problem.dictionaries import (
 )
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.groups import Groups, SubsetNames, compress
+
+_T = TypeVar("_T")
 
 
 class ModelClass:
@@ -52,7 +57,7 @@ class ModelClass:
         names: Sequence[str] | None = None,
         *,
         intercept: bool = False,
-        scales: Any = None,
+        scales: ArrayLike | None = None,
     ) -> None:
         self.dictionary, self.intercept = dictionary, bool(intercept)
         self.subset_size: int | None = None  # set when the groups are all subsets of one size, in order
@@ -93,7 +98,7 @@ class ModelClass:
 
     @classmethod
     def from_maps(
-        cls, maps: Mapping[str, Callable[[Any], Any] | Any], *, intercept: bool = False, example: Any = None
+        cls, maps: Mapping[str, FeatureMap], *, intercept: bool = False, example: object = None
     ) -> ModelClass:
         """One model per feature map: callables on points, or fitted scikit-learn transformers.
 
@@ -108,7 +113,7 @@ class ModelClass:
         return cls._side_by_side(Maps(_non_empty(maps, "maps"), example), list(maps), intercept)
 
     @classmethod
-    def from_matrices(cls, matrices: Mapping[str, Any], *, intercept: bool = False) -> ModelClass:
+    def from_matrices(cls, matrices: Mapping[str, ArrayLike], *, intercept: bool = False) -> ModelClass:
         """One model per feature matrix, (N, d_j) each, for a FiniteSet of N candidates.
 
         >>> ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))}).dimension
@@ -237,12 +242,12 @@ class ModelClass:
 
     # -- storage -----------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any] | None:
+    def to_dict(self) -> Description | None:
         """Description from which `from_dict` rebuilds the class, or None if it holds user code."""
         dictionary = self.dictionary.to_dict()
         if dictionary is None:
             return None
-        data: dict[str, Any] = {"dictionary": dictionary, "intercept": self.intercept, "subset_size": self.subset_size}
+        data: Description = {"dictionary": dictionary, "intercept": self.intercept, "subset_size": self.subset_size}
         if self.subset_size is None:
             data |= {"columns": self.columns_flat, "offsets": self.offsets}
         data["names"] = None if self._names is None else list(self._names)
@@ -250,7 +255,7 @@ class ModelClass:
         return data
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ModelClass:
+    def from_dict(cls, data: Description) -> ModelClass:
         """Rebuild a class from what `to_dict` stored."""
         dictionary = dictionary_from_dict(data["dictionary"])
         if data["subset_size"] is not None:
@@ -260,7 +265,7 @@ class ModelClass:
         return cls(dictionary, groups, data["names"], intercept=data["intercept"], scales=data["scales"])
 
 
-def dictionary_from_dict(data: dict[str, Any]) -> Dictionary:
+def dictionary_from_dict(data: Description) -> Dictionary:
     """Rebuild a built-in dictionary from what its `to_dict` stored."""
     families: dict[str, Callable[..., Dictionary]] = {
         "legendre": Legendre,
@@ -286,14 +291,14 @@ def _distinct(names: Sequence[str], n_models: int) -> list[str]:
     return out
 
 
-def _positive_vector(scales: Any, n_models: int) -> FloatArray:
+def _positive_vector(scales: ArrayLike, n_models: int) -> FloatArray:
     vector = np.asarray(scales, dtype=np.float64)
     if vector.shape != (n_models,) or not np.all(np.isfinite(vector)) or np.any(vector <= 0.0):
         raise ValueError(f"scales must be {n_models} positive numbers")
     return vector
 
 
-def _non_empty(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _non_empty(mapping: Mapping[str, _T], name: str) -> Mapping[str, _T]:
     if not isinstance(mapping, Mapping) or not mapping:
         raise ValueError(f"{name} must be a non-empty dict of name -> features, got {mapping!r}")
     return mapping

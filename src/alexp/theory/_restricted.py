@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.decision._design_sdp import load_cvxpy, solve_quietly
+from alexp.decision.semidefinite import load_cvxpy, solve_quietly
 
 
 def split(groups: Sequence[IntArray], chosen: Sequence[int]) -> tuple[IntArray, IntArray]:

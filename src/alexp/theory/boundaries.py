@@ -40,13 +40,14 @@ def stitched_boundary(
     l(v) = s log log(eta v / m) + log(zeta(s) / (alpha log^s eta)),
     k1 = (eta^(1/4) + eta^(-1/4)) / sqrt 2,   k2 = (sqrt eta + 1) / 2,   evaluated at max(v, m).
 
-    Args:
-        v: variance process, any shape.
-        alpha: probability of ever crossing.
-        c: scale of the sub-gamma process; 0 for sub-Gaussian.
-        s: exponent of the weights over epochs, above 1.
-        eta: ratio of successive epochs, above 1.
-        m: variance below which the boundary is flat. Multiplying v, m by a^2 and c by a multiplies the result by a.
+    Parameters
+    ----------
+    v : variance process, any shape.
+    alpha : probability of ever crossing.
+    c : scale of the sub-gamma process; 0 for sub-Gaussian.
+    s : exponent of the weights over epochs, above 1.
+    eta : ratio of successive epochs, above 1.
+    m : variance below which the boundary is flat. Multiplying v, m by a^2 and c by a multiplies the result by a.
 
     >>> stitched_boundary([1, 10, 1e3], alpha=0.05).round(3).tolist()
     [2.726, 11.188, 127.405]

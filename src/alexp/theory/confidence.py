@@ -6,8 +6,6 @@ coefficients and speaks of the estimate that actually drives the model selection
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from alexp.algorithms.alexp import ALExp
@@ -18,15 +16,16 @@ from alexp.theory.lasso import Band, column_cover, distinct_columns_band, self_n
 __all__ = ["lasso_confidence"]
 
 
-def lasso_confidence(opt: ALExp, x: Any, delta: float = 0.1) -> Band:
+def lasso_confidence(opt: ALExp, x: object, delta: float = 0.1) -> Band:
     """Band of the noiseless reward at the action or actions ``x``, for all t and x at once w.p. 1 - delta.
 
     `distinct_columns_band` around the current group Lasso estimate, with the lambda_t it was run with and the
     self-normalised one at ``delta``; the features' scale sets the penalty inside the latter. Infinitely wide until the
     actions played span all columns. Models with an unpenalised intercept are not covered by the theorem.
 
-    Returns:
-        Lower and upper ends, shape (n,) (n = 1 for a single action), in the user's direction.
+    Returns
+    -------
+    Lower and upper ends, shape (n,) (n = 1 for a single action), in the user's direction.
     """
     fraction("delta", delta)
     models, fit = opt.models, opt.fit

@@ -40,10 +40,11 @@ def coverage(
 ) -> pd.DataFrame:
     """Simulate the named processes (all by default) and compare every statement with its promise, at every step.
 
-    Returns:
-        One row per statement and delta: ``violated``, the fraction of paths that cross at any t <= steps;
-        ``standard_error`` of a fraction delta; ``slack``, by what factor the whole curve could shrink before 5% of
-        the paths cross it; ``slack_at_end``, bound over the 95% quantile of the statistic at the last step.
+    Returns
+    -------
+    One row per statement and delta: ``violated``, the fraction of paths that cross at any t <= steps;
+    ``standard_error`` of a fraction delta; ``slack``, by what factor the whole curve could shrink before 5% of
+    the paths cross it; ``slack_at_end``, bound over the 95% quantile of the statistic at the last step.
     """
     rows = []
     for name in PROCESSES if names is None else names:

@@ -17,8 +17,8 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, positive
-from alexp.decision._design_first_order import independent_columns, smallest_eigenvalue
-from alexp.decision._design_sdp import block_eigenvalues, e_optimal
+from alexp.decision.first_order import independent_columns, smallest_eigenvalue
+from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.theory import _restricted
@@ -34,13 +34,14 @@ _LARGEST_GRAM = 60  # columns in the semidefinite relaxation
 class CMin:
     """C_min three ways; each pair is a certified bracket of the optimum over designs.
 
-    Attributes:
-        concatenated: C_min of the paper's concatenation (phi_1, ..., phi_M); zero if ``repeated`` or of deficient rank.
-        distinct, distinct_upper_bound: on the dictionary's independent columns, each taken once.
-        model_wise, model_wise_upper_bound: max_pi min_j lambda_min(S_jj(pi)).
-        n_columns: P.
-        rank: of the dictionary on the domain.
-        repeated: how many columns of the concatenation are copies (sum of model sizes minus the columns in use).
+    Attributes
+    ----------
+    concatenated : C_min of the paper's concatenation (phi_1, ..., phi_M); zero if ``repeated`` or of deficient rank.
+    distinct, distinct_upper_bound : on the dictionary's independent columns, each taken once.
+    model_wise, model_wise_upper_bound : max_pi min_j lambda_min(S_jj(pi)).
+    n_columns : P.
+    rank : of the dictionary on the domain.
+    repeated : how many columns of the concatenation are copies (sum of model sizes minus the columns in use).
     """
 
     concatenated: float
@@ -115,10 +116,11 @@ def concatenation(models: ModelClass, domain: Domain) -> tuple[FloatArray, list[
 class RestrictedEigenvalue:
     """Certified bracket lower <= kappa^2(Phi, s) <= upper, and where the upper end is attained.
 
-    Attributes:
-        lower, upper: bounds on kappa^2 (not on kappa).
-        chosen: the groups J of the best point found.
-        witness: that point b, with ||b_J|| = 1 and inside the cone.
+    Attributes
+    ----------
+    lower, upper : bounds on kappa^2 (not on kappa).
+    chosen : the groups J of the best point found.
+    witness : that point b, with ||b_J|| = 1 and inside the cone.
     """
 
     lower: float
@@ -141,13 +143,14 @@ def restricted_eigenvalue(
     upper end comes from projected gradient descent, the lower end from a semidefinite relaxation (or lambda_min(G),
     whichever is larger) whose certificate is recomputed outside the solver.
 
-    Args:
-        features: (t, D) rows of the concatenated features.
-        groups: coordinates of each model, a partition of 0..D-1.
-        sparsity: s.
-        cone: constant of the cone, 3 in the paper.
-        weights: weights of the rows; 1/t each if None.
-        random_state: seed of the descent's random starts.
+    Parameters
+    ----------
+    features : (t, D) rows of the concatenated features.
+    groups : coordinates of each model, a partition of 0..D-1.
+    sparsity : s.
+    cone : constant of the cone, 3 in the paper.
+    weights : weights of the rows; 1/t each if None.
+    random_state : seed of the descent's random starts.
     """
     size = features.shape[1]
     if sorted(np.concatenate(list(groups)).tolist()) != list(range(size)):

@@ -88,14 +88,15 @@ def explored_lambda_min_bound(
     Gamma_t lambda_min(S) minus `explored_lambda_min_slack`. Sharper than going through the entries unless L^2 grows
     with the number of models.
 
-    Args:
-        expected: Gamma_t.
-        lambda_min: smallest eigenvalue of the design's second moment S (the least over the models if several).
-        lambda_max: largest eigenvalue of S, at most ``feature_bound``^2.
-        n_columns: size of S, the largest over the models.
-        feature_bound: max_x ||f(x)||_2.
-        delta: probability of failure.
-        n_models: number of models the bound must hold for at the same time.
+    Parameters
+    ----------
+    expected : Gamma_t.
+    lambda_min : smallest eigenvalue of the design's second moment S (the least over the models if several).
+    lambda_max : largest eigenvalue of S, at most ``feature_bound``^2.
+    n_columns : size of S, the largest over the models.
+    feature_bound : max_x ||f(x)||_2.
+    delta : probability of failure.
+    n_models : number of models the bound must hold for at the same time.
     """
     slack = explored_lambda_min_slack(expected, lambda_max, n_columns, feature_bound, delta, n_models)
     signal = np.asarray(expected, dtype=np.float64) * non_negative("lambda_min", lambda_min)

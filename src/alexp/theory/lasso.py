@@ -79,12 +79,13 @@ def self_normalised_lambda(
     ||S||_2 <= sqrt(lambda_max(V)) ||S||_{V^-1}. Any fixed ``penalty`` > 0 is valid; twice the squared feature bound
     max ||phi_j(x)||^2 is a good one (the default is meant for features bounded by one).
 
-    Args:
-        grams: G_j = Phi_j'Phi_j of each model, one (d_j, d_j) array per model or an array (M, d, d).
-        t: number of observations.
-        noise_std: sub-Gaussian parameter of the noise.
-        delta: probability of failure, strictly between 0 and 1.
-        penalty: what is added to the diagonals.
+    Parameters
+    ----------
+    grams : G_j = Phi_j'Phi_j of each model, one (d_j, d_j) array per model or an array (M, d, d).
+    t : number of observations.
+    noise_std : sub-Gaussian parameter of the noise.
+    delta : probability of failure, strictly between 0 and 1.
+    penalty : what is added to the diagonals.
     """
     level = 2.0 * np.log(len(grams) / fraction("delta", delta))
     worst = 0.0
@@ -143,11 +144,12 @@ def lasso_band(estimate: ArrayLike, feature_norms: ArrayLike, lambda_t: float, k
     sum_j ||D_j|| <= 4 ||D_{j*}||, and ||D_{j*}|| <= 4 lambda_t / kappa^2(Phi_t, 1). Needs neither ||phi(x)|| <= 1 for
     the concatenation nor a smallest signal; kappa^2(Phi_t, 1) suffices and is never below kappa^2(Phi_t, 2).
 
-    Args:
-        estimate: theta_hat . phi(x), shape (n,).
-        feature_norms: max_j ||phi_j(x)||, shape (n,).
-        lambda_t: the regularisation used, one for which event A is believed.
-        kappa_squared: kappa^2(Phi_t, 1) or a lower bound on it.
+    Parameters
+    ----------
+    estimate : theta_hat . phi(x), shape (n,).
+    feature_norms : max_j ||phi_j(x)||, shape (n,).
+    lambda_t : the regularisation used, one for which event A is believed.
+    kappa_squared : kappa^2(Phi_t, 1) or a lower bound on it.
     """
     centre = np.asarray(estimate, dtype=np.float64)
     half = np.asarray(feature_norms, dtype=np.float64) * _ratio(16.0 * lambda_t, kappa_squared)
@@ -174,14 +176,15 @@ def distinct_columns_band(
 
     Infinite until the columns seen have full rank.
 
-    Args:
-        estimate: estimated reward at n points, shape (n,).
-        rows: distinct features f at those points, shape (n, P).
-        gram: F'F of the t observations, shape (P, P).
-        t: number of observations.
-        lambda_used: what the Lasso was run with.
-        lambda_valid: a lambda for which event A is believed, e.g. `self_normalised_lambda`.
-        cover: sum of squared scales of models that together contain every column.
+    Parameters
+    ----------
+    estimate : estimated reward at n points, shape (n,).
+    rows : distinct features f at those points, shape (n, P).
+    gram : F'F of the t observations, shape (P, P).
+    t : number of observations.
+    lambda_used : what the Lasso was run with.
+    lambda_valid : a lambda for which event A is believed, e.g. `self_normalised_lambda`.
+    cover : sum of squared scales of models that together contain every column.
     """
     centre = np.asarray(estimate, dtype=np.float64)
     eigenvalues, vectors = np.linalg.eigh(gram / count("t", t))

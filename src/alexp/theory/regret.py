@@ -34,10 +34,11 @@ __all__ = [
 class RegretBound:
     """A bound on the cumulative regret R(n), split into its terms.
 
-    Attributes:
-        n: rounds, shape (k,).
-        terms: each term of the sum, shape (k,), by name.
-        trivial: 2 B n, what the rewards' range alone gives, shape (k,).
+    Attributes
+    ----------
+    n : rounds, shape (k,).
+    terms : each term of the sum, shape (k,), by name.
+    trivial : 2 B n, what the rewards' range alone gives, shape (k,).
     """
 
     n: FloatArray

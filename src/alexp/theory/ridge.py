@@ -69,10 +69,11 @@ def plausible_band(means: FloatArray, norms: FloatArray, squared_radii: FloatArr
     rad_j^2 >= 0 from `model_radii`; it holds for all x and all t at once with probability 1 - delta. If no model is
     left (the noise level, the bound or every model is wrong) the band is the whole line.
 
-    Args:
-        means: ridge estimate of each model at n points, shape (M, n).
-        norms: ||phi_j(x)||_{V_j^-1}, shape (M, n).
-        squared_radii: rad_j^2, shape (M,).
+    Parameters
+    ----------
+    means : ridge estimate of each model at n points, shape (M, n).
+    norms : ||phi_j(x)||_{V_j^-1}, shape (M, n).
+    squared_radii : rad_j^2, shape (M,).
     """
     alive = np.flatnonzero(squared_radii >= 0.0)
     if alive.size == 0:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from alexp.common.arrays import FloatArray
 from alexp.decision.schedules import Schedules
 from alexp.problem.models import ModelClass
 from alexp.theory.exploration import burn_in, expected_explorations, explored_lambda_min_bound
 from alexp.theory.lasso import corrected_lambda, printed_lambda, self_normalised_lambda_bound
+from alexp.theory.preflight._facts import Constant
 from alexp.theory.regret import lasso_complexity
 
 AUDIT_TIMES = (1, 10, 100, 1000)
@@ -24,7 +25,7 @@ def audit(
     reward_bound: float,
     feature_bound: float,
     model_wise: float | None,
-) -> list[dict[str, Any]]:
+) -> list[Constant]:
     """One line per constant: quantity, formula, and its value at each of AUDIT_TIMES.
 
     ``feature_bound`` is max_j,x ||phi_j(x)||; ``model_wise`` the best model-wise lambda_min known, or None.
@@ -34,11 +35,11 @@ def audit(
     plain = type(schedules) is Schedules
     printed = "(2 sigma/sqrt t) sqrt(1 + 12/sqrt2 w + 5/sqrt2 sqrt(d w)), w = log(2M/delta) + (log log d)_+"
 
-    def at(function: Callable[[int], Any]) -> dict[str, float]:
+    def at(function: Callable[[int], float | FloatArray]) -> dict[str, float]:
         return {f"t={t}": float(function(t)) for t in AUDIT_TIMES}
 
     gammas = np.cumsum([schedules.gamma_t(t) for t in range(1, AUDIT_TIMES[-1] + 1)])
-    lines = [
+    lines: list[Constant] = [
         {
             "quantity": "gamma_t (used)",
             "formula": f"min(1, {schedules.gamma:g} t^(-1/4))" if plain else repr(schedules),
@@ -80,9 +81,7 @@ def audit(
     return lines
 
 
-def _guarantee(
-    schedules: Schedules, model_wise: float, feature_bound: float, size: int, n_models: int
-) -> dict[str, Any]:
+def _guarantee(schedules: Schedules, model_wise: float, feature_bound: float, size: int, n_models: int) -> Constant:
     """What exploration alone promises about every model's data, and from when on it promises anything."""
     expected = expected_explorations(_HORIZON, schedules.gamma)
     square = feature_bound**2

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
-from alexp.decision._design_first_order import independent_columns, smallest_eigenvalue
-from alexp.decision._design_sdp import block_eigenvalues, e_optimal
-from alexp.decision.designs import DOptimal, EOptimal, Exploration, Uniform
+from alexp.decision.designs import DOptimal, EOptimal, Uniform
+from alexp.decision.first_order import independent_columns, smallest_eigenvalue
 from alexp.decision.schedules import Schedules
+from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.theory.eigenvalues import concatenation
 from alexp.theory.preflight import _checks as checks
 from alexp.theory.preflight._audit import AUDIT_TIMES, audit
+from alexp.theory.preflight._facts import Achieved, Columns, Constant, DesignRow, Problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Preflight", "preflight"]
 
+
+_Plan = Uniform | DOptimal | EOptimal
 
 _RANK_WORK = 1e11  # floating-point operations up to which the rank is computed
 _CLASS_COLUMNS = 2000  # columns up to which proportional columns are searched for
@@ -38,24 +42,25 @@ _BLOCK_WORK = 20_000  # sum of d_j^2 up to which the model-wise design is comput
 class Preflight:
     """What `preflight` found. Print it, or take `to_dataframe()` or the JSON-safe `to_dict()`.
 
-    Attributes:
-        problem: sizes and feature norms.
-        columns: rank, repeated columns, equal and nested models.
-        c_min: C_min of the concatenation, of the distinct columns and model-wise, with certified upper bounds; None
-            where it was not computed.
-        designs: lambda_min of each exploration design, on the distinct columns and model-wise.
-        constants: eta_t, gamma_t, lambda_t and their theoretical counterparts, formula and values.
-        advice: what to do about it, most important first; empty if nothing is wrong.
+    Attributes
+    ----------
+    problem : sizes and feature norms.
+    columns : rank, repeated columns, equal and nested models.
+    c_min : C_min of the concatenation, of the distinct columns and model-wise, with certified upper bounds; None
+        where it was not computed.
+    designs : lambda_min of each exploration design, on the distinct columns and model-wise.
+    constants : eta_t, gamma_t, lambda_t and their theoretical counterparts, formula and values.
+    advice : what to do about it, most important first; empty if nothing is wrong.
     """
 
-    problem: dict[str, Any]
-    columns: dict[str, Any]
+    problem: Problem
+    columns: Columns
     c_min: dict[str, float | None]
-    designs: list[dict[str, Any]]
-    constants: list[dict[str, Any]]
+    designs: list[DesignRow]
+    constants: list[Constant]
     advice: list[str]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain dicts, lists, strings and numbers."""
         return {
             "problem": dict(self.problem),
@@ -70,12 +75,14 @@ class Preflight:
         """One row per number: section, quantity, value, note."""
         import pandas as pd
 
-        rows = [("problem", key, value, "") for key, value in self.problem.items()]
+        rows: list[tuple[str, str, object, object]] = [
+            ("problem", key, value, "") for key, value in self.problem.items()
+        ]
         rows += [("columns", key, value, "") for key, value in self.columns.items()]
         rows += [("c_min", key, value, "") for key, value in self.c_min.items()]
         for design in self.designs:
-            for key in ("distinct", "model_wise"):
-                rows.append(("designs", f"{design['design']}: {key}", design[key], design["note"]))
+            for key, value in (("distinct", design["distinct"]), ("model_wise", design["model_wise"])):
+                rows.append(("designs", f"{design['design']}: {key}", value, design["note"]))
         for line in self.constants:
             for t in AUDIT_TIMES:
                 rows.append(("constants", f"{line['quantity']} at t = {t}", line[f"t={t}"], line["formula"]))
@@ -91,8 +98,8 @@ class Preflight:
         from rich.table import Table
 
         facts = Table(title="Problem", show_header=False)
-        for key, value in {**self.problem, **self.columns}.items():
-            facts.add_row(key.replace("_", " "), escape(_show(value)))  # names may contain brackets
+        for key, fact in (*self.problem.items(), *self.columns.items()):
+            facts.add_row(key.replace("_", " "), escape(_show(fact)))  # names may contain brackets
         for key, value in self.c_min.items():
             facts.add_row(f"C_min, {key.replace('_', ' ')}", _show(value))
         designs = Table("design", "distinct columns", "worst model", "note", title="lambda_min of exploration designs")
@@ -101,8 +108,8 @@ class Preflight:
         constants = Table("constant", *(f"t = {t}" for t in AUDIT_TIMES), title="Constants")
         formulas = Table(title="where", show_header=False, box=None)
         for line in self.constants:
-            constants.add_row(line["quantity"], *(_show(line[f"t={t}"]) for t in AUDIT_TIMES))
-            formulas.add_row(line["quantity"], line["formula"])
+            constants.add_row(str(line["quantity"]), *(_show(line[f"t={t}"]) for t in AUDIT_TIMES))
+            formulas.add_row(str(line["quantity"]), str(line["formula"]))
         advice = [escape(f"{i + 1}. {text}") for i, text in enumerate(self.advice)] or ["Nothing stands out."]
         return Group(facts, designs, constants, formulas, *advice)
 
@@ -129,12 +136,13 @@ def preflight(
     and audits the constants that ALExp would use at t = 1, 10, 100, 1000. Parts that would take minutes on large
     problems are left out and say so. E-optimal designs need ``pip install alexp[design]``.
 
-    Args:
-        models: the candidate models.
-        domain: where they will be used.
-        noise_std: as for ``ALExp``.
-        reward_bound: as for ``ALExp``.
-        schedules: as for ``ALExp``; its defaults if None.
+    Parameters
+    ----------
+    models : the candidate models.
+    domain : where they will be used.
+    noise_std : as for ``ALExp``.
+    reward_bound : as for ``ALExp``.
+    schedules : as for ``ALExp``; its defaults if None.
 
     >>> from alexp.problem import Interval
     >>> report = preflight(ModelClass.legendre(degree=3, size=2), Interval(resolution=51))
@@ -156,7 +164,7 @@ def preflight(
     return Preflight(problem, columns, eigenvalues, designs, constants, _advice(problem, columns, designs, chosen))
 
 
-def _problem(models: ModelClass, features: FloatArray, norms: FloatArray) -> dict[str, Any]:
+def _problem(models: ModelClass, features: FloatArray, norms: FloatArray) -> Problem:
     sizes = np.diff(models.offsets)
     return {
         "models": models.n_models, "candidates": features.shape[0], "columns": features.shape[1],
@@ -166,7 +174,7 @@ def _problem(models: ModelClass, features: FloatArray, norms: FloatArray) -> dic
     }  # fmt: skip
 
 
-def _columns(models: ModelClass, features: FloatArray, groups: list[IntArray]) -> dict[str, Any]:
+def _columns(models: ModelClass, features: FloatArray, groups: list[IntArray]) -> Columns:
     n, p = features.shape
     rank = int(independent_columns(features).size) if min(n, p) ** 2 * max(n, p) <= _RANK_WORK else None
     names = models.names
@@ -187,11 +195,11 @@ def _pairs(members: list[int]) -> list[tuple[int, int]]:
     return [(a, b) for i, a in enumerate(members) for b in members[i + 1 :]]
 
 
-def _designs(models: ModelClass, domain: Domain, features: FloatArray, rank: int | None) -> list[dict[str, Any]]:
+def _designs(models: ModelClass, domain: Domain, features: FloatArray, rank: int | None) -> list[DesignRow]:
     entries = int((np.diff(models.offsets) ** 2).sum())
     small = rank is not None and features.shape[1] <= _DESIGN_COLUMNS
     tiny = small and features.shape[1] <= _SOLVER_COLUMNS
-    plans: list[tuple[str, Exploration, bool]] = [
+    plans: list[tuple[str, _Plan, bool]] = [
         ("Uniform", Uniform(), True),
         ("DOptimal", DOptimal(), small),
         ("EOptimal", EOptimal(), tiny),
@@ -203,36 +211,40 @@ def _designs(models: ModelClass, domain: Domain, features: FloatArray, rank: int
     ]
 
 
-def _design(
-    plan: Exploration | None, models: ModelClass, domain: Domain, features: FloatArray, small: bool
-) -> dict[str, Any]:
+def _design(plan: _Plan | None, models: ModelClass, domain: Domain, features: FloatArray, small: bool) -> Achieved:
     """lambda_min of one design both ways, and the certified bound of the problem it solves (None if it solves none)."""
-    row: dict[str, Any] = dict.fromkeys(("distinct", "model_wise", "distinct_upper_bound", "model_wise_upper_bound"))
+    row = Achieved(distinct=None, model_wise=None, distinct_upper_bound=None, model_wise_upper_bound=None, note="")
     if plan is None:
-        return row | {"note": "not computed: too large for a quick look"}
+        row["note"] = "not computed: too large for a quick look"
+        return row
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the report says the same in its own words
             design = plan.design(models, domain)
     except (ImportError, RuntimeError, ValueError) as error:
-        return row | {"note": str(error)}
+        row["note"] = str(error)
+        return row
     row["model_wise"] = float(block_eigenvalues(features, design.weights, list(models.groups), models.scales).min())
     if small:
         row["distinct"] = smallest_eigenvalue(features[:, design.columns], design.weights)
-        solved = "model_wise_upper_bound" if design.criterion == "E model-wise" else "distinct_upper_bound"
-        row[solved] = design.upper_bound
-    return row | {"note": "" if not small or design.full_rank else f"{design.columns.size} independent columns"}
+        if design.criterion == "E model-wise":
+            row["model_wise_upper_bound"] = design.upper_bound
+        else:
+            row["distinct_upper_bound"] = design.upper_bound
+        row["note"] = "" if design.full_rank else f"{design.columns.size} independent columns"
+    return row
 
 
-def _c_min(
-    models: ModelClass, domain: Domain, columns: dict[str, Any], designs: list[dict[str, Any]]
-) -> dict[str, float | None]:
+def _c_min(models: ModelClass, domain: Domain, columns: Columns, designs: list[DesignRow]) -> dict[str, float | None]:
     """C_min three ways, read off the E-optimal designs; the upper bounds are the smallest that any design certifies."""
     rows = {row["design"]: row for row in designs}
-    out: dict[str, float | None] = {"concatenation": None}
-    for key, name in (("distinct", "EOptimal"), ("model_wise", "EOptimal(model_wise=True)")):
-        bounds = [row[f"{key}_upper_bound"] for row in designs if row[f"{key}_upper_bound"] is not None]
-        out |= {key: rows[name][key], f"{key}_upper_bound": min(bounds, default=None)}
+    out = {
+        "concatenation": None,
+        "distinct": rows["EOptimal"]["distinct"],
+        "distinct_upper_bound": _least(row["distinct_upper_bound"] for row in designs),
+        "model_wise": rows["EOptimal(model_wise=True)"]["model_wise"],
+        "model_wise_upper_bound": _least(row["model_wise_upper_bound"] for row in designs),
+    }
     if columns["repeated_columns"]:
         out["concatenation"] = 0.0
     elif rows["EOptimal"]["distinct"] is not None:
@@ -245,9 +257,11 @@ def _c_min(
     return out
 
 
-def _advice(
-    problem: dict[str, Any], columns: dict[str, Any], designs: list[dict[str, Any]], schedules: Schedules
-) -> list[str]:
+def _least(bounds: Iterable[float | None]) -> float | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _advice(problem: Problem, columns: Columns, designs: list[DesignRow], schedules: Schedules) -> list[str]:
     out = []
     for name in columns["deficient_models"][:3]:
         out.append(f"Model {name!r} has linearly dependent columns on this domain; drop one of them.")
@@ -286,7 +300,7 @@ def _advice(
     return out
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.decision._design_first_order import lowest_eigenvalues, spread_rows, trivial_bound
+from alexp.decision.first_order import lowest_eigenvalues, spread_rows, trivial_bound
 
 _ALL_CANDIDATES = 300  # up to here every candidate goes into the first problem
 _ALL_ENTRIES = 600  # and up to this many matrix entries (sum of d_j^2) every block
@@ -48,12 +48,13 @@ def e_optimal(
     where the dual is violated and the blocks that fall below the value are added, until the bracket is closed to
     ``tol`` times the smallest `trivial_bound` of any block.
 
-    Args:
-        features: candidate features (N, P).
-        groups: column indices of each block; all columns in one block if None.
-        scales: what block j is divided by, shape (M,); ones if None.
-        tol: relative width of the final bracket.
-        max_rounds: rounds of cutting planes.
+    Parameters
+    ----------
+    features : candidate features (N, P).
+    groups : column indices of each block; all columns in one block if None.
+    scales : what block j is divided by, shape (M,); ones if None.
+    tol : relative width of the final bracket.
+    max_rounds : rounds of cutting planes.
     """
     columns = [np.arange(features.shape[1])] if groups is None else [np.asarray(g, dtype=np.int64) for g in groups]
     divisors = np.ones(len(columns)) if scales is None else np.asarray(scales, dtype=np.float64)

@@ -1,0 +1,67 @@
+"""The conformance suite: what every algorithm must satisfy, over a grid of settings.
+
+For an algorithm of your own, parametrise a test over `CHECKS`:
+
+    @pytest.mark.parametrize("check", alexp.testing.CHECKS, ids=lambda check: check.__name__)
+    def test_mine(check):
+        check(MyAlgorithm)
+
+That runs each check on one small problem. `cases(MyAlgorithm)` lists all pairs of a check and a `Setting` that say
+something about a class: restricted rounds, intercepts, scaled models, independent maps, rewards to be minimised, and,
+where the constructor takes such arguments, agents with data of their own and designed exploration:
+
+    @pytest.mark.parametrize(("check", "setting"), alexp.testing.cases(MyAlgorithm), ids=str)
+    def test_mine(check, setting):
+        check(MyAlgorithm, setting)
+
+A class lists in `example` the arguments it needs beyond the shared ones.
+"""
+
+from __future__ import annotations
+
+from alexp.testing.chance import check_probabilities, check_propensities, check_restricted_propensities
+from alexp.testing.protocol import (
+    check_any_order,
+    check_available,
+    check_bad_input,
+    check_records,
+    check_save_and_load,
+    check_small_problems,
+)
+from alexp.testing.settings import PLAIN, SETTINGS, Check, Kind, Setting, make, settings_for, takes
+from alexp.testing.symmetries import (
+    check_direction,
+    check_generator_as_seed,
+    check_looking,
+    check_observed_direction,
+    check_repeats_with_seed,
+    check_scale,
+)
+
+__all__ = ["CHECKS", "PLAIN", "SETTINGS", "Check", "Kind", "Setting", "cases", "make", "settings_for", "takes"]
+
+CHECKS: tuple[Check, ...] = (
+    check_repeats_with_seed,
+    check_generator_as_seed,
+    check_probabilities,
+    check_propensities,
+    check_restricted_propensities,
+    check_any_order,
+    check_save_and_load,
+    check_bad_input,
+    check_available,
+    check_direction,
+    check_observed_direction,
+    check_looking,
+    check_scale,
+    check_small_problems,
+    check_records,
+)
+_ONCE = (check_generator_as_seed, check_small_problems, check_records)  # nothing in them depends on the setting
+
+
+def cases(kind: Kind) -> list[tuple[Check, Setting]]:
+    """All checks with all settings that apply to a class; checks that bring a problem of their own come once."""
+    return [
+        (check, setting) for setting in settings_for(kind) for check in CHECKS if setting is PLAIN or check not in _ONCE
+    ]

@@ -1,0 +1,145 @@
+"""The problems and arguments that the checks run over."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.capabilities import WeighsModels, offers
+from alexp.algorithms.trials import Trial
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.decision.designs import DOptimal
+from alexp.problem.dictionaries import Legendre
+from alexp.problem.domains import Domain, FiniteSet, Interval
+from alexp.problem.models import ModelClass
+
+Kind = type[Algorithm]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One small problem, and arguments to construct an algorithm with.
+
+    Attributes
+    ----------
+    name : what it is called in reports.
+    models, domain : the problem.
+    arguments : passed to the constructor.
+    needs : arguments without which the setting says nothing new about a class.
+    restricted : whether every third round is played on some of the candidates only.
+    """
+
+    name: str
+    models: ModelClass
+    domain: Domain
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+    restricted: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def n_candidates(self) -> int:
+        """N."""
+        return self.domain.n_candidates
+
+    def available(self, step: int) -> IntArray | None:
+        """What round `step` may be played on; None for everything."""
+        if not self.restricted or step % 3 != 1:
+            return None
+        return np.unique((step + np.array([0, 3, 4, 9])) % self.n_candidates)
+
+
+class Check(Protocol):
+    """A function that raises an AssertionError unless the class conforms."""
+
+    __name__: str
+
+    def __call__(self, kind: Kind, setting: Setting = ...) -> None:
+        """Run the check."""
+
+
+def _maps() -> tuple[ModelClass, FiniteSet]:
+    rng = np.random.default_rng(8)
+    matrices = {name: rng.uniform(-1.0, 1.0, (14, size)) for name, size in (("a", 3), ("b", 1), ("c", 2), ("d", 2))}
+    return ModelClass.from_matrices(matrices), FiniteSet([f"item {i}" for i in range(14)])
+
+
+def _setting(
+    name: str, models: ModelClass, domain: Domain, *needs: str, restricted: bool = False, **arguments: object
+) -> Setting:
+    return Setting(name, models, domain, MappingProxyType(arguments), frozenset(needs), restricted)
+
+
+_LINE = Interval(-1.0, 1.0, resolution=40)
+_SUBSETS = ModelClass.legendre(degree=4, size=2)
+_SCALED = ModelClass(Legendre(4), [[0, 1], [1, 2, 3], [2], [3, 4], [0, 4]], scales=[1.0, 3.0, 0.5, 2.0, 1.5])
+
+PLAIN = _setting("plain", _SUBSETS, _LINE)
+SETTINGS: tuple[Setting, ...] = (
+    PLAIN,
+    _setting("restricted rounds", _SUBSETS, _LINE, restricted=True),
+    _setting("intercept, minimised", ModelClass.legendre(4, 2, intercept=True), _LINE, direction="minimize"),
+    _setting("scaled models, restricted rounds", _SCALED, _LINE, restricted=True),
+    _setting("independent maps, minimised", *_maps(), direction="minimize", restricted=True),
+    _setting("own data", _SUBSETS, _LINE, "data_mode", data_mode="own"),
+    _setting(
+        "own data, scaled models, restricted rounds", _SCALED, _LINE, "data_mode", data_mode="own", restricted=True
+    ),
+    _setting("designed exploration", _SUBSETS, _LINE, "exploration", exploration=DOptimal(tol=0.1), restricted=True),
+)
+
+
+def takes(kind: Kind) -> frozenset[str]:
+    """Names of all arguments the constructor takes, those it hands on to its base classes included."""
+    names: set[str] = set()
+    for ancestor in kind.__mro__:
+        if "__init__" not in ancestor.__dict__:
+            continue
+        parameters = inspect.signature(ancestor.__dict__["__init__"]).parameters.values()
+        names |= {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
+        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+            break
+    return frozenset(names - {"self"})
+
+
+def settings_for(kind: Kind) -> list[Setting]:
+    """The settings that say something about a class."""
+    return [setting for setting in SETTINGS if setting.needs <= takes(kind)]
+
+
+def make(kind: Kind, setting: Setting = PLAIN, **arguments: object) -> Algorithm:
+    """An instance of the algorithm on the problem of a setting."""
+    return kind(setting.models, setting.domain, **arguments_for(kind, setting, **arguments))
+
+
+def arguments_for(kind: Kind, setting: Setting, **arguments: object) -> dict[str, Any]:
+    """Constructor arguments: the suite's, the class's own example, the setting's, and then what is asked for."""
+    return {"noise_std": 0.1, "random_state": 3} | kind.example | dict(setting.arguments) | arguments
+
+
+def reward(index: int) -> float:
+    """What candidate `index` pays; no model explains it."""
+    return float(np.cos(index / 5.0) + 0.1 * np.sin(37.0 * index))
+
+
+def play(algorithm: Algorithm, rounds: int, setting: Setting = PLAIN) -> list[Trial]:
+    """Ask and tell."""
+    trials = []
+    for step in range(rounds):
+        trial = algorithm.ask(available=setting.available(step))
+        algorithm.tell(trial, reward(trial.index))
+        trials.append(trial)
+    return trials
+
+
+def weights_of(algorithm: Algorithm) -> FloatArray | None:
+    """Probabilities over the models, where there are any."""
+    return algorithm.probabilities if offers(algorithm, WeighsModels) else None
