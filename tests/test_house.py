@@ -44,22 +44,7 @@ ALIASES = ("AnyArray", "BoolArray", "FloatArray", "NarrowArray", "RealArray", "I
 
 # (module, imported module) -> why it is allowed for now.
 AGAINST_THE_ORDER: dict[tuple[str, str], str] = {}
-_BANK = "until the ridge bank answers these questions itself"
-INTO_PRIVATE: dict[tuple[str, str], str] = {
-    ("alexp.decision.forecasters", "alexp.estimation.ridge._moments"): _BANK,
-    (
-        "alexp.estimation.mixture.evidence",
-        "alexp.estimation.ridge._moments",
-    ): _BANK,
-    (
-        "alexp.estimation.mixture.mixture",
-        "alexp.estimation.ridge._kernels",
-    ): _BANK,
-    (
-        "alexp.estimation.mixture.mixture",
-        "alexp.estimation.ridge._moments",
-    ): _BANK,
-}
+INTO_PRIVATE: dict[tuple[str, str], str] = {}
 OVERSIZED_FILES: dict[str, str] = {
     "alexp.estimation.ridge._sweep": "368 lines of one kernel; to be split",
 }
