@@ -159,9 +159,9 @@ def _files(places: Iterable[str]) -> Iterable[str]:
             raise SystemExit(f"there are no tests at {place}; correct tools/mutants.json or TESTS in tools/mutants.py")
 
 
-def load(path: Path = LIST) -> list[Mutant]:
+def load() -> list[Mutant]:
     """All entries of the list."""
-    entries = json.loads(path.read_text(encoding="utf-8"))
+    entries = json.loads(LIST.read_text(encoding="utf-8"))
     mutants = [Mutant(**{**entry, "tests": tuple(entry.get("tests", ()))}) for entry in entries]
     ids = [mutant.id for mutant in mutants]
     if len(set(ids)) != len(ids):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from alexp import ALExp, FiniteSet, ModelClass, Schedules, theory
+from alexp.decision.schedules import ReleasedSchedules
 from alexp.problem import Matrices
 
 K1 = (exp(0.25) + exp(-0.25)) / sqrt(2)  # 1.4588...
@@ -527,3 +528,15 @@ def test_preflight():
     everything = np.cumsum(np.minimum(1.0, 0.5 * np.arange(1, 100_001) ** -0.25))
     start = next(t for t, g in enumerate(everything, 1) if 0.25 * g > stitched(g, 0.2 / 2))
     assert f"positive from t = {start}" in lines["lambda_min of every model's data, promised"]["formula"]
+
+
+def test_preflight__of_schedules_with_other_rates():
+    """The released code explores at a constant rate, here 4/sqrt(100)."""
+    models, domain = matrices([[1.0, -2.0], [1.0, 0.0], [1.0, 2.0]], [[0], [1]], [1.0, 4.0])
+    found = theory.preflight(models, domain, schedules=ReleasedSchedules(gamma=4.0, horizon=100, delta=0.2))
+    lines = {line["quantity"]: line for line in found.constants}
+    assert lines["gamma_t (used)"]["t=1000"] == 0.4
+    assert lines["explored rounds, expected"]["t=1000"] == pytest.approx(400.0)
+    expected = 0.25 * 400 - stitched(400, 0.2 / 2)
+    assert expected > 0
+    assert lines["lambda_min of every model's data, promised"]["t=1000"] == pytest.approx(expected, rel=1e-4)

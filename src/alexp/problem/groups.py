@@ -56,7 +56,7 @@ class SubsetNames(Sequence[str]):
 
 def compress(groups: Sequence[Sequence[int] | IntArray] | AnyArray, n_columns: int) -> tuple[IntArray, IntArray]:
     """Column indices of all groups one after the other, and where each begins; checks every group."""
-    if isinstance(groups, np.ndarray) and groups.ndim == 2:
+    if isinstance(groups, np.ndarray) and groups.ndim == 2 and np.issubdtype(groups.dtype, np.integer):
         m, size = groups.shape
         columns, offsets = groups.astype(np.int64).ravel(), np.arange(m + 1, dtype=np.int64) * size
     else:

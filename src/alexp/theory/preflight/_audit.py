@@ -83,7 +83,10 @@ def audit(
 
 def _guarantee(schedules: Schedules, model_wise: float, feature_bound: float, size: int, n_models: int) -> Constant:
     """What exploration alone promises about every model's data, and from when on it promises anything."""
-    expected = expected_explorations(_HORIZON, schedules.gamma)
+    if type(schedules) is Schedules:
+        expected = expected_explorations(_HORIZON, schedules.gamma)
+    else:  # schedules of another shape know their own rates
+        expected = np.cumsum([schedules.gamma_t(t) for t in range(1, _HORIZON + 1)])
     square = feature_bound**2
     bound = explored_lambda_min_bound(expected, model_wise, square, size, feature_bound, schedules.delta, n_models)
     start = burn_in(bound)
