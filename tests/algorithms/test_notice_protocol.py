@@ -90,12 +90,7 @@ def test_an_abandoned_trial_stays_abandoned():
         again.tell(first.id, 1.0)
 
 
-KEEPS = pytest.mark.xfail(strict=True, reason="what is kept for a pending trial is not dropped when it is abandoned")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=KEEPS) if name in ("corral", "exp4-ix") else name for name in EVERYBODY]
-)
+@pytest.mark.parametrize("name", EVERYBODY)
 def test_an_abandoned_trial_leaves_nothing_behind(name):
     models, domain, _ = problem()
     opt = make(name, models, domain)

@@ -171,14 +171,14 @@ def test_candidate_table():
     assert table.table.tolist() == [[12.0, 10.0, 13.0, 11.0]]
     assert [table.row(i).tolist() for i in range(4)] == [[10.0], [11.0], [12.0], [13.0]]
     assert table.position.tolist() == [1, 3, 0, 2]
-    some = table.choices([3, 2, 1])
+    some = table.round([3, 2, 1]).choices
     assert some.indices.tolist() == [2, 3, 1]
     assert some.table.tolist() == [[12.0, 13.0, 11.0]]
     assert len(some) == 3
-    everything = table.choices()
+    everything = table.round().choices
     assert everything.table is table.table
     for wrong in ([-1], [4], [], [1, 1], [1.0], np.array([True, False])):
         with pytest.raises(ValueError, match="available"):
-            table.choices(wrong)
+            table.round(wrong)
     with pytest.raises(ValueError, match="read-only"):
         table.table[0, 0] = 1.0
