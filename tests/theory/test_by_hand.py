@@ -9,6 +9,7 @@ import pytest
 from alexp import ALExp, FiniteSet, ModelClass, Schedules, theory
 from alexp.decision.schedules import ReleasedSchedules
 from alexp.problem import Matrices
+from alexp.theory._restricted import certified_lower
 
 K1 = (exp(0.25) + exp(-0.25)) / sqrt(2)  # 1.4588...
 K2 = (sqrt(e) + 1) / 2  # 1.3243...
@@ -355,6 +356,21 @@ def test_restricted_eigenvalue():
     assert (both.lower, both.upper) == pytest.approx((0.4, 0.4), abs=1e-6)
     heavy = theory.restricted_eigenvalue(rows, groups, sparsity=2, weights=np.array([1.0, 1.0]))
     assert heavy.upper == pytest.approx(0.8, abs=1e-6)
+
+
+def test_restricted_eigenvalue__certificate():
+    """nu - cone^2 s max|U_outer| - 2 cone s max|U_cross| for a U one can see through; groups of one coordinate."""
+    gram, groups = np.array([[1.0, 0.6], [0.6, 1.0]]), [np.array([0]), np.array([1])]
+    cross = np.array([[0.0, -0.1], [-0.1, 0.0]])  # nu = 1 - 0.5^2
+    assert certified_lower(gram, groups, (0,), 0.2, cross) == pytest.approx(0.75 - 2 * 0.2 * 0.1, abs=1e-7)
+    outer = np.diag([0.0, 0.05])  # nu = 1 - 0.36/1.05
+    assert certified_lower(gram, groups, (0,), 0.2, outer) == pytest.approx(1 - 0.36 / 1.05 - 0.04 * 0.05, abs=1e-7)
+    # s = 2 of three coordinates, the third linked to the first only: nu is the lower of 1 - (0.6 - 0.1)^2 and 1
+    gram = np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.0], [0.6, 0.0, 1.0]])
+    u = np.zeros((3, 3))
+    u[0, 2] = u[2, 0] = -0.1
+    groups = [np.array([k]) for k in range(3)]
+    assert certified_lower(gram, groups, (0, 1), 0.2, u) == pytest.approx(0.75 - 2 * 0.2 * 2 * 0.1, abs=1e-7)
 
 
 # -- regret --------------------------------------------------------------------------------------------------------
