@@ -19,8 +19,8 @@ import numpy as np
 
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.trials import Trial
-from alexp.experiments.environments import SyntheticEnvironment
-from alexp.experiments.simulation import simulate
+from alexp.experiments.core.environments import SyntheticEnvironment
+from alexp.experiments.core.simulation import simulate
 from alexp.problem import FiniteSet, Interval, ModelClass
 
 Kind = type[Algorithm]

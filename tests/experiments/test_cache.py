@@ -1,15 +1,13 @@
-import ast
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import alexp
 from alexp.algorithms.baselines import etc
-from alexp.experiments import cache as cache_module
-from alexp.experiments.cache import ResultCache, code_fingerprint, default_directory
-from alexp.experiments.scenarios import Scenario
-from alexp.experiments.tasks import Record, Task
+from alexp.experiments.core import cache as cache_module
+from alexp.experiments.core.cache import ResultCache, default_directory
+from alexp.experiments.core.fingerprint import code_fingerprint, read_module
+from alexp.experiments.core.scenarios import Scenario
+from alexp.experiments.core.tasks import Record, Task
 
 SMALL = Scenario(size=2, degree=4, resolution=40, steps=5)
 
@@ -88,7 +86,7 @@ def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
 
     def fingerprint():
         code_fingerprint.cache_clear()
-        cache_module._read_module.cache_clear()
+        read_module.cache_clear()
         return code_fingerprint("alexp.made_up_top")
 
     first = fingerprint()
@@ -101,6 +99,6 @@ def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
 
 def test_an_algorithm_does_not_depend_on_the_code_of_its_rivals():
     assert Task(SMALL, "etc").configuration != Task(SMALL, "ets").configuration
-    found = cache_module._imports(ast.parse(Path(etc.__file__).read_text()))
+    _, found = read_module(etc.__name__)
     assert "alexp.estimation.lasso.group_lasso" in found
     assert not any("corral" in name for name in found)

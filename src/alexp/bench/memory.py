@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from alexp.bench.problems import LegendreProblem
-from alexp.bench.records import Record, record
+from alexp.bench.records import Measurement, record
 from alexp.bench.worker import EARLY, in_fresh_process
 
 CASES = ((LegendreProblem(10, 3), 20), (LegendreProblem(182, 3), 4))
 QUICK = ((LegendreProblem(4, 2, 100), 3),)
 
 
-def bench_memory(quick: bool = False, tells: int = 100_000) -> list[Record]:
+def bench_memory(quick: bool = False, tells: int = 100_000) -> list[Measurement]:
     """Fresh processes: peak resident memory at M = 165 and 10^6, and a study of `tells` rounds at M = 165."""
     out = []
     for problem, steps in QUICK if quick else CASES:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-Record = dict[str, Any]
+Measurement = dict[str, Any]
 FIELDS = ("benchmark", "instance", "subject", "median_ms", "path_s", "max_gap", "ratio")
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ def record(
     max_gap: float | None = None,
     ratio: float | None = None,
     **extra: Any,
-) -> Record:
+) -> Measurement:
     """One flat record; numbers that a benchmark does not measure are None, and `extra` follows the common fields.
 
     >>> record("step", "M=55", "sweep", median_ms=0.2, cpu_ms=0.2)["cpu_ms"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alexp.bench.problems import LegendreProblem, Player
-from alexp.bench.records import Lap, Record, median_ms, record, timed
+from alexp.bench.records import Lap, Measurement, median_ms, record, timed
 
 PARTS = ("lasso", "posterior", "sweep")
 ROUND = 100  # steps are timed from about this round on
@@ -86,9 +86,9 @@ def measure_steps(player: Player, steps: int) -> dict[str, list[Lap]]:
     return laps
 
 
-def bench_step(quick: bool = False) -> list[Record]:
+def bench_step(quick: bool = False) -> list[Measurement]:
     """Whole ask + tell around round 100 on one problem after the other; `share` is a part's share of the step."""
-    out: list[Record] = []
+    out: list[Measurement] = []
     for case in QUICK if quick else CASES:
         player = Player.of(case.problem)
         warm_up = 10 if quick else ROUND - 2
@@ -101,7 +101,7 @@ def bench_step(quick: bool = False) -> list[Record]:
     return out
 
 
-def _records(case: StepCase, laps: dict[str, list[Lap]]) -> list[Record]:
+def _records(case: StepCase, laps: dict[str, list[Lap]]) -> list[Measurement]:
     whole = sum(lap.wall for lap in laps["step"])
     rows = []
     for subject, own in laps.items():

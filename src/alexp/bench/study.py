@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from alexp.algorithms import ALExp
-from alexp.bench.records import Record, record
+from alexp.bench.records import Measurement, record
 from alexp.problem import Interval, ModelClass
 
 OPEN_MS = 2000.0  # what opening a study of 100,000 trials may take
@@ -24,7 +24,7 @@ _SETTINGS: dict[str, Any] = {"noise_std": 0.1, "random_state": 3}
 _BATCH = 1000
 
 
-def bench_study(trials: int = 100_000, rounds: int = 50, storage: str | None = None) -> list[Record]:
+def bench_study(trials: int = 100_000, rounds: int = 50, storage: str | None = None) -> list[Measurement]:
     """Fill a study with told trials, open it, and play on; one flat record per measurement.
 
     `storage` is a database of one's own, for instance on PostgreSQL; by default a SQLite file that is deleted
@@ -40,7 +40,7 @@ def bench_study(trials: int = 100_000, rounds: int = 50, storage: str | None = N
     return records
 
 
-def _record(where: str, trials: int, subject: str, **values: Any) -> Record:
+def _record(where: str, trials: int, subject: str, **values: Any) -> Measurement:
     return record("study", f"{trials} trials on {where.split(':', 1)[0]}", subject, **values)
 
 
@@ -64,7 +64,7 @@ def _fill(where: str, trials: int) -> tuple[ALExp, float]:
     return memory, seconds
 
 
-def _opening(where: str, trials: int) -> Record:
+def _opening(where: str, trials: int) -> Measurement:
     from alexp.study import load_study
 
     times = []
@@ -79,7 +79,7 @@ def _opening(where: str, trials: int) -> Record:
     return _record(where, trials, "open", median_ms=ms, ratio=ms / OPEN_MS, limit_ms=OPEN_MS)
 
 
-def _playing(where: str, memory: ALExp, trials: int, rounds: int, scratch: Path) -> list[Record]:
+def _playing(where: str, memory: ALExp, trials: int, rounds: int, scratch: Path) -> list[Measurement]:
     """The same rounds in the study and in memory, turn by turn, with a small write to disk in between."""
     from alexp.study import delete_study, load_study
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement
 
 NAMES = ("startup", "step", "lasso", "growth", "memory", "floor")  # what a plain `alexp bench` runs
 ALONE = ("study",)  # on request only
@@ -12,19 +12,19 @@ ALONE = ("study",)  # on request only
 
 def run_benchmarks(
     names: Sequence[str] = (), *, quick: bool = False, progress: Callable[[str], None] = lambda name: None
-) -> list[Record]:
+) -> list[Measurement]:
     """Records of the named benchmarks, of all of them if none is named; `quick` runs a small version of each."""
     unknown = [name for name in names if name not in NAMES + ALONE]
     if unknown:
         raise ValueError(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(NAMES + ALONE)}")
-    out: list[Record] = []
+    out: list[Measurement] = []
     for name in names or NAMES:
         progress(name)
         out += _benchmark(name, quick)
     return out
 
 
-def _benchmark(name: str, quick: bool) -> list[Record]:
+def _benchmark(name: str, quick: bool) -> list[Measurement]:
     # Imported when asked for: rivals, database drivers and compiled loops that another benchmark does not need.
     if name == "startup":
         from alexp.bench.startup import bench_startup

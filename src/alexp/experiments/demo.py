@@ -10,8 +10,8 @@ import numpy as np
 
 from alexp.algorithms import ALExp, Algorithm, LinUCB, UniformRandom
 from alexp.common.style import COLOURS, DASHES, new_figure
-from alexp.experiments.environments import SyntheticEnvironment
-from alexp.experiments.simulation import Run, simulate
+from alexp.experiments.core.environments import SyntheticEnvironment
+from alexp.experiments.core.simulation import Run, simulate
 from alexp.problem import Interval, ModelClass
 
 if TYPE_CHECKING:

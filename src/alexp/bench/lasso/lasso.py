@@ -20,7 +20,7 @@ import numpy as np
 
 from alexp.bench.lasso.instances import INSTANCES, QUICK, LassoInstance, independent_instance
 from alexp.bench.lasso.rivals import Rival, installed, version_of
-from alexp.bench.records import Record, one_blas_thread, record, timed
+from alexp.bench.records import Measurement, one_blas_thread, record, timed
 from alexp.common.arrays import FloatArray
 from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath, LassoFit
 
@@ -125,11 +125,11 @@ def _relative(primal: float, dual: float) -> float:
     return (primal - dual) / primal if primal > 0.0 else 0.0
 
 
-def bench_lasso(quick: bool = False, budget_s: float = 3.0) -> list[Record]:
+def bench_lasso(quick: bool = False, budget_s: float = 3.0) -> list[Measurement]:
     """Every instance with every rival that is installed; about `budget_s` seconds per instance and share."""
     found, missing = installed()
     rivals = {rival.name: rival for rival in found}
-    out: list[Record] = []
+    out: list[Measurement] = []
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rivals warn when they stop early; the gap says so, too
         for rival in found:
@@ -147,7 +147,7 @@ def _warm_up(rival: Rival) -> None:
     rival.solve(instance.expanded(20), instance.y, 1e-3, instance.size, np.zeros(instance.columns.size), 1e-12)
 
 
-def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budget_s: float) -> list[Record]:
+def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budget_s: float) -> list[Measurement]:
     n, race = instance.n_steps, Race(instance)
     seconds, _, pilot = race.run(rivals, dict.fromkeys(rivals, _spread(n, _FEWEST_STEPS)))
     paths = [] if sum(seconds) > _SHORT_PATH_S else [race.run({}, {})[0]]
@@ -185,7 +185,7 @@ def _spread(n: int, parts: int) -> set[int]:
     return {1 + (2 * k + 1) * n // (2 * parts) for k in range(parts)}
 
 
-def _rival_record(instance: LassoInstance, name: str, heats: list[Heat], own: FloatArray) -> Record:
+def _rival_record(instance: LassoInstance, name: str, heats: list[Heat], own: FloatArray) -> Measurement:
     """`path_s` is the mean over the measured steps times the length of the path; `own` (n,) are our seconds."""
     times, ours = np.array([heat.seconds for heat in heats]), own[[heat.t - 1 for heat in heats]]
     told = np.array([min(heat.told_s, heat.seconds) for heat in heats])

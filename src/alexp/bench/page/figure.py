@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from alexp.bench.page.tables import present
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement
 from alexp.common.style import COLOURS, DASHES, new_figure
 
 
-def draw(records: Sequence[Record], path: Path) -> None:
+def draw(records: Sequence[Measurement], path: Path) -> None:
     """Write a figure with one panel per benchmark that has something to draw."""
     names = [name for name in present(records) if name in PANELS]
     if not names:
@@ -29,11 +29,11 @@ def draw(records: Sequence[Record], path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _subjects(rows: Sequence[Record]) -> list[str]:
+def _subjects(rows: Sequence[Measurement]) -> list[str]:
     return list(dict.fromkeys(str(row["subject"]) for row in rows))
 
 
-def _step(ax: Any, rows: Sequence[Record]) -> None:
+def _step(ax: Any, rows: Sequence[Measurement]) -> None:
     for k, subject in enumerate(_subjects(rows)):
         own = [row for row in rows if row["subject"] == subject]
         ax.plot(
@@ -44,7 +44,7 @@ def _step(ax: Any, rows: Sequence[Record]) -> None:
     ax.legend(frameon=False, fontsize=8)
 
 
-def _lasso(ax: Any, rows: Sequence[Record]) -> None:
+def _lasso(ax: Any, rows: Sequence[Measurement]) -> None:
     instances = list(dict.fromkeys(str(row["instance"]) for row in rows))
     rivals = [subject for subject in _subjects(rows) if subject != "alexp"]
     height = 0.8 / max(len(rivals), 1)
@@ -59,7 +59,7 @@ def _lasso(ax: Any, rows: Sequence[Record]) -> None:
     ax.legend(frameon=False, fontsize=8)
 
 
-def _growth(ax: Any, rows: Sequence[Record]) -> None:
+def _growth(ax: Any, rows: Sequence[Measurement]) -> None:
     whole = [row for row in rows if row["subject"] == "step"]
     slopes = {row["axis"]: row["exponent"] for row in whole if "exponent" in row}
     for k, axis in enumerate(slopes):
@@ -73,7 +73,7 @@ def _growth(ax: Any, rows: Sequence[Record]) -> None:
     ax.legend(frameon=False, fontsize=8)
 
 
-def _floor(ax: Any, rows: Sequence[Record]) -> None:
+def _floor(ax: Any, rows: Sequence[Measurement]) -> None:
     labels = [f"{row['instance'].removeprefix('Legendre ')}\n{row['subject']}" for row in rows]
     ax.barh(np.arange(len(rows)), [row["ratio"] for row in rows], color=COLOURS[0])
     ax.axvline(1.0, color="black", linewidth=0.8)
@@ -82,7 +82,7 @@ def _floor(ax: Any, rows: Sequence[Record]) -> None:
     ax.invert_yaxis()
 
 
-PANELS: dict[str, Callable[[Any, Sequence[Record]], None]] = {
+PANELS: dict[str, Callable[[Any, Sequence[Measurement]], None]] = {
     "step": _step,
     "lasso": _lasso,
     "growth": _growth,

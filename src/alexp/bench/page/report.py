@@ -10,7 +10,7 @@ from pathlib import Path
 
 from alexp.bench.page.tables import present, table
 from alexp.bench.page.targets import verdicts
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement
 
 INTRODUCTION = """# Benchmarks
 
@@ -68,7 +68,7 @@ What writing everything to a database adds.""",
 }
 
 
-def markdown(records: Sequence[Record], figure: str | None = None) -> str:
+def markdown(records: Sequence[Measurement], figure: str | None = None) -> str:
     """The page: machine, targets, one section per benchmark; `figure` is the path of the plot seen from the page."""
     parts = [INTRODUCTION, machine()]
     headings, rows = verdicts(records)

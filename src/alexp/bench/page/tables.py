@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement
 
 Column = tuple[str, str, Callable[[Any], str]]  # heading, key, format
 
@@ -63,7 +63,7 @@ COLUMNS: dict[str, list[Column]] = {
 }  # fmt: skip
 
 
-def table(name: str, records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+def table(name: str, records: Sequence[Measurement]) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of one benchmark; of growth the exponents only, its points are in the plot."""
     columns = COLUMNS[name]
     rows = [
@@ -74,6 +74,6 @@ def table(name: str, records: Sequence[Record]) -> tuple[list[str], list[list[st
     return ["instance", "subject", *(heading for heading, _, _ in columns)], rows
 
 
-def present(records: Sequence[Record]) -> list[str]:
+def present(records: Sequence[Measurement]) -> list[str]:
     """Names of the benchmarks that have records, in order."""
     return list(dict.fromkeys(str(row["benchmark"]) for row in records))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alexp.experiments.scenarios import Scenario
-from alexp.experiments.tables import TableScenario
-from alexp.experiments.tasks import Task
+from alexp.experiments.core.scenarios import Scenario
+from alexp.experiments.core.tables import TableScenario
+from alexp.experiments.core.tasks import Task
 
 N = 201  # candidates on the interval; regret hardly changes beyond, run time does
 

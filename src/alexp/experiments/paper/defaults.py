@@ -1,8 +1,8 @@
 """How the default schedules were chosen, and what they achieve on seeds nobody tuned on.
 
-python -m alexp.experiments.defaults sweep       # tuning seeds -> docs/tuning.csv, docs/tuning.md
-python -m alexp.experiments.defaults stability   # more tuning seeds, the best learning rates -> docs/stability.*
-python -m alexp.experiments.defaults headline    # fresh seeds  -> docs/headline.csv, docs/headline.md
+python -m alexp.experiments.paper.defaults sweep       # tuning seeds -> docs/tuning.csv, docs/tuning.md
+python -m alexp.experiments.paper.defaults stability   # more tuning seeds, the best learning rates -> docs/stability.*
+python -m alexp.experiments.paper.defaults headline    # fresh seeds  -> docs/headline.csv, docs/headline.md
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 from alexp.algorithms import ALExp, Algorithm, LinUCB
 from alexp.decision import Schedules
-from alexp.experiments.environments import SyntheticEnvironment
-from alexp.experiments.simulation import simulate
+from alexp.experiments.core.environments import SyntheticEnvironment
+from alexp.experiments.core.simulation import simulate
 from alexp.problem import Interval, ModelClass
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def main(what: str, folder: Path = Path("docs")) -> None:
     result = {"sweep": sweep, "stability": stability, "headline": headline}[what]()
     result.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
     note = f"{title}, Legendre p = 10, n = {STEPS}, noise {NOISE}, N = {RESOLUTION}; locked: more than {LOCKED}\n"
-    note += f"regret per round over the last quarter. Made by `python -m alexp.experiments.defaults {what}`.\n\n"
+    note += f"regret per round over the last quarter. Made by `python -m alexp.experiments.paper.defaults {what}`.\n\n"
     (folder / f"{name}.md").write_text(note + (f"{comment}\n" if comment else "") + markdown(result))
     print(result.to_string(index=False))
 

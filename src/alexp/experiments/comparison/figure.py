@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alexp.common.style import COLOURS, new_figure
-from alexp.experiments.compare import geometric_means, pivot
-from alexp.experiments.compare_scenarios import LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
+from alexp.experiments.comparison.contest import geometric_means, pivot
+from alexp.experiments.comparison.entries import LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
 
 if TYPE_CHECKING:
     import pandas as pd

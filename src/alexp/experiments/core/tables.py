@@ -18,8 +18,8 @@ import numpy as np
 from alexp.algorithms.streams import Streams
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, positive
-from alexp.experiments.environments import Environment
-from alexp.experiments.scenarios import Scenario
+from alexp.experiments.core.environments import Environment
+from alexp.experiments.core.scenarios import Scenario
 from alexp.problem import Domain, FiniteSet, ModelClass
 
 TABLES = ("diabetes", "digits")

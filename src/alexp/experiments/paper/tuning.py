@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from alexp.experiments.scenarios import SCENARIOS, Scenario, scenario_named
-from alexp.experiments.statistics import Estimate, estimate
-from alexp.experiments.tasks import Record, Task
+from alexp.experiments.core.scenarios import SCENARIOS, Scenario, scenario_named
+from alexp.experiments.core.statistics import MeanEstimate, estimate
+from alexp.experiments.core.tasks import Record, Task
 
 TUNING_SEEDS = tuple(range(10_000, 10_020))
 LAMBDA_SCENARIOS = ("easy", "hard-meant", "large")
@@ -49,14 +49,14 @@ CORRAL_RATES = _draws(10, seed=2)
 
 
 @dataclass(frozen=True)
-class Trial:
+class Attempt:
     """One setting that was tried: what it is called in a figure, its settings, and its regret on the tuning seeds."""
 
     scenario: str
     method: str
     values: dict[str, float]
     settings: dict[str, Any]
-    regret: Estimate
+    regret: MeanEstimate
 
 
 def alexp_settings(gamma: float, eta: float, lam: float) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Grid:
         released = ("alexp-released",) if name in RELEASED_SCENARIOS else ()
         return ("alexp", *released, "etc", "ets", *(CORRALS if name in MAIN_SCENARIOS else CORRALS[:1]))
 
-    def trials_of_lambda(self) -> list[Setting]:
+    def attempts_at_lambda(self) -> list[Setting]:
         """ALExp with its default rates at every lambda_0."""
         names = [name for name in LAMBDA_SCENARIOS if name in self.scenarios]
         middle = (0.01, 10.0)  # about the middle of the box on a log scale
@@ -106,7 +106,7 @@ class Grid:
             (name, "alexp", {"lambda": lam}, alexp_settings(*middle, lam)) for name in names for lam in self.lambdas
         ]
 
-    def trials(self, lam: float) -> list[Setting]:
+    def attempts(self, lam: float) -> list[Setting]:
         """Everything else, with lambda_0 chosen."""
         return [
             (name, method, values, settings)
@@ -125,37 +125,37 @@ class Grid:
         return [({"n0": n}, {"n_explore": n, "lam": lam}) for n in self.explorations]
 
 
-def run_trials(tried: Sequence[Setting], grid: Grid, sweep: Sweep, title: str) -> list[Trial]:
+def run_attempts(tried: Sequence[Setting], grid: Grid, sweep: Sweep, title: str) -> list[Attempt]:
     """Mean regret of every setting over the tuning seeds."""
     tasks = [
         Task(grid.scenario(name), method, settings, seed) for name, method, _, settings in tried for seed in grid.seeds
     ]
     final = np.array([record.regret[-1] for record in sweep(tasks, title)]).reshape(len(tried), len(grid.seeds))
     return [
-        Trial(name, method, values, settings, estimate(row))
+        Attempt(name, method, values, settings, estimate(row))
         for (name, method, values, settings), row in zip(tried, final, strict=True)
     ]
 
 
-def choose_lambda(trials: Sequence[Trial]) -> float:
+def choose_lambda(attempts: Sequence[Attempt]) -> float:
     """lambda_0 with the smallest geometric mean, over the problems, of the mean regret."""
     logs: dict[float, list[float]] = {}
-    for trial in trials:
-        logs.setdefault(trial.values["lambda"], []).append(np.log(max(trial.regret.mean, 1e-3)))
+    for attempt in attempts:
+        logs.setdefault(attempt.values["lambda"], []).append(np.log(max(attempt.regret.mean, 1e-3)))
     return min(logs, key=lambda lam: float(np.mean(logs[lam])))
 
 
-def choose(trials: Sequence[Trial]) -> dict[str, dict[str, Any]]:
+def choose(attempts: Sequence[Attempt]) -> dict[str, dict[str, Any]]:
     """Settings with the smallest mean regret, per scenario and method."""
-    best: dict[tuple[str, str], Trial] = {}
-    for trial in trials:
-        key = (trial.scenario, trial.method)
-        if key not in best or trial.regret.mean < best[key].regret.mean:
-            best[key] = trial
+    best: dict[tuple[str, str], Attempt] = {}
+    for attempt in attempts:
+        key = (attempt.scenario, attempt.method)
+        if key not in best or attempt.regret.mean < best[key].regret.mean:
+            best[key] = attempt
     out: dict[str, dict[str, Any]] = {}
-    for (name, method), trial in best.items():
+    for (name, method), attempt in best.items():
         out.setdefault(name, {})[method] = {
-            "settings": trial.settings, "values": trial.values, "mean regret": round(trial.regret.mean, 4),
+            "settings": attempt.settings, "values": attempt.values, "mean regret": round(attempt.regret.mean, 4),
         }  # fmt: skip
     return out
 
@@ -200,14 +200,14 @@ class Tuned:
 
 def load_tuned() -> Tuned:
     """The committed choice."""
-    data = json.loads(files("alexp.experiments").joinpath("data/tuned.json").read_text())
+    data = json.loads(files("alexp.experiments.paper").joinpath("data/tuned.json").read_text())
     first, last = data["tuning seeds"]
     return Tuned(data["lambda_0"], data["chosen"], tuple(range(first, last + 1)))
 
 
-def tune(grid: Grid, sweep: Sweep) -> tuple[Tuned, list[Trial]]:
-    """Try everything and choose; returns the choice and every trial."""
-    by_lambda = run_trials(grid.trials_of_lambda(), grid, sweep, "tuning lambda_0")
+def tune(grid: Grid, sweep: Sweep) -> tuple[Tuned, list[Attempt]]:
+    """Try everything and choose; returns the choice and every attempt."""
+    by_lambda = run_attempts(grid.attempts_at_lambda(), grid, sweep, "tuning lambda_0")
     lam = choose_lambda(by_lambda)
-    rest = run_trials(grid.trials(lam), grid, sweep, "tuning the rest")
+    rest = run_attempts(grid.attempts(lam), grid, sweep, "tuning the rest")
     return Tuned(lam, choose(rest), grid.seeds), [*by_lambda, *rest]

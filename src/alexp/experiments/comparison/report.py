@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.experiments.compare import geometric_means, linear_regret, pivot
-from alexp.experiments.compare_scenarios import ENTRANTS, LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
-from alexp.experiments.compare_text import ADVICE, CAVEATS, CERTIFICATES, COST, GUARANTEES, LOCK_IN, TRIED
+from alexp.experiments.comparison.contest import geometric_means, linear_regret, pivot
+from alexp.experiments.comparison.entries import ENTRANTS, LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
+from alexp.experiments.comparison.text import ADVICE, CAVEATS, CERTIFICATES, COST, GUARANTEES, LOCK_IN, TRIED
 
 if TYPE_CHECKING:
     import pandas as pd

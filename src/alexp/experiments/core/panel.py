@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from alexp.common.style import COLOURS, DASHES, new_figure
-from alexp.experiments.scenarios import Scenario, scenario_named
-from alexp.experiments.statistics import estimate, locked, mean_and_error
-from alexp.experiments.tasks import Record, Task
+from alexp.experiments.core.scenarios import Scenario, scenario_named
+from alexp.experiments.core.statistics import estimate, locked, mean_and_error
+from alexp.experiments.core.tasks import Record, Task
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Panel:
     """Algorithms on a scenario, seed by seed."""
 
     scenario: Scenario

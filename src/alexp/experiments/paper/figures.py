@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from alexp.common.style import COLOURS, DASHES, new_figure
-from alexp.experiments.methods import METHODS, PAPER
-from alexp.experiments.results import Results, scaling_names
-from alexp.experiments.scenarios import SCALING_DEGREES
-from alexp.experiments.statistics import mean_and_error
-from alexp.experiments.tuning import MAIN_SCENARIOS
+from alexp.experiments.core.scenarios import SCALING_DEGREES
+from alexp.experiments.core.statistics import mean_and_error
+from alexp.experiments.paper.methods import METHODS, PAPER
+from alexp.experiments.paper.results import Results, scaling_names
+from alexp.experiments.paper.tuning import MAIN_SCENARIOS
 
 TITLES = {
     "easy": "Easy: s = 2, p = 10, M = 55",
@@ -87,13 +87,13 @@ def _legend_below(figure: Any, axes: Any, columns: int) -> None:
 def figure_3(results: Results) -> Drawn:
     """Regret curves of each method as M grows from 45 to 91, and regret after 100 rounds far beyond."""
     names = scaling_names(SCALING_DEGREES)
-    beyond = scaling_names((*SCALING_DEGREES, *results.plan.beyond))
+    beyond = scaling_names((*SCALING_DEGREES, *results.scope.beyond))
     figure, axes = new_figure(2, 4, width=3.6, height=3.0)
     tables = []
     for ax, method in zip(axes.ravel(), PAPER, strict=False):
         for i, name in enumerate(names):
             mean, error = mean_and_error(results.curves(name, method))
-            rounds, m = np.arange(1, mean.size + 1), results.plan.scenario(name).n_models
+            rounds, m = np.arange(1, mean.size + 1), results.scope.scenario(name).n_models
             ax.plot(rounds, mean, color=COLOURS[i], ls=DASHES[i], lw=1.6, label=f"M = {m}")
             ax.fill_between(rounds, mean - error, mean + error, color=COLOURS[i], alpha=0.15, lw=0)
             tables.append(_table(name, method, mean, error))
@@ -110,7 +110,7 @@ def figure_3(results: Results) -> Drawn:
 
 
 def _draw_scaling(ax: Any, results: Results, names: Sequence[str]) -> pd.DataFrame:
-    sizes = [results.plan.scenario(name).n_models for name in names]
+    sizes = [results.scope.scenario(name).n_models for name in names]
     tables = []
     for method in PAPER:
         look, final = METHODS[method], [results.final(name, method)[:, None] for name in names]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from alexp.common.validation import count
-from alexp.experiments.compare_scenarios import ENTRANTS, LONG, QUICK, SCENARIOS, SHORT, entrants_for, seeds_for
-from alexp.experiments.statistics import estimate, locked
-from alexp.experiments.tasks import Record, Task
+from alexp.experiments.comparison.entries import ENTRANTS, LONG, QUICK, SCENARIOS, SHORT, entrants_for, seeds_for
+from alexp.experiments.core.statistics import estimate, locked
+from alexp.experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Contest:
     """What to run."""
 
     cells: tuple[Cell, ...]
@@ -106,9 +106,9 @@ def _known(kind: str, names: Sequence[str], valid: Sequence[str]) -> None:
             raise ValueError(f"there is no {kind} {name!r}; known are {', '.join(valid)}")
 
 
-def run(grid: Grid, sweep: Callable[[list[Task]], list[Record]]) -> pd.DataFrame:
-    """Run a grid through a sweep and return its table."""
-    return grid.table(sweep(grid.tasks))
+def run(contest: Contest, sweep: Callable[[list[Task]], list[Record]]) -> pd.DataFrame:
+    """Run a contest through a sweep and return its table."""
+    return contest.table(sweep(contest.tasks))
 
 
 # -- reading the table -----------------------------------------------------------------------------------------

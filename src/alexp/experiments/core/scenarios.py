@@ -12,7 +12,7 @@ import numpy as np
 
 from alexp.algorithms.streams import Streams
 from alexp.common.validation import count, finite, non_negative, positive
-from alexp.experiments.environments import Environment, SyntheticEnvironment
+from alexp.experiments.core.environments import Environment, SyntheticEnvironment
 from alexp.problem import Domain, FiniteSet, Interval, ModelClass
 
 _FEATURES, _MISFIT, _HEAVY = 110, 111, 112  # purposes of random numbers, apart from those of environments
