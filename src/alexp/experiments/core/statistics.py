@@ -8,6 +8,8 @@ import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray
 
+LOCKED = 0.1  # mean regret per round over the last quarter above which a run counts as stuck
+
 
 class MeanEstimate(NamedTuple):
     """A mean, its standard error, and a 95% interval (Student's t)."""
@@ -59,7 +61,7 @@ def ratio(numerator: Any, denominator: Any, paired: bool = True, draws: int = 40
     return MeanEstimate(float(above.mean() / max(below.mean(), 1e-12)), float(ratios.std()), float(low), float(high))
 
 
-def locked(regret: FloatArray, per_round: float = 0.1) -> BoolArray:
+def locked(regret: FloatArray, per_round: float = LOCKED) -> BoolArray:
     """Runs that still pay more than `per_round` in each of the last quarter of the rounds, from curves (n, T)."""
     quarter = max(regret.shape[1] // 4, 1)
     late = (regret[:, -1] - regret[:, -1 - quarter if regret.shape[1] > quarter else 0]) / quarter
