@@ -1,5 +1,7 @@
 """The comparison grid: its scenarios, its table and its page, on runs small enough for a test."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from alexp.experiments.core.runner import sweep
 from alexp.experiments.core.tables import TableScenario
 from alexp.experiments.core.tasks import Record, build
 
+DOCS = Path(__file__).parents[2] / "docs"
 ENTRANTS = ["oracle", "evidence-mixture", "alexp", "uniform"]
 
 
@@ -82,6 +85,11 @@ def test_table_page_and_figure(short, tmp_path):
     assert all(name in page for name in ENTRANTS)
     draw(again, tmp_path / "figures" / "compare.png")
     assert (tmp_path / "figures" / "compare.png").stat().st_size > 10_000
+
+
+def test_the_committed_page_is_made_from_the_committed_table():
+    page = report(contest.stored(DOCS / "compare.csv"), "figures/compare.png")
+    assert page == (DOCS / "which-algorithm.md").read_text()
 
 
 def test_results_repeat(short):

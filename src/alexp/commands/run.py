@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -46,12 +46,12 @@ def run(
         console.print(f"figure written to {plot}")
 
 
-def _table(rows: list[dict[str, Any]], title: str) -> Table:
+def _table(rows: list[dict[str, str]], title: str) -> Table:
     from rich.table import Table
 
     table = Table(title=title)
     for heading in rows[0]:
         table.add_column(heading, justify="left" if heading == "algorithm" else "right")
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*row.values())
     return table

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
 
@@ -23,6 +23,21 @@ if TYPE_CHECKING:
 
 FIRST_SEED = 90_000  # no setting of any algorithm was chosen on these seeds
 _SMALLEST = 1e-3  # regret below this counts as this in geometric means
+
+
+Summary = TypedDict(
+    "Summary",
+    {
+        "steps": int,
+        "seeds": int,
+        "mean": float,
+        "s.e.": float,
+        "median": float,
+        "worst": float,
+        "locked": int,
+        "ms per step": float,
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +99,7 @@ class Contest:
         return pd.DataFrame(rows)
 
 
-def summary(records: Sequence[Record]) -> dict[str, Any]:
+def summary(records: Sequence[Record]) -> Summary:
     """Regret over the seeds of one cell, and the time of a step."""
     curves = np.array([record.regret for record in records])
     final, regret = curves[:, -1], estimate(curves[:, -1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Panel:
         n = self.seeds
         return {name: records[i * n : (i + 1) * n] for i, name in enumerate(self.algorithms)}
 
-    def rows(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+    def rows(self, records: Sequence[Record]) -> list[dict[str, str]]:
         """One row per algorithm."""
         out = []
         for name, group in self._by_algorithm(records).items():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alexp.common.arrays import BoolArray, FloatArray
 
@@ -23,7 +24,7 @@ class MeanEstimate(NamedTuple):
         return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
-def estimate(values: Any) -> MeanEstimate:
+def estimate(values: ArrayLike) -> MeanEstimate:
     """Mean of independent values, shape (n,).
 
     >>> print(estimate([1.0, 2.0, 3.0]))
@@ -46,7 +47,7 @@ def mean_and_error(curves: FloatArray) -> tuple[FloatArray, FloatArray]:
     return curves.mean(axis=0), errors
 
 
-def ratio(numerator: Any, denominator: Any, paired: bool = True, draws: int = 4000) -> MeanEstimate:
+def ratio(numerator: ArrayLike, denominator: ArrayLike, paired: bool = True, draws: int = 4000) -> MeanEstimate:
     """Ratio of two means with a 95% bootstrap interval; `paired` when both have the same seeds, in order.
 
     >>> print(ratio([2.0, 2.0], [1.0, 1.0]))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,15 @@ from alexp.algorithms import Algorithm
 from alexp.algorithms.components import component_from_dict
 from alexp.common.arrays import FloatArray, NarrowArray
 from alexp.common.validation import count
+from alexp.experiments.core.environments import ModelEnvironment
 from alexp.experiments.core.fingerprint import code_fingerprint
-from alexp.experiments.core.scenarios import Scenario, ScenarioEnvironment
+from alexp.experiments.core.plain import Settings
+from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.core.simulation import simulate
 
 RECORD_FORMAT = 1  # raise it when records of the same run change
 _CODE_OF_EVERY_RUN = ("alexp.experiments.core.environments", "alexp.experiments.core.simulation")
 SNAPSHOT_ROUND = 20  # q_t of this round is kept whole, as in the paper's figure on learning dynamics
-
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-Settings: TypeAlias = Mapping[str, Json]
 
 # Names for algorithms with settings that make them a baseline of the paper.
 ALIASES: dict[str, tuple[str, Settings]] = {
@@ -168,7 +167,7 @@ def run_seeds(seed: int) -> tuple[int, int]:
     return environment, algorithm
 
 
-def build(task: Task) -> tuple[Algorithm, ScenarioEnvironment]:
+def build(task: Task) -> tuple[Algorithm, ModelEnvironment]:
     """The algorithm of a task, and its environment."""
     environment_seed, algorithm_seed = task.seeds
     environment = task.scenario.environment(environment_seed)

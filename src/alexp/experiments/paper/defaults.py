@@ -25,6 +25,7 @@ from alexp.experiments.core.runner import sweep
 from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.core.statistics import LOCKED, locked
 from alexp.experiments.core.tasks import Record, Task
+from alexp.experiments.paper.tuning import alexp_settings
 
 SCENARIOS = {size: Scenario(size=size) for size in (2, 3, 9)}  # the paper's easy, large and hard classes, p = 10
 STEPS, RESOLUTION, NOISE = Scenario.steps, Scenario.resolution, Scenario.noise_std
@@ -48,8 +49,8 @@ class Contender(NamedTuple):
 
     def tasks(self, seeds: Sequence[int]) -> list[Task]:
         """One run per seed."""
-        constants = {"gamma": self.schedules.gamma, "eta": self.schedules.eta, "lam": self.schedules.lam}
-        settings = {"schedules": {"kind": "Schedules", **constants}} if self.name == "ALExp" else {}
+        gamma, eta, lam = self.schedules.gamma, self.schedules.eta, self.schedules.lam
+        settings = alexp_settings(gamma, eta, lam) if self.name == "ALExp" else {}
         return [Task(SCENARIOS[self.size], NAMES[self.name], settings, seed, shared_seed=True) for seed in seeds]
 
 

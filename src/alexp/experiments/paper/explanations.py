@@ -61,7 +61,7 @@ def _rivals(results: Results) -> list[tuple[str, str]]:
     explored = [
         results.curves(name, "etc")[:, n - 1].sum() / results.final(name, "etc").sum()
         for name in MAIN_SCENARIOS
-        for n in [min(int(results.tuned.settings("etc", name).get("n_explore", 20)), curves.shape[1])]
+        for n in [min(results.tuned.exploration("etc", name), curves.shape[1])]
     ]
     return [
         (

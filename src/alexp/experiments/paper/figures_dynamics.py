@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from alexp.common.style import COLOURS, DASHES, new_figure
 from alexp.experiments.core.statistics import mean_and_error
@@ -32,7 +31,7 @@ def typical_seed(results: Results) -> int:
     return int(np.argsort(final)[(final.size - 1) // 2])
 
 
-def _draw_snapshot(ax: Any, results: Results) -> pd.DataFrame:
+def _draw_snapshot(ax: Axes, results: Results) -> pd.DataFrame:
     position = typical_seed(results)
     record = results.runs["large", "alexp"][position]
     q, models = record.snapshot.astype(np.float64), np.arange(record.snapshot.size)
@@ -46,7 +45,7 @@ def _draw_snapshot(ax: Any, results: Results) -> pd.DataFrame:
     return pd.DataFrame({"panel": "a", "what": f"q of seed {seed}", "x": models, "mean": q, "error": 0.0})
 
 
-def _draw_visited(ax: Any, results: Results) -> pd.DataFrame:
+def _draw_visited(ax: Axes, results: Results) -> pd.DataFrame:
     tables = []
     for method in ("alexp", "corral"):
         look = METHODS[method]
@@ -63,7 +62,7 @@ def _draw_visited(ax: Any, results: Results) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-def _draw_true(ax: Any, results: Results) -> pd.DataFrame:
+def _draw_true(ax: Axes, results: Results) -> pd.DataFrame:
     curves = np.array([record.q_true for record in results.runs["large", "alexp"]], dtype=np.float64)
     mean, error = mean_and_error(curves)
     rounds = np.arange(1, mean.size + 1)
@@ -121,7 +120,7 @@ def figure_7(results: Results) -> Drawn:
     return figure, tuning_table(results)
 
 
-def _draw_tuning(ax: Any, results: Results, method: str, parameter: str) -> None:
+def _draw_tuning(ax: Axes, results: Results, method: str, parameter: str) -> None:
     names = [name for name in SHORT if name in results.scope.grid.scenarios]
     for i, name in enumerate(names):
         attempts = [attempt for attempt in results.tried(method, parameter) if attempt.scenario == name]

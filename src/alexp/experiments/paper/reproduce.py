@@ -6,16 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from alexp.experiments.core.fingerprint import code_fingerprint
 from alexp.experiments.paper import figures, figures_dynamics
 from alexp.experiments.paper.report import write_report
 from alexp.experiments.paper.results import FIGURES, Results, Scope, collect, needed_runs
+from alexp.experiments.paper.tuning import Sweep
 
-DRAW: dict[str, Callable[[Results], tuple[Any, pd.DataFrame]]] = {
+DRAW: dict[str, Callable[[Results], figures.Drawn]] = {
     "1": figures.figure_1,
     "2": figures.figure_2,
     "3": figures.figure_3,
@@ -47,9 +45,7 @@ def check_figures(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in FIGURES if name in names) if names else FIGURES
 
 
-def reproduce(
-    names: Sequence[str], scope: Scope, out: Path, sweep: Callable[..., Any], retune: Path | None = None
-) -> list[Path]:
+def reproduce(names: Sequence[str], scope: Scope, out: Path, sweep: Sweep, retune: Path | None = None) -> list[Path]:
     """Run what is missing, draw the figures into out/figures, and with all figures write out/reproduction.md.
 
     `retune` chooses hyper-parameters anew, stores them at that path, and uses them. Returns the files written or

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -83,10 +82,9 @@ class Results:
         return [attempt for attempt in self.attempts if attempt.method == method and parameter in attempt.values]
 
 
-def collect(figures: Sequence[str], scope: Scope, sweep: Callable[..., Any], retune: bool = False) -> Results:
+def collect(figures: Sequence[str], scope: Scope, sweep: Sweep, retune: bool = False) -> Results:
     """Run what the figures need; with `retune`, choose the hyper-parameters anew instead of reading the stored ones."""
-    runner: Sweep = sweep
-    tuned, attempts = (None, []) if not (retune or "7" in figures) else tune(scope.grid, runner)
+    tuned, attempts = (None, []) if not (retune or "7" in figures) else tune(scope.grid, sweep)
     if tuned is None or not retune:
         tuned = load_tuned()
     pairs = needed_runs(figures, scope)
@@ -95,7 +93,7 @@ def collect(figures: Sequence[str], scope: Scope, sweep: Callable[..., Any], ret
         for name, method in pairs
         for seed in scope.seeds
     ]
-    records = runner(tasks, "runs of the paper")
+    records = sweep(tasks, "runs of the paper")
     n = len(scope.seeds)
     runs = {pair: records[i * n : (i + 1) * n] for i, pair in enumerate(pairs)}
     return Results(scope, tuned, runs, attempts)

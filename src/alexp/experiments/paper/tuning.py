@@ -9,15 +9,16 @@ the smallest mean regret over the tuning seeds, kept in data/tuned.json, which t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
+from alexp.experiments.core.plain import Settings
 from alexp.experiments.core.scenarios import SCENARIOS, Scenario, scenario_named
 from alexp.experiments.core.statistics import MeanEstimate, estimate
 from alexp.experiments.core.tasks import Record, Task
@@ -34,7 +35,9 @@ RELEASED_SCENARIOS = ("easy", "large")  # where the released code's ALExp is tun
 LAMBDAS = tuple(np.logspace(-5.0, 0.0, 20).tolist())
 EXPLORATIONS = tuple(int(n) for n in np.linspace(2, 80, 10).round())
 
-Setting = tuple[str, str, dict[str, float], dict[str, Any]]  # scenario, method, values for figures, settings
+Choice = TypedDict("Choice", {"settings": Settings, "values": dict[str, float], "mean regret": float})
+Chosen = dict[str, dict[str, Choice]]  # by scenario and method
+Setting = tuple[str, str, dict[str, float], Settings]  # scenario, method, values for figures, settings
 Sweep = Callable[[Sequence[Task], str], list[Record]]
 
 
@@ -55,22 +58,22 @@ class Attempt:
     scenario: str
     method: str
     values: dict[str, float]
-    settings: dict[str, Any]
+    settings: Settings
     regret: MeanEstimate
 
 
-def alexp_settings(gamma: float, eta: float, lam: float) -> dict[str, Any]:
+def alexp_settings(gamma: float, eta: float, lam: float) -> Settings:
     """Settings of ALExp with the given constants of its schedules."""
     return {"schedules": {"kind": "Schedules", "gamma": gamma, "eta": eta, "lam": lam}}
 
 
-def released_settings(gamma: float, eta: float, scenario: Scenario) -> dict[str, Any]:
+def released_settings(gamma: float, eta: float, scenario: Scenario) -> Settings:
     """Settings of the released code's ALExp, with its own lambda_0."""
     constants = {"gamma": gamma, "eta": eta, "lam": 0.009, "horizon": scenario.steps}
     return {"schedules": {"kind": "ReleasedSchedules"} | constants}
 
 
-def corral_settings(gamma: float, eta: float, scenario: Scenario, method: str = "corral") -> dict[str, Any]:
+def corral_settings(gamma: float, eta: float, scenario: Scenario, method: str = "corral") -> Settings:
     """Settings of Corral with the paper's rates; the released code did not scale eta with sqrt(M / n)."""
     n = scenario.steps
     scale = 1.0 if method == "corral-released" else sqrt(scenario.n_models / n)
@@ -87,7 +90,7 @@ class Grid:
     corral_rates: tuple[tuple[float, float], ...] = CORRAL_RATES
     seeds: tuple[int, ...] = TUNING_SEEDS
     scenarios: tuple[str, ...] = TUNED_SCENARIOS
-    shrink: dict[str, Any] | None = None  # fields of every scenario to replace, for tests
+    shrink: Mapping[str, int] | None = None  # fields of every scenario to replace, for tests
 
     def scenario(self, name: str) -> Scenario:
         """A scenario by name, shrunk if the grid says so."""
@@ -115,7 +118,7 @@ class Grid:
             for values, settings in self._tried(method, self.scenario(name), lam)
         ]
 
-    def _tried(self, method: str, scenario: Scenario, lam: float) -> list[tuple[dict[str, float], dict[str, Any]]]:
+    def _tried(self, method: str, scenario: Scenario, lam: float) -> list[tuple[dict[str, float], Settings]]:
         if method == "alexp":
             return [({"gamma": g, "eta": e}, alexp_settings(g, e, lam)) for g, e in self.rates]
         if method == "alexp-released":
@@ -145,14 +148,14 @@ def choose_lambda(attempts: Sequence[Attempt]) -> float:
     return min(logs, key=lambda lam: float(np.mean(logs[lam])))
 
 
-def choose(attempts: Sequence[Attempt]) -> dict[str, dict[str, Any]]:
+def choose(attempts: Sequence[Attempt]) -> Chosen:
     """Settings with the smallest mean regret, per scenario and method."""
     best: dict[tuple[str, str], Attempt] = {}
     for attempt in attempts:
         key = (attempt.scenario, attempt.method)
         if key not in best or attempt.regret.mean < best[key].regret.mean:
             best[key] = attempt
-    out: dict[str, dict[str, Any]] = {}
+    out: Chosen = {}
     for (name, method), attempt in best.items():
         out.setdefault(name, {})[method] = {
             "settings": attempt.settings, "values": attempt.values, "mean regret": round(attempt.regret.mean, 4),
@@ -165,10 +168,10 @@ class Tuned:
     """Chosen hyper-parameters."""
 
     lam: float
-    chosen: dict[str, dict[str, Any]]
+    chosen: Chosen
     seeds: tuple[int, ...]
 
-    def settings(self, method: str, scenario: str) -> dict[str, Any]:
+    def settings(self, method: str, scenario: str) -> Settings:
         """Settings of a method on a scenario; scenarios that were not tuned take those of the nearest size.
 
         Corral's rates are restated in the units of the scenario, since they depend on the number of models.
@@ -180,6 +183,12 @@ class Tuned:
         if method in CORRALS and nearest != scenario:
             return corral_settings(entry["values"]["gamma"], entry["values"]["eta"], SCENARIOS[scenario], method)
         return dict(entry["settings"])
+
+    def exploration(self, method: str, scenario: str) -> int:
+        """Rounds that ETC or ETS explores on a scenario."""
+        rounds = self.settings(method, scenario).get("n_explore", 20)
+        assert isinstance(rounds, int)
+        return rounds
 
     def _nearest(self, scenario: str) -> str:
         if scenario == "scaling-10":
