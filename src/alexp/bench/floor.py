@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -88,7 +87,7 @@ class History:
         for index in self._rng.integers(len(self._features), size=rounds).tolist():
             self._bank.update(self._features[index], self._environment.observe_index(index))
 
-    def sweep(self, kind: str) -> Callable[[], Any]:
+    def sweep(self, kind: str) -> Callable[[], object]:
         """The search for every model's best candidate, ready to be run."""
         if kind == "ucb":
             return partial(self._bank.argmax_ucb, self._table, WIDTH)

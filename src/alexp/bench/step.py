@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from alexp.bench.problems import LegendreProblem, Player
 from alexp.bench.records import Lap, Measurement, median_ms, record, timed
@@ -49,10 +48,10 @@ class PartTimer:
         self._stand_in(data, "append", "lasso")
         self._stand_in(data, "solve", "lasso")
 
-    def _stand_in(self, owner: Any, method: str, part: str) -> None:
-        original: Callable[..., Any] = getattr(owner, method)
+    def _stand_in(self, owner: object, method: str, part: str) -> None:
+        original: Callable[..., object] = getattr(owner, method)
 
-        def measured(*args: Any, **kwargs: Any) -> Any:
+        def measured(*args: object, **kwargs: object) -> object:
             result, lap = timed(lambda: original(*args, **kwargs))
             self._laps[part].append(lap)
             return result

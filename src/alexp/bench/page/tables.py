@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from alexp.bench.records import Measurement
 
-Column = tuple[str, str, Callable[[Any], str]]  # heading, key, format
+Column = tuple[str, str, Callable[[object], str]]  # heading, key, format
 
 
-def _number(digits: int) -> Callable[[Any], str]:
+def _number(digits: int) -> Callable[[object], str]:
     """Numbers to so many significant digits, without an exponent as long as that stays readable.
 
     >>> _number(3)(1234.5), _number(3)(0.012345), _number(2)(None)
     ('1,234', '0.0123', '')
     """
 
-    def show(value: Any) -> str:
-        if value is None:
+    def show(value: object) -> str:
+        if not isinstance(value, int | float):
             return ""
         if abs(value) >= 10**digits:
             return f"{value:,.0f}"
@@ -27,15 +26,15 @@ def _number(digits: int) -> Callable[[Any], str]:
     return show
 
 
-def _percent(value: Any) -> str:
-    return "" if value is None else f"{100 * value:.0f} %"
+def _percent(value: object) -> str:
+    return f"{100 * value:.0f} %" if isinstance(value, int | float) else ""
 
 
-def _fixed(value: Any) -> str:
-    return "" if value is None else f"{value:.2f}"
+def _fixed(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, int | float) else ""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alexp.bench.records import Measurement
+from alexp.bench.records import Measurement, number
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Target:
         """The number in question, or None if it was not measured."""
         for row in records:
             own = row["benchmark"] == self.benchmark and row["subject"] == self.subject
-            if own and str(row["instance"]).startswith(self.instance) and row.get(self.key) is not None:
-                return float(row[self.key])
+            if own and row["instance"].startswith(self.instance) and (value := number(row, self.key)) is not None:
+                return float(value)
         return None
 
     def met(self, value: float) -> bool:
