@@ -66,11 +66,18 @@ def table(name: str, records: Sequence[Measurement]) -> tuple[list[str], list[li
     """Headings and rows of one benchmark; of growth the exponents only, its points are in the plot."""
     columns = COLUMNS[name]
     rows = [
-        [str(row["instance"]), str(row["subject"]), *(show(row.get(key)) for _, key, show in columns)]
+        [row["instance"], row["subject"], *_cells(row, columns)]
         for row in records
         if row["benchmark"] == name and (name != "growth" or "exponent" in row)
     ]
     return ["instance", "subject", *(heading for heading, _, _ in columns)], rows
+
+
+def _cells(row: Measurement, columns: Sequence[Column]) -> list[str]:
+    """The numbers of a row; of a rival that could not run, why."""
+    if "error" in row:
+        return [row["error"], *[""] * (len(columns) - 1)]
+    return [show(row.get(key)) for _, key, show in columns]
 
 
 def present(records: Sequence[Measurement]) -> list[str]:
