@@ -18,6 +18,11 @@ INTRODUCTION = """# Benchmarks
 it is typed by hand. `alexp bench step` (or `startup`, `lasso`, `growth`, `memory`, `floor`, `study`) runs one part,
 `--json FILE` stores the records, `--quick` shows what a part does in a few seconds. On another machine the
 milliseconds differ; the ratios are of two times from the same run.
+
+Rival solvers come with `pip install 'alexp[bench]'`, except adelie: it wants NumPy below 2, so `make rivals` gives it
+an environment of its own, .venv-rivals. Its process solves the same problems and takes its own time, so that neither
+its start nor the transfer counts. `--rivals PYTHON` or `$ALEXP_RIVALS_PYTHON` names another such environment; a rival
+that is nowhere is listed as not installed.
 """
 
 SECTIONS = {
