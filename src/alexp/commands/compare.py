@@ -45,7 +45,7 @@ def compare(
                 planned, lambda tasks: sweep(tasks, workers=workers, dask=dask, cache=store, title="comparison")
             )
             contest.store(table, path)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
     except KeyboardInterrupt:
         console.print("stopped; finished runs are kept, the same command goes on from here")
