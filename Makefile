@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test install lint mutants
+.PHONY: demo test test-lowest install lint mutants rivals
 
 demo: install
 	$(BIN)/alexp demo --out demo
@@ -24,5 +24,25 @@ install: .venv/installed
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[all,test]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,test,lint]'
+	touch $@
+
+# The tests with the oldest versions that pyproject.toml allows, in an environment of their own.
+test-lowest: .venv-lowest/installed
+	NUMBA_CACHE_DIR=.venv-lowest/numba .venv-lowest/bin/pytest -n 2 tests
+
+.venv-lowest/installed: pyproject.toml constraints/lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints/lowest.txt --editable '.[all,test]'
+	touch $@
+
+# Solvers that `alexp bench lasso` races against but that do not fit into .venv: adelie wants NumPy below 2. Nothing
+# but the extra `rivals` is installed; `alexp bench` finds .venv-rivals, or what $ALEXP_RIVALS_PYTHON or --rivals names.
+rivals: .venv-rivals/installed
+
+.venv-rivals/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-rivals
+	.venv-rivals/bin/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*extras["rivals"], sep="\n")' > .venv-rivals/requirements.txt
+	.venv-rivals/bin/python -m pip install --quiet --requirement .venv-rivals/requirements.txt
 	touch $@

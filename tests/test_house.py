@@ -48,9 +48,7 @@ INTO_PRIVATE: dict[tuple[str, str], str] = {}
 OVERSIZED_FILES: dict[str, str] = {
     "alexp.estimation.ridge._sweep": "368 lines of one kernel; to be split",
 }
-OVERSIZED_FOLDERS: dict[str, str] = {
-    "alexp/experiments": "26 modules; inner rooms are on their way",
-}
+OVERSIZED_FOLDERS: dict[str, str] = {}
 CYCLES: set[frozenset[str]] = set()
 
 

@@ -1,14 +1,18 @@
 import os
-from dataclasses import replace
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from alexp.bench.lasso import lasso as lasso_module
+from alexp.bench.lasso import rivals as rivals_module
+from alexp.bench.lasso import solvers
 from alexp.bench.lasso.instances import independent_instance, legendre_instance
 from alexp.bench.lasso.lasso import ACCURACY, Race, _instance_records, bench_lasso
+from alexp.bench.lasso.remote import Worker, rivals_python
 from alexp.bench.lasso.rivals import RIVALS, Rival, installed
-from alexp.bench.records import FIELDS
+from alexp.bench.page.tables import table
+from alexp.bench.records import FIELDS, Lap, record
 
 
 def explicit_gap(instance, theta, t):
@@ -92,14 +96,7 @@ def test_an_answer_that_is_good_but_not_certified_is_remembered(monkeypatch):
     monkeypatch.setattr("alexp.bench.lasso.lasso._MOST_TRIES", 3)
     rival = Rival("fake", lambda *args: (nudged if args[-1] > 0.1 else exact, np.inf), lambda primal, y, lam: 1.0)
     ticks = iter([7.0, 8.0, 9.0])
-    real = lasso_module.timed
-
-    def clock(call):
-        result, lap = real(call)
-        rivals_turn = isinstance(result, tuple)
-        return result, replace(lap, thread=next(ticks)) if rivals_turn else lap
-
-    monkeypatch.setattr(lasso_module, "timed", clock)
+    monkeypatch.setattr(rivals_module, "timed", lambda call: (call(), Lap(0.0, 0.0, next(ticks))))
     monkeypatch.setattr("alexp.bench.lasso.lasso._PATIENCE_S", np.inf)
     _, _, heats = Race(instance).run({"fake": rival}, {"fake": {t}})
     assert (heats["fake"][0].told_s, heats["fake"][0].seconds) == (7.0, 9.0)
@@ -116,7 +113,6 @@ def test_rival_that_never_gets_there_is_reported_as_such():
 
 
 def test_ratio_compares_the_steps_that_both_ran(monkeypatch):
-    monkeypatch.setattr("alexp.bench.lasso.lasso.version_of", lambda name: "0")
     instance = legendre_instance(5, 2, 12)
     fake = FakeRival(instance, enough=np.inf)
     rivals = {"fake": Rival("fake", fake.solve, lambda primal, y, lam: 1.0)}
@@ -133,6 +129,58 @@ def test_looking_for_rivals_leaves_the_process_its_cores():
     cores = os.sched_getaffinity(0)
     assert installed()[0]
     assert os.sched_getaffinity(0) == cores
+
+
+def test_a_rival_may_live_in_an_environment_of_its_own():
+    """celer through a worker with this interpreter: the same solution, on the worker's clock, again and again."""
+    pytest.importorskip("celer")
+    instance = independent_instance(6, 8, strong=True)
+    start = np.zeros(instance.columns.size)
+    worker = Worker(Path(sys.executable), "celer")
+    remote = Rival("celer", solvers.celer, lambda primal, y, lam: 1.0, version=worker.version, worker=worker)
+    try:
+        for t in (3, 8):
+            expanded, y, lam = instance.expanded(t), instance.y[:t], float(instance.lambdas[t - 1])
+            for tol in (1e-3, 1e-9):
+                (theta, gap), lap = remote.run(expanded, y, lam, instance.size, start, tol)
+                expected, own_gap = solvers.celer(expanded, y, lam, instance.size, start, tol)
+                np.testing.assert_allclose(theta, expected, rtol=1e-9, atol=1e-12)
+                assert gap == pytest.approx(own_gap, rel=1e-6, abs=1e-15)
+                assert lap.thread > 0.0
+    finally:
+        remote.close()
+    assert worker._process.returncode == 0
+
+
+def test_a_worker_says_what_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.setattr(rivals_module, "RIVALS", (Rival("no_such_solver", solvers.celer, lambda *_: 1.0),))
+    assert installed()[1] == {"no_such_solver": "not installed"}
+    _, missing = installed(Path(sys.executable))
+    assert missing == {"no_such_solver": "not installed; not installed in the other environment"}
+    with pytest.raises(ValueError, match="make rivals"):
+        installed(tmp_path / "python")
+    broken = Worker(Path(sys.executable), "celer")
+    broken._process.kill()
+    broken._process.wait()
+    with pytest.raises(RuntimeError, match="the process of celer ended with status -9"):
+        broken.solve(np.ones((2, 2)), np.ones(2), 1.0, 2, np.zeros(2), 1.0)
+
+
+def test_where_the_other_environment_is(tmp_path, monkeypatch):
+    monkeypatch.delenv("ALEXP_RIVALS_PYTHON", raising=False)
+    monkeypatch.chdir(tmp_path)
+    python = tmp_path / ".venv-rivals" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    assert rivals_python() == python
+    monkeypatch.setenv("ALEXP_RIVALS_PYTHON", sys.executable)
+    assert rivals_python() == Path(sys.executable)
+    assert rivals_python(python) == python
+
+
+def test_the_page_says_who_is_not_installed():
+    rows = [record("lasso", "some path", "adelie", error="not installed")]
+    assert table("lasso", rows)[1][0][:3] == ["some path", "adelie", "not installed"]
 
 
 def test_every_installed_rival_solves_the_same_problem():

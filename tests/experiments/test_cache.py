@@ -1,15 +1,20 @@
-import ast
-from pathlib import Path
+import importlib
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import alexp
+from alexp.algorithms import Algorithm
 from alexp.algorithms.baselines import etc
-from alexp.experiments import cache as cache_module
-from alexp.experiments.cache import ResultCache, code_fingerprint, default_directory
-from alexp.experiments.scenarios import Scenario
-from alexp.experiments.tasks import Record, Task
+from alexp.experiments.core import cache as cache_module
+from alexp.experiments.core import tasks as tasks_module
+from alexp.experiments.core.cache import ResultCache, default_directory
+from alexp.experiments.core.fingerprint import code_fingerprint, read_module
+from alexp.experiments.core.scenarios import Scenario
+from alexp.experiments.core.tasks import Record, Task
 
 SMALL = Scenario(size=2, degree=4, resolution=40, steps=5)
 
@@ -88,7 +93,7 @@ def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
 
     def fingerprint():
         code_fingerprint.cache_clear()
-        cache_module._read_module.cache_clear()
+        read_module.cache_clear()
         return code_fingerprint("alexp.made_up_top")
 
     first = fingerprint()
@@ -99,8 +104,71 @@ def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
     code_fingerprint.cache_clear()
 
 
+def test_an_algorithm_of_another_package_depends_on_that_package(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "made_up_package"
+    package.mkdir()
+    files = {
+        "__init__.py": "",
+        "helper.py": "x = 1\n",
+        "other.py": "y = 1\n",
+        "mine.py": """
+from alexp.algorithms import UniformRandom
+from .helper import x
+
+class Mine(UniformRandom):
+    name = "made-up-mine"
+""",
+    }
+    for name, text in files.items():
+        (package / name).write_text(text)
+    kind = importlib.import_module("made_up_package.mine").Mine
+    monkeypatch.setattr(tasks_module, "registered", lambda: {**Algorithm.registry, "made-up-mine": kind})
+
+    def configuration():
+        code_fingerprint.cache_clear()
+        read_module.cache_clear()
+        return Task(SMALL, "made-up-mine").configuration
+
+    try:
+        first = configuration()
+        assert "made-up-mine" in tasks_module.algorithm_names()
+        assert tasks_module.run_task(Task(SMALL, "made-up-mine")).regret.shape == (5,)
+        (package / "other.py").write_text("y = 2\n")
+        assert configuration() == first
+        (package / "helper.py").write_text("x = 2\n")
+        assert configuration() != first
+    finally:
+        Algorithm.registry.pop("made-up-mine", None)
+        code_fingerprint.cache_clear()
+
+
+def test_an_algorithm_of_a_script_can_be_kept(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+from alexp.algorithms import UniformRandom
+from alexp.experiments.core.runner import sweep
+from alexp.experiments.core.scenarios import Scenario
+from alexp.experiments.core.tasks import Task
+
+class Mine(UniformRandom):
+    name = "made-up-in-a-script"
+
+if __name__ == "__main__":
+    task = Task(Scenario(size=2, degree=4, resolution=40, steps=5), "made-up-in-a-script")
+    print(sweep([task, Task(task.scenario, task.algorithm, {}, 1)], workers=2, progress=False)[0].regret.size)
+"""
+    )
+    environment = os.environ | {"ALEXP_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "5"
+    assert list((tmp_path / "cache").rglob("*.parquet"))
+
+
 def test_an_algorithm_does_not_depend_on_the_code_of_its_rivals():
     assert Task(SMALL, "etc").configuration != Task(SMALL, "ets").configuration
-    found = cache_module._imports(ast.parse(Path(etc.__file__).read_text()))
+    _, found = read_module(etc.__name__)
     assert "alexp.estimation.lasso.group_lasso" in found
     assert not any("corral" in name for name in found)

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from alexp.experiments import claims, claims_tuning
-from alexp.experiments.results import Plan, Results
-from alexp.experiments.statistics import estimate
-from alexp.experiments.tasks import Record
-from alexp.experiments.tuning import MAIN_SCENARIOS, Trial, Tuned
+from alexp.experiments.core.statistics import estimate
+from alexp.experiments.core.tasks import Record
+from alexp.experiments.paper import claims, claims_tuning
+from alexp.experiments.paper.results import Results, Scope
+from alexp.experiments.paper.tuning import MAIN_SCENARIOS, Attempt, Tuned
 
 
 def record(final, m=165, q_true=0.1, visited=5, snapshot=None):
@@ -14,11 +14,11 @@ def record(final, m=165, q_true=0.1, visited=5, snapshot=None):
     return Record(regret, plays, np.full(100, q_true, np.float32), q, 7, 7, 0.0, 1.0)
 
 
-def results(final, trials=(), **fields):
+def results(final, attempts=(), **fields):
     """Results with regrets final[scenario, method] + small differences between ten seeds."""
-    plan = Plan(seeds=tuple(range(10)), beyond=())
+    scope = Scope(seeds=tuple(range(10)), beyond=())
     runs = {key: [record(value + 0.01 * seed, **fields) for seed in range(10)] for key, value in final.items()}
-    return Results(plan, Tuned(0.1, {}, (1,)), runs, list(trials))
+    return Results(scope, Tuned(0.1, {}, (1,)), runs, list(attempts))
 
 
 def test_beating_a_rival_is_judged_problem_by_problem():
@@ -67,16 +67,16 @@ def test_dynamics():
 
 
 def tried(method, scenario, regret, **values):
-    return Trial(scenario, method, values, {}, estimate([regret, regret]))
+    return Attempt(scenario, method, values, {}, estimate([regret, regret]))
 
 
 def test_hyper_parameter_claims():
-    trials = []
+    attempts = []
     for name in ("easy", "large"):
-        trials += [tried("alexp", name, 1.0 + 0.1 * i, gamma=0.01, eta=float(i)) for i in range(5)]
-        trials += [tried(method, name, 20.0 + abs(n - 19), n0=n) for method in ("etc", "ets") for n in (2, 19, 80)]
-        trials.append(tried("corral", name, 30.0, gamma=0.1, eta=1.0))
-    found = results({}, trials)
+        attempts += [tried("alexp", name, 1.0 + 0.1 * i, gamma=0.01, eta=float(i)) for i in range(5)]
+        attempts += [tried(method, name, 20.0 + abs(n - 19), n0=n) for method in ("etc", "ets") for n in (2, 19, 80)]
+        attempts.append(tried("corral", name, 30.0, gamma=0.1, eta=1.0))
+    found = results({}, attempts)
     assert claims_tuning.best_exploration(found).verdict == claims.HOLDS
     assert claims_tuning.robust(found).verdict == claims.HOLDS
     assert claims_tuning.transfer(found).verdict == claims.HOLDS
@@ -85,6 +85,6 @@ def test_hyper_parameter_claims():
         for best, name in enumerate(("easy", "large"))
         for i in range(5)
     ]
-    found = results({}, fragile + [t for t in trials if t.method != "alexp"])
+    found = results({}, fragile + [t for t in attempts if t.method != "alexp"])
     assert claims_tuning.robust(found).verdict == claims.FAILS
     assert claims_tuning.transfer(found).verdict == claims.FAILS

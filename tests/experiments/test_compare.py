@@ -1,51 +1,54 @@
 """The comparison grid: its scenarios, its table and its page, on runs small enough for a test."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from alexp.experiments import compare, compare_scenarios
-from alexp.experiments.compare_figure import draw
-from alexp.experiments.compare_report import report
-from alexp.experiments.runner import sweep
-from alexp.experiments.tables import TableScenario
-from alexp.experiments.tasks import Record, build
+from alexp.experiments.comparison import contest, entries
+from alexp.experiments.comparison.figure import draw
+from alexp.experiments.comparison.report import report
+from alexp.experiments.core.runner import sweep
+from alexp.experiments.core.tables import TableScenario
+from alexp.experiments.core.tasks import Record, build
 
+DOCS = Path(__file__).parents[2] / "docs"
 ENTRANTS = ["oracle", "evidence-mixture", "alexp", "uniform"]
 
 
 @pytest.fixture
 def short(monkeypatch):
     """The same names, but ten rounds each."""
-    tiny = {name: s.with_(steps=10, resolution=30) for name, s in compare_scenarios.SCENARIOS.items()}
-    for module in (compare, compare_scenarios):
+    tiny = {name: s.with_(steps=10, resolution=30) for name, s in entries.SCENARIOS.items()}
+    for module in (contest, entries):
         monkeypatch.setattr(module, "SCENARIOS", tiny)
 
 
 def table(scenarios=("s=2 σ=.1", "noise stated ÷3"), seeds=2):
-    grid = compare.Grid.of(list(scenarios), ENTRANTS, seeds)
-    return compare.run(grid, lambda tasks: sweep(tasks, workers=1, cache=None, progress=False))
+    grid = contest.Contest.of(list(scenarios), ENTRANTS, seeds)
+    return contest.run(grid, lambda tasks: sweep(tasks, workers=1, cache=None, progress=False))
 
 
-@pytest.mark.parametrize("entrant", compare_scenarios.ENTRANTS)
+@pytest.mark.parametrize("entrant", entries.ENTRANTS)
 def test_every_entrant_plays_every_kind_of_problem(short, entrant):
     for name in ("s=3 σ=.1", "50 maps σ=.1", "offset 1, intercept", "diabetes"):
-        algorithm, environment = build(compare.Cell(name, entrant, (3,)).tasks[0])
+        algorithm, environment = build(contest.Cell(name, entrant, (3,)).tasks[0])
         trial = algorithm.ask()
         algorithm.tell(trial, environment.observe_index(trial.index))
 
 
 def test_grid_covers_what_was_promised():
-    scenarios = compare_scenarios.SCENARIOS
+    scenarios = entries.SCENARIOS
     assert {s.steps for s in scenarios.values()} == {100, 1000, 10_000}
     assert {0.01, 0.1, 0.3, 0.5} <= {s.noise_std for s in scenarios.values()}
     assert {2, 3, 9} <= {s.size for s in scenarios.values() if s.family == "legendre"}
     assert max(s.n_models for s in scenarios.values() if s.family == "legendre") == 4495
     assert {s.stated_noise for s in scenarios.values()} == {1.0, 3.0, 1.0 / 3.0}
     assert {"legendre", "gaussian", "diabetes", "digits"} == {s.family for s in scenarios.values()}
-    assert len(compare.Grid.of(["s=3 σ=.3 n=10000"], seeds=20).tasks) == 4 * len(
-        [e for e in compare_scenarios.ENTRANTS.values() if e.long]
+    assert len(contest.Contest.of(["s=3 σ=.3 n=10000"], seeds=20).tasks) == 4 * len(
+        [e for e in entries.ENTRANTS.values() if e.long]
     )
 
 
@@ -53,7 +56,7 @@ def test_summary_by_hand():
     curves = np.cumsum([[0.0] * 8, [1.0] * 8], axis=1)
     nothing = np.empty(0, np.float32)
     records = [Record(curve, np.zeros(8, np.int32), nothing, nothing, 0, 0, 0.0, 0.008) for curve in curves]
-    row = compare.summary(records)
+    row = contest.summary(records)
     assert (row["mean"], row["median"], row["worst"], row["locked"]) == (4.0, 4.0, 8.0, 1)
     assert row["s.e."] == pytest.approx(4.0)
     assert row["ms per step"] == pytest.approx(1.0)
@@ -63,7 +66,7 @@ def test_geometric_means_by_hand():
     rows = [("a", "oracle", 1.0), ("b", "oracle", 4.0), ("a", "alexp", 8.0), ("b", "alexp", 8.0), ("a", "half", 2.0)]
     common = {"locked": 1, "seeds": 5, "ms per step": 1.0}
     frame = pd.DataFrame([{"scenario": s, "algorithm": n, "mean": m, "worst": m} | common for s, n, m in rows])
-    means = compare.geometric_means(frame, ["a", "b", "absent"])
+    means = contest.geometric_means(frame, ["a", "b", "absent"])
     assert list(means.index) == ["oracle", "alexp"], "sorted, and without what misses a scenario"
     assert means.loc["alexp", "x oracle"] == pytest.approx(4.0)
     assert means.loc["oracle", "locked"] == 2
@@ -74,14 +77,19 @@ def test_table_page_and_figure(short, tmp_path):
     assert len(result) == 2 * len(ENTRANTS)
     uniform = result[result["algorithm"] == "uniform"]
     assert np.all(uniform["mean"] > 0)
-    compare.store(result, tmp_path / "compare.csv")
-    again = compare.stored(tmp_path / "compare.csv")
+    contest.store(result, tmp_path / "compare.csv")
+    again = contest.stored(tmp_path / "compare.csv")
     pd.testing.assert_frame_equal(again, result, check_exact=False, rtol=1e-5)
     page = report(again, "figures/compare.png")
     assert "EvidenceMixture pays" in page
     assert all(name in page for name in ENTRANTS)
     draw(again, tmp_path / "figures" / "compare.png")
     assert (tmp_path / "figures" / "compare.png").stat().st_size > 10_000
+
+
+def test_the_committed_page_is_made_from_the_committed_table():
+    page = report(contest.stored(DOCS / "compare.csv"), "figures/compare.png")
+    assert page == (DOCS / "which-algorithm.md").read_text()
 
 
 def test_results_repeat(short):
@@ -110,9 +118,9 @@ def test_command(short, tmp_path):
 
 def test_unknown_names_are_listed():
     with pytest.raises(ValueError, match="known are"):
-        compare.Grid.of(["nowhere"])
+        contest.Contest.of(["nowhere"])
     with pytest.raises(ValueError, match="known are"):
-        compare.Grid.of(None, ["nobody"])
+        contest.Contest.of(None, ["nobody"])
 
 
 @pytest.mark.parametrize("family", ["diabetes", "digits"])

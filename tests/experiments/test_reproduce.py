@@ -4,13 +4,13 @@ import pytest
 from typer.testing import CliRunner
 
 from alexp.cli import app
-from alexp.experiments.cache import ResultCache
-from alexp.experiments.reproduce import STEMS, check_figures, reproduce
-from alexp.experiments.results import FIGURES, Plan, needed_runs
-from alexp.experiments.runner import sweep
-from alexp.experiments.tuning import CORRAL_RATES, LAMBDAS, RATES, Grid
+from alexp.experiments.core.cache import ResultCache
+from alexp.experiments.core.runner import sweep
+from alexp.experiments.paper.reproduce import STEMS, check_figures, reproduce
+from alexp.experiments.paper.results import FIGURES, Scope, needed_runs
+from alexp.experiments.paper.tuning import CORRAL_RATES, LAMBDAS, RATES, Grid
 
-TINY = Plan(
+TINY = Scope(
     seeds=(0, 1),
     beyond=(31,),
     grid=Grid(

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alexp.experiments import runner
-from alexp.experiments.cache import ResultCache
-from alexp.experiments.runner import sweep
-from alexp.experiments.scenarios import Scenario
-from alexp.experiments.tasks import Task, algorithm_names, run_seeds, run_task
+from alexp.experiments.core import runner
+from alexp.experiments.core.cache import ResultCache
+from alexp.experiments.core.runner import sweep
+from alexp.experiments.core.scenarios import Scenario
+from alexp.experiments.core.tasks import Task, algorithm_names, run_seeds, run_task
 
 SMALL = Scenario(size=2, degree=4, resolution=40, steps=15)
 TASKS = [Task(SMALL, name, {}, seed) for name in ("alexp", "oracle", "etc", "corral") for seed in range(4)]
@@ -126,9 +126,9 @@ def test_a_killed_worker_changes_nothing(tmp_path, monkeypatch, expected):
 
 
 ORPHANS = """
-from alexp.experiments import runner
-from alexp.experiments.runner import Task, sweep
-from alexp.experiments.scenarios import Scenario
+from alexp.experiments.core import runner
+from alexp.experiments.core.runner import Task, sweep
+from alexp.experiments.core.scenarios import Scenario
 
 class Telling(runner.ProcessPoolExecutor):
     def submit(self, *arguments):

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from alexp.experiments.runner import sweep
-from alexp.experiments.scenarios import SCENARIOS
-from alexp.experiments.statistics import estimate
-from alexp.experiments.tuning import (
+from alexp.experiments.core.runner import sweep
+from alexp.experiments.core.scenarios import SCENARIOS
+from alexp.experiments.core.statistics import estimate
+from alexp.experiments.paper.tuning import (
     CORRAL_RATES,
     CORRALS,
     EXPLORATIONS,
@@ -13,8 +13,8 @@ from alexp.experiments.tuning import (
     RATES,
     TUNED_SCENARIOS,
     TUNING_SEEDS,
+    Attempt,
     Grid,
-    Trial,
     Tuned,
     choose,
     choose_lambda,
@@ -38,20 +38,20 @@ def test_tuning_seeds_are_never_reported():
     assert not set(TUNING_SEEDS) & set(range(1000))
 
 
-def trial(scenario, regret, method="alexp", **values):
-    return Trial(scenario, method, values, {"made of": values}, estimate([regret, regret]))
+def attempt(scenario, regret, method="alexp", **values):
+    return Attempt(scenario, method, values, {"made of": values}, estimate([regret, regret]))
 
 
 def test_lambda_minimises_the_geometric_mean():
-    trials = [trial("easy", 1.0, **{"lambda": 0.1}), trial("large", 100.0, **{"lambda": 0.1})]
-    trials += [trial("easy", 3.0, **{"lambda": 0.2}), trial("large", 30.0, **{"lambda": 0.2})]
-    assert choose_lambda(trials) == 0.2
+    attempts = [attempt("easy", 1.0, **{"lambda": 0.1}), attempt("large", 100.0, **{"lambda": 0.1})]
+    attempts += [attempt("easy", 3.0, **{"lambda": 0.2}), attempt("large", 30.0, **{"lambda": 0.2})]
+    assert choose_lambda(attempts) == 0.2
 
 
 def test_choice_is_per_scenario_and_method():
-    trials = [trial("easy", 5.0, n0=2.0, method="etc"), trial("easy", 4.0, n0=20.0, method="etc")]
-    trials += [trial("large", 1.0, n0=2.0, method="etc"), trial("easy", 9.0, n0=2.0, method="ets")]
-    chosen = choose(trials)
+    attempts = [attempt("easy", 5.0, n0=2.0, method="etc"), attempt("easy", 4.0, n0=20.0, method="etc")]
+    attempts += [attempt("large", 1.0, n0=2.0, method="etc"), attempt("easy", 9.0, n0=2.0, method="ets")]
+    chosen = choose(attempts)
     assert chosen["easy"]["etc"]["values"] == {"n0": 20.0}
     assert chosen["large"]["etc"]["values"] == {"n0": 2.0}
     assert chosen["easy"]["ets"]["mean regret"] == 9.0
@@ -62,11 +62,11 @@ def test_tuning_end_to_end_and_round_trip(tmp_path):
         LAMBDAS[:2], RATES[:2], (2, 6), CORRAL_RATES[:2], (10_000, 10_001), ("easy", "scaling-9"),
         shrink={"steps": 10, "resolution": 40},
     )  # fmt: skip
-    tuned, trials = tune(grid, locally)
+    tuned, attempts = tune(grid, locally)
     assert tuned.lam in LAMBDAS[:2]
     assert set(tuned.chosen) == {"easy", "scaling-9"}
-    assert {t.method for t in trials} == {"alexp", "alexp-released", "etc", "ets", *CORRALS}
-    best = min((t for t in trials if (t.scenario, t.method) == ("easy", "etc")), key=lambda t: t.regret.mean)
+    assert {t.method for t in attempts} == {"alexp", "alexp-released", "etc", "ets", *CORRALS}
+    best = min((t for t in attempts if (t.scenario, t.method) == ("easy", "etc")), key=lambda t: t.regret.mean)
     assert tuned.settings("etc", "easy") == best.settings
     tuned.save(tmp_path / "tuned.json")
     assert json.loads((tmp_path / "tuned.json").read_text())["lambda_0"] == tuned.lam

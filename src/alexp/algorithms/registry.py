@@ -11,20 +11,18 @@ and they can then be named like any other: `alexp run --algorithms mine`, `creat
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from importlib.metadata import entry_points
 
 from alexp.algorithms.base import Algorithm
 
 GROUP = "alexp.algorithms"
-_loaded: set[str] = set()
 
 
+@cache
 def load_installed() -> None:
     """Import the algorithms of installed packages, once; one that cannot be imported is named in a warning."""
     for point in entry_points(group=GROUP):
-        if point.name in _loaded:
-            continue
-        _loaded.add(point.name)
         try:
             point.load()
         except Exception as error:  # somebody else's package must not stop ours

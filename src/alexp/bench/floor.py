@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from alexp.bench._peak import peak_multiply_adds
 from alexp.bench.problems import NOISE, SEED, LegendreProblem
-from alexp.bench.records import Record, record, timed
+from alexp.bench.records import Measurement, record, timed
 from alexp.estimation.ridge.bank import RidgeBank
-from alexp.experiments.environments import SyntheticEnvironment
+from alexp.experiments.core.environments import SyntheticEnvironment
 from alexp.problem.domains import Interval
 from alexp.problem.models import ModelClass
 
@@ -49,13 +48,13 @@ def multiply_adds_per_pair(size: int, kind: str) -> float:
     return float(size) if kind == "greedy" else size * (size + 3) / 2
 
 
-def bench_floor(quick: bool = False) -> list[Record]:
+def bench_floor(quick: bool = False) -> list[Measurement]:
     """Time of the sweep over the time its multiply-adds take at peak, both on one core, measured in turns.
 
     `ratio` is that quotient: 1 would be the floor itself. Loads, stores, comparisons and square roots are not counted.
     Every sweep follows an observation, as it does in a run.
     """
-    out: list[Record] = []
+    out: list[Measurement] = []
     for case in QUICK if quick else CASES:
         history = History(case.problem)
         history.observe(100)
@@ -88,14 +87,14 @@ class History:
         for index in self._rng.integers(len(self._features), size=rounds).tolist():
             self._bank.update(self._features[index], self._environment.observe_index(index))
 
-    def sweep(self, kind: str) -> Callable[[], Any]:
+    def sweep(self, kind: str) -> Callable[[], object]:
         """The search for every model's best candidate, ready to be run."""
         if kind == "ucb":
             return partial(self._bank.argmax_ucb, self._table, WIDTH)
         return partial(self._bank.argmax_linear, self._table, self._bank.coefficients()[0])
 
 
-def _record(problem: LegendreProblem, kind: str, seconds: float, peak: float) -> Record:
+def _record(problem: LegendreProblem, kind: str, seconds: float, peak: float) -> Measurement:
     pairs = problem.n_models * problem.resolution
     counted = multiply_adds_per_pair(problem.size, kind)
     return record(

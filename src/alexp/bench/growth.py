@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 
 from alexp.bench.problems import LegendreProblem, Player
-from alexp.bench.records import Record, median_ms, one_blas_thread, record
+from alexp.bench.records import Measurement, median_ms, one_blas_thread, record
 from alexp.bench.step import measure_steps
 from alexp.problem.dictionaries import Legendre
 from alexp.problem.domains import Interval
@@ -57,13 +57,13 @@ def _sized(dimension: int, n_models: int) -> Player:
     return Player(ModelClass(dictionary, groups), Interval(-1.0, 1.0, resolution=2000))
 
 
-def bench_growth(quick: bool = False) -> list[Record]:
+def bench_growth(quick: bool = False) -> list[Measurement]:
     """CPU time of a step and its parts along each axis, and the exponent of the best power law through it."""
     with one_blas_thread():
         return [row for axis, fixed, points in _axes(quick) for row in _along(axis, fixed, points, 3 if quick else 9)]
 
 
-def _along(axis: str, fixed: str, points: list[Point], steps: int) -> list[Record]:
+def _along(axis: str, fixed: str, points: list[Point], steps: int) -> list[Measurement]:
     costs: dict[str, list[float]] = {subject: [] for subject in SUBJECTS}
     rows = []
     for value, build, rounds in points:

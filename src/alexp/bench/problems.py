@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from alexp.algorithms import ALExp
-from alexp.experiments.environments import SyntheticEnvironment
+from alexp.experiments.core.environments import SyntheticEnvironment
 from alexp.problem.domains import Interval
 from alexp.problem.models import ModelClass
 

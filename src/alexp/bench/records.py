@@ -1,4 +1,4 @@
-"""What every benchmark returns: flat records, and the clocks behind their numbers."""
+"""What every benchmark returns: flat records of measurements, and the clocks behind their numbers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,72 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 
-Record = dict[str, Any]
 FIELDS = ("benchmark", "instance", "subject", "median_ms", "path_s", "max_gap", "ratio")
 
 T = TypeVar("T")
+
+
+class Details(TypedDict, total=False):
+    """What some benchmarks measure or say beyond the common fields; times in ms, memory in MB of 10^6 bytes."""
+
+    cpu_ms: float
+    fastest_ms: float
+    slowest_ms: float
+    heavy_modules: str
+    # step
+    share: float
+    history: str
+    n_models: int
+    ratio_of: str | None
+    # lasso
+    median_ratio: float
+    told_ratio: float
+    good_steps: int
+    reached: bool
+    reached_steps: int
+    steps: int
+    of_steps: int
+    version: str
+    error: str
+    # growth
+    axis: str
+    value: int
+    fixed: str
+    exponent: float
+    last_exponent: float
+    # memory
+    peak_mb: float
+    imported_mb: float
+    constructed_mb: float
+    mean_ratio: float
+    growth_mb: float
+    log_growth_mb: float
+    # floor
+    ns_per_pair: float
+    multiply_adds_per_pair: float
+    peak_per_ns: float
+    reached_per_ns: float
+    # study
+    limit_ms: float
+    memory_ms: float
+    added_ms: float
+    fsync_ms: float
+
+
+class Measurement(Details):
+    """One flat record; numbers that a benchmark does not measure are None."""
+
+    benchmark: str
+    instance: str
+    subject: str
+    median_ms: float | None
+    path_s: float | None
+    max_gap: float | None
+    ratio: float | None
 
 
 def record(
@@ -26,19 +84,32 @@ def record(
     path_s: float | None = None,
     max_gap: float | None = None,
     ratio: float | None = None,
-    **extra: Any,
-) -> Record:
-    """One flat record; numbers that a benchmark does not measure are None, and `extra` follows the common fields.
+    **details: Unpack[Details],
+) -> Measurement:
+    """A measurement, with `details` after the common fields.
 
     >>> record("step", "M=55", "sweep", median_ms=0.2, cpu_ms=0.2)["cpu_ms"]
     0.2
     """
     common = (benchmark, instance, subject, median_ms, path_s, max_gap, ratio)
-    return {key: _plain(value) for key, value in (*zip(FIELDS, common, strict=True), *extra.items())}
+    pairs = (*zip(FIELDS, common, strict=True), *details.items())
+    return cast(Measurement, {key: _plain(value) for key, value in pairs})
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
+
+
+def number(row: Measurement, key: str) -> float | None:
+    """One number of a measurement by name; None if it was not measured.
+
+    >>> number(record("step", "M=55", "sweep", cpu_ms=0.2), "cpu_ms")
+    0.2
+    """
+    value = row.get(key)
+    if value is not None and not isinstance(value, int | float):
+        raise TypeError(f"{key} of {row['benchmark']} is {value!r}, not a number")
+    return value
 
 
 @dataclass(frozen=True)

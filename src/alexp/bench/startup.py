@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 
-from alexp.bench.records import Record, record
+from alexp.bench.records import Measurement, record
 from alexp.bench.worker import one_blas_thread_environment
 
 # A user's first minute, timed from inside; `step` is construction and the first ask and tell, `second` the next one,
@@ -51,7 +51,7 @@ def _fresh(cache: str | None) -> dict[str, list[float]]:
     return result
 
 
-def bench_startup(quick: bool = False) -> list[Record]:
+def bench_startup(quick: bool = False) -> list[Measurement]:
     """Fresh processes, first on an empty cache of compiled code (skipped when `quick`), then on the one it left."""
     if quick:
         return _records("warm cache", [_fresh(os.environ.get("NUMBA_CACHE_DIR")) for _ in range(2)][1:])
@@ -61,7 +61,7 @@ def bench_startup(quick: bool = False) -> list[Record]:
     return _records("cold cache", cold) + _records("warm cache", warm)
 
 
-def _records(instance: str, runs: list[dict[str, list[float]]]) -> list[Record]:
+def _records(instance: str, runs: list[dict[str, list[float]]]) -> list[Measurement]:
     return [
         record(
             "startup", instance, subject,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from alexp.bench.problems import LegendreProblem, Player
-from alexp.bench.records import Lap, Record, median_ms, record, timed
+from alexp.bench.records import Lap, Measurement, median_ms, record, timed
 
 PARTS = ("lasso", "posterior", "sweep")
 ROUND = 100  # steps are timed from about this round on
@@ -49,10 +48,10 @@ class PartTimer:
         self._stand_in(data, "append", "lasso")
         self._stand_in(data, "solve", "lasso")
 
-    def _stand_in(self, owner: Any, method: str, part: str) -> None:
-        original: Callable[..., Any] = getattr(owner, method)
+    def _stand_in(self, owner: object, method: str, part: str) -> None:
+        original: Callable[..., object] = getattr(owner, method)
 
-        def measured(*args: Any, **kwargs: Any) -> Any:
+        def measured(*args: object, **kwargs: object) -> object:
             result, lap = timed(lambda: original(*args, **kwargs))
             self._laps[part].append(lap)
             return result
@@ -86,9 +85,9 @@ def measure_steps(player: Player, steps: int) -> dict[str, list[Lap]]:
     return laps
 
 
-def bench_step(quick: bool = False) -> list[Record]:
+def bench_step(quick: bool = False) -> list[Measurement]:
     """Whole ask + tell around round 100 on one problem after the other; `share` is a part's share of the step."""
-    out: list[Record] = []
+    out: list[Measurement] = []
     for case in QUICK if quick else CASES:
         player = Player.of(case.problem)
         warm_up = 10 if quick else ROUND - 2
@@ -101,7 +100,7 @@ def bench_step(quick: bool = False) -> list[Record]:
     return out
 
 
-def _records(case: StepCase, laps: dict[str, list[Lap]]) -> list[Record]:
+def _records(case: StepCase, laps: dict[str, list[Lap]]) -> list[Measurement]:
     whole = sum(lap.wall for lap in laps["step"])
     rows = []
     for subject, own in laps.items():

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement
 
 NAMES = ("startup", "step", "lasso", "growth", "memory", "floor")  # what a plain `alexp bench` runs
 ALONE = ("study",)  # on request only
 
 
 def run_benchmarks(
-    names: Sequence[str] = (), *, quick: bool = False, progress: Callable[[str], None] = lambda name: None
-) -> list[Record]:
-    """Records of the named benchmarks, of all of them if none is named; `quick` runs a small version of each."""
+    names: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    progress: Callable[[str], None] = lambda name: None,
+    rivals_python: Path | None = None,
+) -> list[Measurement]:
+    """Records of the named benchmarks, of all of them if none is named; `quick` runs a small version of each.
+
+    `rivals_python` is the interpreter of an environment with rival solvers that do not fit into this one.
+    """
     unknown = [name for name in names if name not in NAMES + ALONE]
     if unknown:
         raise ValueError(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(NAMES + ALONE)}")
-    out: list[Record] = []
+    out: list[Measurement] = []
     for name in names or NAMES:
         progress(name)
-        out += _benchmark(name, quick)
+        out += _benchmark(name, quick, rivals_python)
     return out
 
 
-def _benchmark(name: str, quick: bool) -> list[Record]:
+def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measurement]:
     # Imported when asked for: rivals, database drivers and compiled loops that another benchmark does not need.
     if name == "startup":
         from alexp.bench.startup import bench_startup
@@ -37,7 +45,7 @@ def _benchmark(name: str, quick: bool) -> list[Record]:
     if name == "lasso":
         from alexp.bench.lasso.lasso import bench_lasso
 
-        return bench_lasso(quick)
+        return bench_lasso(quick, python=rivals_python)
     if name == "growth":
         from alexp.bench.growth import bench_growth
 

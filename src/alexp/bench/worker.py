@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,13 @@ from alexp.bench.records import timed
 EARLY = 1_000  # round at which a long study is first looked at
 
 
-def in_fresh_process(task: str, **arguments: Any) -> dict[str, Any]:
+def in_fresh_process(task: str, **arguments: int) -> dict[str, float]:
     """What `task` measures in a new process with one BLAS thread."""
     command = [sys.executable, "-m", "alexp.bench.worker", task, json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=one_blas_thread_environment())
     if done.returncode != 0:
         raise RuntimeError(f"the benchmark process {task!r} failed:\n{done.stderr}")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
@@ -52,7 +51,7 @@ def resident_mb() -> float:
     return float(psutil.Process().memory_info().rss) / 1e6
 
 
-def memory(degree: int, size: int, resolution: int, steps: int) -> dict[str, Any]:
+def memory(degree: int, size: int, resolution: int, steps: int) -> dict[str, float]:
     """Peak memory of importing, of constructing a run and of some steps of it."""
     imported = peak_mb()
     player = Player.of(LegendreProblem(degree, size, resolution))
@@ -67,7 +66,7 @@ def memory(degree: int, size: int, resolution: int, steps: int) -> dict[str, Any
     }
 
 
-def long_study(tells: int, early: int, compared: int) -> dict[str, Any]:
+def long_study(tells: int, early: int, compared: int) -> dict[str, float]:
     """Time per step early and late, taken in turns, and the growth of memory in between.
 
     The state at round `early` is kept and continued at the end, so that both are timed on the same minute of the
@@ -102,7 +101,7 @@ def log_mb(algorithm: ALExp) -> float:
     return sum(sys.getsizeof(column) for column in columns) / 1e6
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {"memory": memory, "long_study": long_study}
+TASKS: dict[str, Callable[..., dict[str, float]]] = {"memory": memory, "long_study": long_study}
 
 if __name__ == "__main__":
     print(json.dumps(TASKS[sys.argv[1]](**json.loads(sys.argv[2]))))

@@ -24,6 +24,12 @@ def bench(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the records as a JSON list.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the results into this file.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a page with all tables.")] = None,
+    rivals: Annotated[
+        Path | None,
+        typer.Option(
+            help="Python of an environment with more rivals: $ALEXP_RIVALS_PYTHON or that of `make rivals` by default."
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Tiny versions, to see that everything works.")] = False,
 ) -> None:
     """Measure speed and memory: whole steps, the group Lasso against public solvers, growth, the machine's floor."""
@@ -38,7 +44,12 @@ def bench(
     notes = Console(stderr=True)
     console = Console() if sys.stdout.isatty() else Console(width=160)
     try:
-        records = run_benchmarks(names or (), quick=quick, progress=lambda name: notes.print(f"measuring {name} ..."))
+        records = run_benchmarks(
+            names or (),
+            quick=quick,
+            progress=lambda name: notes.print(f"measuring {name} ..."),
+            rivals_python=rivals,
+        )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     for name in present(records):

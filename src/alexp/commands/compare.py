@@ -20,32 +20,32 @@ def compare(
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where results are kept; $ALEXP_CACHE or ~/.cache/alexp.")] = None,
 ) -> None:
-    """Compare all algorithms on a grid of scenarios: one table, one figure, and advice.
+    """Compare all algorithms on a planned of scenarios: one table, one figure, and advice.
 
     Finished runs are kept: stopping loses nothing, and a second call computes only what is missing.
     """
     from rich.console import Console
 
-    from alexp.experiments import compare as comparison
-    from alexp.experiments.cache import ResultCache
-    from alexp.experiments.compare_figure import draw
-    from alexp.experiments.compare_report import report
-    from alexp.experiments.runner import sweep
+    from alexp.experiments.comparison import contest
+    from alexp.experiments.comparison.figure import draw
+    from alexp.experiments.comparison.report import report
+    from alexp.experiments.core.cache import ResultCache
+    from alexp.experiments.core.runner import sweep
 
     console, path = Console(), out / "compare.csv"
     try:
         if stored:
-            table = comparison.stored(path)
+            table = contest.stored(path)
         else:
             names = None if algorithms is None else [name.strip() for name in algorithms.split(";") if name.strip()]
             number = seeds if seeds is not None else 4 if quick else 20
-            grid = comparison.Grid.of(scenarios, names, number, first_seed, quick)
+            planned = contest.Contest.of(scenarios, names, number, first_seed, quick)
             store = ResultCache(cache)
-            table = comparison.run(
-                grid, lambda tasks: sweep(tasks, workers=workers, dask=dask, cache=store, title="comparison")
+            table = contest.run(
+                planned, lambda tasks: sweep(tasks, workers=workers, dask=dask, cache=store, title="comparison")
             )
-            comparison.store(table, path)
-    except (ValueError, FileNotFoundError) as error:
+            contest.store(table, path)
+    except (ValueError, FileNotFoundError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
     except KeyboardInterrupt:
         console.print("stopped; finished runs are kept, the same command goes on from here")

@@ -26,24 +26,24 @@ def reproduce(
 
     from rich.console import Console
 
-    from alexp.experiments.cache import ResultCache
-    from alexp.experiments.reproduce import check_figures
-    from alexp.experiments.reproduce import reproduce as make
-    from alexp.experiments.results import Plan
-    from alexp.experiments.runner import sweep
+    from alexp.experiments.core.cache import ResultCache
+    from alexp.experiments.core.runner import sweep
+    from alexp.experiments.paper.reproduce import check_figures
+    from alexp.experiments.paper.reproduce import reproduce as make
+    from alexp.experiments.paper.results import Scope
 
     console = Console()
     try:
         wanted = check_figures(figures or [])
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    plan = Plan.quick() if quick else Plan()
+    scope = Scope.quick() if quick else Scope()
     if seeds is not None:
-        plan = replace(plan, seeds=tuple(range(seeds)))
+        scope = replace(scope, seeds=tuple(range(seeds)))
     store = ResultCache(cache)
     try:
         written = make(
-            wanted, plan, out,
+            wanted, scope, out,
             lambda tasks, title: sweep(tasks, workers=workers, dask=dask, cache=store, title=title), tune,
         )  # fmt: skip
     except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,34 +24,34 @@ def run(
     """Run algorithms on a scenario with their default settings and print a table."""
     from rich.console import Console
 
-    from alexp.experiments.cache import ResultCache
-    from alexp.experiments.comparison import Comparison
-    from alexp.experiments.runner import sweep
+    from alexp.experiments.core.cache import ResultCache
+    from alexp.experiments.core.panel import Panel
+    from alexp.experiments.core.runner import sweep
 
     names = [name.strip() for name in algorithms.split(",") if name.strip()]
     try:
-        comparison = Comparison.of(scenario, names, seeds, steps)
+        panel = Panel.of(scenario, names, seeds, steps)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     console = Console()
     store = ResultCache(cache)
     try:
-        records = sweep(comparison.tasks, workers=workers, dask=dask, cache=store, title=f"{scenario}, {seeds} seeds")
+        records = sweep(panel.tasks, workers=workers, dask=dask, cache=store, title=f"{scenario}, {seeds} seeds")
     except KeyboardInterrupt:
         console.print("stopped; finished runs are kept, the same command goes on from here")
         raise typer.Exit(130) from None
-    console.print(_table(comparison.rows(records), f"{scenario}, {seeds} seeds"))
+    console.print(_table(panel.rows(records), f"{scenario}, {seeds} seeds"))
     if plot is not None:
-        comparison.draw(records, plot)
+        panel.draw(records, plot)
         console.print(f"figure written to {plot}")
 
 
-def _table(rows: list[dict[str, Any]], title: str) -> Table:
+def _table(rows: list[dict[str, str]], title: str) -> Table:
     from rich.table import Table
 
     table = Table(title=title)
     for heading in rows[0]:
         table.add_column(heading, justify="left" if heading == "algorithm" else "right")
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*row.values())
     return table

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alexp.algorithms import ALExp, Algorithm, LinUCB, UniformRandom
 from alexp.common.style import COLOURS, DASHES, new_figure
-from alexp.experiments.environments import SyntheticEnvironment
-from alexp.experiments.simulation import Run, simulate
+from alexp.experiments.core.environments import SyntheticEnvironment
+from alexp.experiments.core.simulation import Run, simulate
 from alexp.problem import Interval, ModelClass
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from rich.table import Table
 
 
@@ -33,11 +34,10 @@ def run_demo(steps: int = 100, seed: int = 8) -> Demo:
 
     models, domain = ModelClass.legendre(degree=10, size=3), Interval(-1.0, 1.0, resolution=2000)
     environment = SyntheticEnvironment(models, domain, noise_std=0.01, random_state=seed)
-    common: dict[str, Any] = {"noise_std": 0.01, "random_state": seed}
     algorithms: dict[str, Algorithm] = {
-        "ALExp": ALExp(models, domain, **common),
-        "Oracle UCB": LinUCB(models, domain, model=environment.true_model, **common),
-        "uniform play": UniformRandom(models, domain, **common),
+        "ALExp": ALExp(models, domain, noise_std=0.01, random_state=seed),
+        "Oracle UCB": LinUCB(models, domain, model=environment.true_model, noise_std=0.01, random_state=seed),
+        "uniform play": UniformRandom(models, domain, noise_std=0.01, random_state=seed),
     }
     columns = (TextColumn("{task.description:<13}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     runs = {}
@@ -90,7 +90,7 @@ def demo_figure(demo: Demo, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _draw_probabilities(ax: Any, demo: Demo) -> None:
+def _draw_probabilities(ax: Axes, demo: Demo) -> None:
     q = demo.runs["ALExp"].probabilities
     assert q is not None
     truth, names = demo.environment.true_model, demo.environment.models.names
@@ -102,7 +102,7 @@ def _draw_probabilities(ax: Any, demo: Demo) -> None:
     ax.legend(frameon=False, fontsize=8)
 
 
-def _draw_reward(ax: Any, demo: Demo) -> None:
+def _draw_reward(ax: Axes, demo: Demo) -> None:
     x, run = demo.environment.domain.points, demo.runs["ALExp"]
     played = np.array([trial.x for trial in run.trials])
     ax.plot(x, demo.environment.rewards, color="black", lw=1.2, label="reward function")

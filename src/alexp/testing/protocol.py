@@ -9,8 +9,8 @@ import numpy as np
 
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.trials import Trial
-from alexp.experiments.environments import SyntheticEnvironment
-from alexp.experiments.simulation import simulate
+from alexp.experiments.core.environments import SyntheticEnvironment
+from alexp.experiments.core.simulation import simulate
 from alexp.problem.domains import FiniteSet, Interval
 from alexp.problem.models import ModelClass
 from alexp.testing.settings import PLAIN, Kind, Setting, arguments_for, make, play, reward, weights_of

@@ -10,7 +10,7 @@ import numpy as np
 from alexp.bench.problems import NOISE, SEED, LegendreProblem, Player
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.schedules import Schedules
-from alexp.experiments.environments import SyntheticEnvironment
+from alexp.experiments.core.environments import SyntheticEnvironment
 from alexp.problem.domains import Interval
 from alexp.problem.models import ModelClass
 

@@ -13,14 +13,16 @@ import copy
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from alexp.bench.lasso.instances import INSTANCES, QUICK, LassoInstance, independent_instance
-from alexp.bench.lasso.rivals import Rival, installed, version_of
-from alexp.bench.records import Record, one_blas_thread, record, timed
+from alexp.bench.lasso.rivals import Rival, installed
+from alexp.bench.records import Measurement, one_blas_thread, record, timed
 from alexp.common.arrays import FloatArray
 from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath, LassoFit
 
@@ -99,7 +101,7 @@ class Race:
         heat = Heat(t, np.inf, np.inf, np.inf, 0.0)
         for tries in range(_MOST_TRIES):
             tol = rival.loosest(bound, y, lam) / _TIGHTER**tries
-            (theta, own_gap), lap = timed(partial(rival.solve, expanded, y, lam, instance.size, start, tol))
+            (theta, own_gap), lap = rival.run(expanded, y, lam, instance.size, start, tol)
             primal, dual = instance.values(theta, t)
             told = lap.thread if np.isinf(heat.told_s) and _relative(primal, bound) <= ACCURACY else heat.told_s
             gap = _relative(primal, max(dual, primal - t * own_gap))
@@ -125,12 +127,17 @@ def _relative(primal: float, dual: float) -> float:
     return (primal - dual) / primal if primal > 0.0 else 0.0
 
 
-def bench_lasso(quick: bool = False, budget_s: float = 3.0) -> list[Record]:
-    """Every instance with every rival that is installed; about `budget_s` seconds per instance and share."""
-    found, missing = installed()
+def bench_lasso(quick: bool = False, budget_s: float = 3.0, python: Path | None = None) -> list[Measurement]:
+    """Every instance with every rival that is installed; about `budget_s` seconds per instance and share.
+
+    `python` is the interpreter of an environment with more rivals, see `rivals_python`.
+    """
+    found, missing = installed(python)
     rivals = {rival.name: rival for rival in found}
-    out: list[Record] = []
-    with one_blas_thread(), warnings.catch_warnings():
+    out: list[Measurement] = []
+    with ExitStack() as ending, one_blas_thread(), warnings.catch_warnings():
+        for rival in found:
+            ending.callback(rival.close)
         warnings.simplefilter("ignore")  # rivals warn when they stop early; the gap says so, too
         for rival in found:
             _warm_up(rival)
@@ -144,10 +151,10 @@ def bench_lasso(quick: bool = False, budget_s: float = 3.0) -> list[Record]:
 def _warm_up(rival: Rival) -> None:
     """Let a rival compile what it compiles, outside the measurements."""
     instance = independent_instance(30, 20)
-    rival.solve(instance.expanded(20), instance.y, 1e-3, instance.size, np.zeros(instance.columns.size), 1e-12)
+    rival.run(instance.expanded(20), instance.y, 1e-3, instance.size, np.zeros(instance.columns.size), 1e-12)
 
 
-def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budget_s: float) -> list[Record]:
+def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budget_s: float) -> list[Measurement]:
     n, race = instance.n_steps, Race(instance)
     seconds, _, pilot = race.run(rivals, dict.fromkeys(rivals, _spread(n, _FEWEST_STEPS)))
     paths = [] if sum(seconds) > _SHORT_PATH_S else [race.run({}, {})[0]]
@@ -163,7 +170,7 @@ def _instance_records(instance: LassoInstance, rivals: Mapping[str, Rival], budg
             median_ms=1e3 * float(np.median(own)), path_s=float(own.sum()), max_gap=max(gaps), ratio=1.0,
             reached=max(gaps) <= ACCURACY, steps=n, of_steps=n, slowest_ms=1e3 * float(own.max()),
         ),
-        *(_rival_record(instance, name, heats[name] or pilot[name], own) for name in rivals),
+        *(_rival_record(instance, rival, heats[name] or pilot[name], own) for name, rival in rivals.items()),
     ]  # fmt: skip
 
 
@@ -185,12 +192,12 @@ def _spread(n: int, parts: int) -> set[int]:
     return {1 + (2 * k + 1) * n // (2 * parts) for k in range(parts)}
 
 
-def _rival_record(instance: LassoInstance, name: str, heats: list[Heat], own: FloatArray) -> Record:
+def _rival_record(instance: LassoInstance, rival: Rival, heats: list[Heat], own: FloatArray) -> Measurement:
     """`path_s` is the mean over the measured steps times the length of the path; `own` (n,) are our seconds."""
     times, ours = np.array([heat.seconds for heat in heats]), own[[heat.t - 1 for heat in heats]]
     told = np.array([min(heat.told_s, heat.seconds) for heat in heats])
     return record(
-        "lasso", instance.name, name,
+        "lasso", instance.name, rival.name,
         median_ms=1e3 * float(np.median(times)),
         path_s=float(times.mean()) * instance.n_steps,
         max_gap=max(heat.gap for heat in heats),
@@ -202,5 +209,5 @@ def _rival_record(instance: LassoInstance, name: str, heats: list[Heat], own: Fl
         reached_steps=sum(heat.reached for heat in heats),
         steps=len(heats),
         of_steps=instance.n_steps,
-        version=version_of(name),
+        version=rival.version,
     )  # fmt: skip

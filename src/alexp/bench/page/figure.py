@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alexp.bench.page.tables import present
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement
 from alexp.common.style import COLOURS, DASHES, new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def draw(records: Sequence[Record], path: Path) -> None:
+
+def draw(records: Sequence[Measurement], path: Path) -> None:
     """Write a figure with one panel per benchmark that has something to draw."""
     names = [name for name in present(records) if name in PANELS]
     if not names:
@@ -29,22 +32,22 @@ def draw(records: Sequence[Record], path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _subjects(rows: Sequence[Record]) -> list[str]:
+def _subjects(rows: Sequence[Measurement]) -> list[str]:
     return list(dict.fromkeys(str(row["subject"]) for row in rows))
 
 
-def _step(ax: Any, rows: Sequence[Record]) -> None:
+def _step(ax: Axes, rows: Sequence[Measurement]) -> None:
     for k, subject in enumerate(_subjects(rows)):
         own = [row for row in rows if row["subject"] == subject]
         ax.plot(
-            [row["n_models"] for row in own], [row["median_ms"] for row in own],
+            [row["n_models"] for row in own], [row["median_ms"] or np.nan for row in own],
             color=COLOURS[k], linestyle=DASHES[k], marker="o", markersize=3, label=subject,
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="number of models M", ylabel="ms", title="One ask + tell, N = 2000")
     ax.legend(frameon=False, fontsize=8)
 
 
-def _lasso(ax: Any, rows: Sequence[Record]) -> None:
+def _lasso(ax: Axes, rows: Sequence[Measurement]) -> None:
     instances = list(dict.fromkeys(str(row["instance"]) for row in rows))
     rivals = [subject for subject in _subjects(rows) if subject != "alexp"]
     height = 0.8 / max(len(rivals), 1)
@@ -59,7 +62,7 @@ def _lasso(ax: Any, rows: Sequence[Record]) -> None:
     ax.legend(frameon=False, fontsize=8)
 
 
-def _growth(ax: Any, rows: Sequence[Record]) -> None:
+def _growth(ax: Axes, rows: Sequence[Measurement]) -> None:
     whole = [row for row in rows if row["subject"] == "step"]
     slopes = {row["axis"]: row["exponent"] for row in whole if "exponent" in row}
     for k, axis in enumerate(slopes):
@@ -73,16 +76,16 @@ def _growth(ax: Any, rows: Sequence[Record]) -> None:
     ax.legend(frameon=False, fontsize=8)
 
 
-def _floor(ax: Any, rows: Sequence[Record]) -> None:
+def _floor(ax: Axes, rows: Sequence[Measurement]) -> None:
     labels = [f"{row['instance'].removeprefix('Legendre ')}\n{row['subject']}" for row in rows]
-    ax.barh(np.arange(len(rows)), [row["ratio"] for row in rows], color=COLOURS[0])
+    ax.barh(np.arange(len(rows)), [row["ratio"] or np.nan for row in rows], color=COLOURS[0])
     ax.axvline(1.0, color="black", linewidth=0.8)
     ax.set(xlabel="time / time of the counted multiply-adds at peak", title="Distance to the floor, one core")
     ax.set_yticks(np.arange(len(rows)), labels, fontsize=6)
     ax.invert_yaxis()
 
 
-PANELS: dict[str, Callable[[Any, Sequence[Record]], None]] = {
+PANELS: dict[str, Callable[[Axes, Sequence[Measurement]], None]] = {
     "step": _step,
     "lasso": _lasso,
     "growth": _growth,

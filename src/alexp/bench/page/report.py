@@ -10,7 +10,7 @@ from pathlib import Path
 
 from alexp.bench.page.tables import present, table
 from alexp.bench.page.targets import verdicts
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement
 
 INTRODUCTION = """# Benchmarks
 
@@ -18,6 +18,11 @@ INTRODUCTION = """# Benchmarks
 it is typed by hand. `alexp bench step` (or `startup`, `lasso`, `growth`, `memory`, `floor`, `study`) runs one part,
 `--json FILE` stores the records, `--quick` shows what a part does in a few seconds. On another machine the
 milliseconds differ; the ratios are of two times from the same run.
+
+Rival solvers come with `pip install 'alexp[bench]'`, except adelie: it wants NumPy below 2, so `make rivals` gives it
+an environment of its own, .venv-rivals. Its process solves the same problems and takes its own time, so that neither
+its start nor the transfer counts. `--rivals PYTHON` or `$ALEXP_RIVALS_PYTHON` names another such environment; a rival
+that is nowhere is listed as not installed.
 """
 
 SECTIONS = {
@@ -68,7 +73,7 @@ What writing everything to a database adds.""",
 }
 
 
-def markdown(records: Sequence[Record], figure: str | None = None) -> str:
+def markdown(records: Sequence[Measurement], figure: str | None = None) -> str:
     """The page: machine, targets, one section per benchmark; `figure` is the path of the plot seen from the page."""
     parts = [INTRODUCTION, machine()]
     headings, rows = verdicts(records)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement
 
-Column = tuple[str, str, Callable[[Any], str]]  # heading, key, format
+Column = tuple[str, str, Callable[[object], str]]  # heading, key, format
 
 
-def _number(digits: int) -> Callable[[Any], str]:
+def _number(digits: int) -> Callable[[object], str]:
     """Numbers to so many significant digits, without an exponent as long as that stays readable.
 
     >>> _number(3)(1234.5), _number(3)(0.012345), _number(2)(None)
     ('1,234', '0.0123', '')
     """
 
-    def show(value: Any) -> str:
-        if value is None:
+    def show(value: object) -> str:
+        if not isinstance(value, int | float):
             return ""
         if abs(value) >= 10**digits:
             return f"{value:,.0f}"
@@ -27,15 +26,15 @@ def _number(digits: int) -> Callable[[Any], str]:
     return show
 
 
-def _percent(value: Any) -> str:
-    return "" if value is None else f"{100 * value:.0f} %"
+def _percent(value: object) -> str:
+    return f"{100 * value:.0f} %" if isinstance(value, int | float) else ""
 
 
-def _fixed(value: Any) -> str:
-    return "" if value is None else f"{value:.2f}"
+def _fixed(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, int | float) else ""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
@@ -63,17 +62,24 @@ COLUMNS: dict[str, list[Column]] = {
 }  # fmt: skip
 
 
-def table(name: str, records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+def table(name: str, records: Sequence[Measurement]) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of one benchmark; of growth the exponents only, its points are in the plot."""
     columns = COLUMNS[name]
     rows = [
-        [str(row["instance"]), str(row["subject"]), *(show(row.get(key)) for _, key, show in columns)]
+        [row["instance"], row["subject"], *_cells(row, columns)]
         for row in records
         if row["benchmark"] == name and (name != "growth" or "exponent" in row)
     ]
     return ["instance", "subject", *(heading for heading, _, _ in columns)], rows
 
 
-def present(records: Sequence[Record]) -> list[str]:
+def _cells(row: Measurement, columns: Sequence[Column]) -> list[str]:
+    """The numbers of a row; of a rival that could not run, why."""
+    if "error" in row:
+        return [row["error"], *[""] * (len(columns) - 1)]
+    return [show(row.get(key)) for _, key, show in columns]
+
+
+def present(records: Sequence[Measurement]) -> list[str]:
     """Names of the benchmarks that have records, in order."""
     return list(dict.fromkeys(str(row["benchmark"]) for row in records))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alexp.bench.records import Record
+from alexp.bench.records import Measurement, number
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Target:
     limit: float
     at_least: bool = False
 
-    def measured(self, records: Sequence[Record]) -> float | None:
+    def measured(self, records: Sequence[Measurement]) -> float | None:
         """The number in question, or None if it was not measured."""
         for row in records:
             own = row["benchmark"] == self.benchmark and row["subject"] == self.subject
-            if own and str(row["instance"]).startswith(self.instance) and row.get(self.key) is not None:
-                return float(row[self.key])
+            if own and row["instance"].startswith(self.instance) and (value := number(row, self.key)) is not None:
+                return float(value)
         return None
 
     def met(self, value: float) -> bool:
@@ -64,7 +64,7 @@ TARGETS = (
 )  # fmt: skip
 
 
-def verdicts(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+def verdicts(records: Sequence[Measurement]) -> tuple[list[str], list[list[str]]]:
     """Headings and rows: what is asked for, the limit, what was measured, and whether that is good enough."""
     rows = []
     for target in TARGETS:

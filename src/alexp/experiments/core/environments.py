@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alexp.algorithms.streams import RandomState, Streams
 from alexp.common.arrays import FloatArray
@@ -24,7 +25,7 @@ class Environment:
     """
 
     def __init__(
-        self, domain: Domain, rewards: Any, *, noise_std: float = 0.1, random_state: RandomState = None
+        self, domain: Domain, rewards: ArrayLike, *, noise_std: float = 0.1, random_state: RandomState = None
     ) -> None:
         self.domain, self.noise_std = domain, non_negative("noise_std", noise_std)
         self.rewards: FloatArray = np.asarray(rewards, dtype=np.float64)
@@ -65,7 +66,20 @@ class Environment:
         return value + self.noise_std * self._noise.standard_normal(np.shape(value))
 
 
-class SyntheticEnvironment(Environment):
+class ModelEnvironment(Environment):
+    """An environment that comes with the models to choose from, and knows the one an oracle would be given.
+
+    Attributes
+    ----------
+    models : the class of models, as algorithms see it.
+    true_model : number of the model that carries the reward, or comes closest to it.
+    """
+
+    models: ModelClass
+    true_model: int
+
+
+class SyntheticEnvironment(ModelEnvironment):
     """The paper's data model: a random true model with Gaussian coefficients normalised to `norm`.
 
     Attributes

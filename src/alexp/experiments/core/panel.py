@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from alexp.common.style import COLOURS, DASHES, new_figure
-from alexp.experiments.scenarios import Scenario, scenario_named
-from alexp.experiments.statistics import estimate, locked, mean_and_error
-from alexp.experiments.tasks import Record, Task
+from alexp.experiments.core.scenarios import Scenario, scenario_named
+from alexp.experiments.core.statistics import estimate, locked, mean_and_error
+from alexp.experiments.core.tasks import Record, Task
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Panel:
     """Algorithms on a scenario, seed by seed."""
 
     scenario: Scenario
@@ -42,7 +42,7 @@ class Comparison:
         n = self.seeds
         return {name: records[i * n : (i + 1) * n] for i, name in enumerate(self.algorithms)}
 
-    def rows(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+    def rows(self, records: Sequence[Record]) -> list[dict[str, str]]:
         """One row per algorithm."""
         out = []
         for name, group in self._by_algorithm(records).items():

@@ -18,15 +18,15 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any
+from importlib import import_module
 
 from alexp.common.validation import count
-from alexp.experiments.cache import ResultCache
-from alexp.experiments.tasks import Record, Task, run_task
+from alexp.experiments.core.cache import ResultCache
+from alexp.experiments.core.tasks import Record, Task, run_task
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MOST_BREAKDOWNS = 3
@@ -87,10 +87,10 @@ def _processes(workers: int | None, n_tasks: int) -> int:
     return min(available if workers is None else count("workers", workers), n_tasks)
 
 
-Finished = Iterator[tuple[Task, Record]]
+Finished = Generator[tuple[Task, Record], None, None]
 
 
-def _locally(tasks: list[Task], processes: int) -> Any:
+def _locally(tasks: list[Task], processes: int) -> Finished:
     """Finished tasks as they come, from processes on this machine."""
     if processes == 1:
         for task in tasks:
@@ -111,7 +111,7 @@ def _locally(tasks: list[Task], processes: int) -> Any:
                 raise
 
 
-def _through_pool(tasks: list[Task], processes: int) -> Any:
+def _through_pool(tasks: list[Task], processes: int) -> Finished:
     with _single_threaded():
         pool = ProcessPoolExecutor(processes, mp_context=_context(), initializer=_start_worker)
         try:
@@ -161,13 +161,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _on_dask(tasks: list[Task], address: str) -> Any:
+def _on_dask(tasks: list[Task], address: str) -> Finished:
     """Finished tasks as they come, from a Dask cluster, which runs the tasks of a lost worker again."""
     try:
-        import distributed
+        library = import_module("distributed")
     except ImportError as error:
         raise ImportError("a sweep on Dask needs distributed; install alexp[sweep]") from error
-    library: Any = distributed  # it has no types
     with library.Client(address, set_as_default=False) as client:
         futures = {
             future.key: (future, task)
@@ -181,7 +180,7 @@ def _on_dask(tasks: list[Task], address: str) -> Any:
 
 
 @contextmanager
-def _bar(title: str, total: int, show: bool) -> Iterator[Any]:
+def _bar(title: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
     """A progress bar with the time left, as a function to call after each task."""
     if not show:
         yield lambda: None

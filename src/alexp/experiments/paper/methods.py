@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from alexp.common.style import COLOURS, DASHES
 
@@ -15,7 +14,7 @@ class Method:
     name: str
     label: str
     colour: str
-    dashes: Any
+    dashes: str | tuple[int, tuple[int, ...]]
 
 
 _LOOKS = [

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alexp.experiments.methods import METHODS
-from alexp.experiments.results import Results, scaling_names
-from alexp.experiments.scenarios import SCALING_DEGREES
-from alexp.experiments.statistics import Estimate, estimate, ratio
-from alexp.experiments.tasks import SNAPSHOT_ROUND
-from alexp.experiments.tuning import MAIN_SCENARIOS
+from alexp.experiments.core.scenarios import SCALING_DEGREES
+from alexp.experiments.core.statistics import MeanEstimate, estimate, ratio
+from alexp.experiments.core.tasks import SNAPSHOT_ROUND
+from alexp.experiments.paper.methods import METHODS
+from alexp.experiments.paper.results import Results, scaling_names
+from alexp.experiments.paper.tuning import MAIN_SCENARIOS
 
 HOLDS, PARTLY, FAILS = "holds", "holds partly", "does not hold"
 
@@ -68,7 +68,7 @@ def competitive(results: Results) -> Claim:
     )
 
 
-def oracle_ratio(results: Results, name: str) -> Estimate:
+def oracle_ratio(results: Results, name: str) -> MeanEstimate:
     """Mean regret of ALExp in units of the oracle's."""
     return ratio(results.final(name, "alexp"), results.final(name, "oracle"))
 
@@ -107,8 +107,8 @@ def lasso_baselines(results: Results) -> Claim:
 def scaling(results: Results, methods: Sequence[str], statement: str, grows: bool) -> Claim:
     """Regret as M doubles, and far beyond: hardly any growth, or growth."""
     small, big = scaling_names((SCALING_DEGREES[0], SCALING_DEGREES[-1]))
-    far = scaling_names(results.plan.beyond[-1:])[0] if results.plan.beyond else big
-    m = [results.plan.scenario(name).n_models for name in (small, big, far)]
+    far = scaling_names(results.scope.beyond[-1:])[0] if results.scope.beyond else big
+    m = [results.scope.scenario(name).n_models for name in (small, big, far)]
     lines, good = [], []
     for method in methods:
         near = ratio(results.final(big, method), results.final(small, method), paired=False)

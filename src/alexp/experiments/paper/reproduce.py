@@ -6,15 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
+from alexp.experiments.core.fingerprint import code_fingerprint
+from alexp.experiments.paper import figures, figures_dynamics
+from alexp.experiments.paper.report import write_report
+from alexp.experiments.paper.results import FIGURES, Results, Scope, collect, needed_runs
+from alexp.experiments.paper.tuning import Sweep
 
-from alexp.experiments import figures, figures_dynamics
-from alexp.experiments.report import write_report
-from alexp.experiments.results import FIGURES, Plan, Results, collect
-
-DRAW: dict[str, Callable[[Results], tuple[Any, pd.DataFrame]]] = {
+DRAW: dict[str, Callable[[Results], figures.Drawn]] = {
     "1": figures.figure_1,
     "2": figures.figure_2,
     "3": figures.figure_3,
@@ -46,16 +45,14 @@ def check_figures(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in FIGURES if name in names) if names else FIGURES
 
 
-def reproduce(
-    names: Sequence[str], plan: Plan, out: Path, sweep: Callable[..., Any], retune: Path | None = None
-) -> list[Path]:
+def reproduce(names: Sequence[str], scope: Scope, out: Path, sweep: Sweep, retune: Path | None = None) -> list[Path]:
     """Run what is missing, draw the figures into out/figures, and with all figures write out/reproduction.md.
 
     `retune` chooses hyper-parameters anew, stores them at that path, and uses them. Returns the files written or
     found up to date.
     """
     wanted = check_figures(names)
-    results = collect(wanted, plan, sweep, retune is not None)
+    results = collect(wanted, scope, sweep, retune is not None)
     if retune is not None:
         results.tuned.save(retune)
     written = [path for name in wanted for path in _draw(name, results, out / "figures")]
@@ -87,14 +84,11 @@ def _draw(name: str, results: Results, folder: Path) -> list[Path]:
 
 def _stamp(name: str, results: Results) -> str:
     """Content hash of everything a figure shows, and of the code that draws it."""
-    from alexp.experiments.cache import code_fingerprint
-    from alexp.experiments.results import needed_runs
-
     digest = hashlib.sha256(code_fingerprint(DRAW[name].__module__).encode())
-    digest.update(repr((results.plan.seeds, results.plan.grid.shrink)).encode())
-    for pair in needed_runs([name], results.plan):
+    digest.update(repr((results.scope.seeds, results.scope.grid.shrink)).encode())
+    for pair in needed_runs([name], results.scope):
         for record in results.runs[pair]:
             digest.update(repr(pair).encode() + record.regret.tobytes() + record.q_true.tobytes())
     if name == "7":
-        digest.update(repr(results.trials).encode())
+        digest.update(repr(results.attempts).encode())
     return digest.hexdigest()[:16]

@@ -11,25 +11,28 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alexp.algorithms import Algorithm
 from alexp.algorithms.components import component_from_dict
+from alexp.algorithms.registry import load_installed
 from alexp.common.arrays import FloatArray, NarrowArray
 from alexp.common.validation import count
-from alexp.experiments.cache import code_fingerprint
-from alexp.experiments.scenarios import Scenario, ScenarioEnvironment
-from alexp.experiments.simulation import simulate
+from alexp.experiments.core.environments import ModelEnvironment
+from alexp.experiments.core.fingerprint import code_fingerprint
+from alexp.experiments.core.plain import Settings
+from alexp.experiments.core.scenarios import Scenario
+from alexp.experiments.core.simulation import simulate
 
 RECORD_FORMAT = 1  # raise it when records of the same run change
-_CODE_OF_EVERY_RUN = ("alexp.experiments.environments", "alexp.experiments.simulation")
+_CODE_OF_EVERY_RUN = ("alexp.experiments.core.environments", "alexp.experiments.core.simulation")
 SNAPSHOT_ROUND = 20  # q_t of this round is kept whole, as in the paper's figure on learning dynamics
 
 # Names for algorithms with settings that make them a baseline of the paper.
-ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
+ALIASES: dict[str, tuple[str, Settings]] = {
     "oracle": ("linucb", {"model": "$true_model"}),
     "naive": ("linucb", {}),
     "corral": ("corral", {"horizon": "$steps", "loss_range": "$reward_range"}),
@@ -40,17 +43,32 @@ ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def registered() -> Mapping[str, type[Algorithm]]:
+    """Algorithms by name. Nothing else in `experiments` looks at the registry."""
+    load_installed()
+    return Algorithm.registry
+
+
 def algorithm_names() -> list[str]:
     """Every name a task may use: those of the registry, and the aliases."""
-    return sorted({*Algorithm.registry, *ALIASES} - {"linucb"})
+    return sorted({*registered(), *ALIASES} - {"linucb"})
 
 
-def resolve(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+def resolve(name: str, settings: Settings | None = None) -> tuple[str, Settings]:
     """Registry name and settings of an algorithm or alias, or an error that lists the names."""
     kind, defaults = ALIASES.get(name, (name, {}))
-    if kind not in Algorithm.registry:
+    if kind not in registered():
         raise ValueError(f"there is no algorithm {name!r}; known are {', '.join(algorithm_names())}")
-    return kind, defaults | dict(settings or {})
+    return kind, dict(defaults) | dict(settings or {})
+
+
+class Description(TypedDict):
+    """What a file of results says about itself: a task without its seed."""
+
+    scenario: Settings
+    algorithm: str
+    settings: Settings
+    shared_seed: bool
 
 
 @dataclass(frozen=True)
@@ -61,14 +79,20 @@ class Task:
     written as {"kind": "Schedules", "gamma": 0.01}, and three placeholders stand for what only the environment
     knows: "$true_model", "$steps" and "$reward_range".
 
+    Environment and algorithm get seeds of their own, spawned from `seed` (see `run_seeds`). With `shared_seed` both
+    get `seed` itself, as in ``SyntheticEnvironment(..., random_state=7)`` and ``ALExp(..., random_state=7)``: that is
+    how the runs behind the default schedules were made (docs/tuning.md, docs/headline.md). Their random streams have
+    different purposes and stay independent.
+
     >>> Task(Scenario(steps=5), "oracle", {}, 0).kind
     'linucb'
     """
 
     scenario: Scenario
     algorithm: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
     seed: int = 0
+    shared_seed: bool = False
 
     def __post_init__(self) -> None:
         count("seed", self.seed, 0)
@@ -83,10 +107,25 @@ class Task:
     def configuration(self) -> str:
         """Content hash of everything but the seed: scenario, algorithm, settings and the code that runs it."""
         kind, settings = resolve(self.algorithm, self.settings)
-        own = (Algorithm.registry[kind].__module__, type(self.scenario).__module__)
+        own = (registered()[kind].__module__, type(self.scenario).__module__)
         code = code_fingerprint(*own, *_CODE_OF_EVERY_RUN)
-        content = [RECORD_FORMAT, self.scenario.to_dict(), kind, settings, code]
+        content = [RECORD_FORMAT, self.scenario.to_dict(), kind, settings, self.shared_seed, code]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+    @property
+    def description(self) -> Description:
+        """Everything but the seed, as plain data."""
+        return {
+            "scenario": self.scenario.to_dict(),
+            "algorithm": self.algorithm,
+            "settings": dict(self.settings),
+            "shared_seed": self.shared_seed,
+        }
+
+    @property
+    def seeds(self) -> tuple[int, int]:
+        """Seeds of the environment and of the algorithm."""
+        return (self.seed, self.seed) if self.shared_seed else run_seeds(self.seed)
 
     @property
     def key(self) -> str:
@@ -130,9 +169,9 @@ def run_seeds(seed: int) -> tuple[int, int]:
     return environment, algorithm
 
 
-def build(task: Task) -> tuple[Algorithm, ScenarioEnvironment]:
+def build(task: Task) -> tuple[Algorithm, ModelEnvironment]:
     """The algorithm of a task, and its environment."""
-    environment_seed, algorithm_seed = run_seeds(task.seed)
+    environment_seed, algorithm_seed = task.seeds
     environment = task.scenario.environment(environment_seed)
     kind, settings = resolve(task.algorithm, task.settings)
     known = {
@@ -146,7 +185,7 @@ def build(task: Task) -> tuple[Algorithm, ScenarioEnvironment]:
     }
     stated_noise = task.scenario.noise_std * task.scenario.stated_noise
     arguments: dict[str, Any] = {"noise_std": stated_noise, "random_state": algorithm_seed} | filled
-    return Algorithm.registry[kind](environment.models, environment.domain, **arguments), environment
+    return registered()[kind](environment.models, environment.domain, **arguments), environment
 
 
 def run_task(task: Task) -> Record:

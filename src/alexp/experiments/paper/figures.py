@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from alexp.common.arrays import AnyArray, FloatArray
 from alexp.common.style import COLOURS, DASHES, new_figure
-from alexp.experiments.methods import METHODS, PAPER
-from alexp.experiments.results import Results, scaling_names
-from alexp.experiments.scenarios import SCALING_DEGREES
-from alexp.experiments.statistics import mean_and_error
-from alexp.experiments.tuning import MAIN_SCENARIOS
+from alexp.experiments.core.scenarios import SCALING_DEGREES
+from alexp.experiments.core.statistics import mean_and_error
+from alexp.experiments.paper.methods import METHODS, PAPER
+from alexp.experiments.paper.results import Results, scaling_names
+from alexp.experiments.paper.tuning import MAIN_SCENARIOS
 
 TITLES = {
     "easy": "Easy: s = 2, p = 10, M = 55",
@@ -24,7 +26,7 @@ TITLES = {
 
 FLOOR = 0.5  # regret below this is not worth a decade of a logarithmic axis
 
-Drawn = tuple[Any, pd.DataFrame]
+Drawn = tuple[Figure, pd.DataFrame]
 
 
 def figure_1(results: Results) -> Drawn:
@@ -65,21 +67,21 @@ def _regret_panels(results: Results, scenarios: Sequence[str], methods: Sequence
     return figure, pd.concat(tables, ignore_index=True)
 
 
-def _draw_curve(ax: Any, method: str, mean: Any, error: Any, floor: float | None = None) -> None:
+def _draw_curve(ax: Axes, method: str, mean: FloatArray, error: FloatArray, floor: float | None = None) -> None:
     look, rounds = METHODS[method], np.arange(1, mean.size + 1)
     low = mean - error if floor is None else np.maximum(mean - error, floor)
     ax.plot(rounds, mean, color=look.colour, ls=look.dashes, lw=1.8, label=look.label)
     ax.fill_between(rounds, low, mean + error, color=look.colour, alpha=0.18 if floor is None else 0.1, lw=0)
 
 
-def _table(scenario: str, method: str, mean: Any, error: Any) -> pd.DataFrame:
+def _table(scenario: str, method: str, mean: FloatArray, error: FloatArray) -> pd.DataFrame:
     rounds = np.arange(1, mean.size + 1)
     return pd.DataFrame(
         {"scenario": scenario, "method": method, "t": rounds, "mean": mean.round(5), "error": error.round(5)}
     )
 
 
-def _legend_below(figure: Any, axes: Any, columns: int) -> None:
+def _legend_below(figure: Figure, axes: AnyArray, columns: int) -> None:
     handles, labels = axes.ravel()[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncol=columns, frameon=False, fontsize=9)
 
@@ -87,13 +89,13 @@ def _legend_below(figure: Any, axes: Any, columns: int) -> None:
 def figure_3(results: Results) -> Drawn:
     """Regret curves of each method as M grows from 45 to 91, and regret after 100 rounds far beyond."""
     names = scaling_names(SCALING_DEGREES)
-    beyond = scaling_names((*SCALING_DEGREES, *results.plan.beyond))
+    beyond = scaling_names((*SCALING_DEGREES, *results.scope.beyond))
     figure, axes = new_figure(2, 4, width=3.6, height=3.0)
     tables = []
     for ax, method in zip(axes.ravel(), PAPER, strict=False):
         for i, name in enumerate(names):
             mean, error = mean_and_error(results.curves(name, method))
-            rounds, m = np.arange(1, mean.size + 1), results.plan.scenario(name).n_models
+            rounds, m = np.arange(1, mean.size + 1), results.scope.scenario(name).n_models
             ax.plot(rounds, mean, color=COLOURS[i], ls=DASHES[i], lw=1.6, label=f"M = {m}")
             ax.fill_between(rounds, mean - error, mean + error, color=COLOURS[i], alpha=0.15, lw=0)
             tables.append(_table(name, method, mean, error))
@@ -109,8 +111,8 @@ def figure_3(results: Results) -> Drawn:
     return figure, pd.concat(tables, ignore_index=True)
 
 
-def _draw_scaling(ax: Any, results: Results, names: Sequence[str]) -> pd.DataFrame:
-    sizes = [results.plan.scenario(name).n_models for name in names]
+def _draw_scaling(ax: Axes, results: Results, names: Sequence[str]) -> pd.DataFrame:
+    sizes = [results.scope.scenario(name).n_models for name in names]
     tables = []
     for method in PAPER:
         look, final = METHODS[method], [results.final(name, method)[:, None] for name in names]

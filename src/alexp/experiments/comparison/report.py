@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.experiments.compare import geometric_means, linear_regret, pivot
-from alexp.experiments.compare_scenarios import ENTRANTS, LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
-from alexp.experiments.compare_text import ADVICE, CAVEATS, CERTIFICATES, COST, GUARANTEES, LOCK_IN, TRIED
+from alexp.experiments.comparison.contest import geometric_means, linear_regret, pivot
+from alexp.experiments.comparison.entries import ENTRANTS, LONG, MIS_STATED, REAL, SCENARIOS, SHORT, WELL_SPECIFIED
+from alexp.experiments.comparison.text import ADVICE, CAVEATS, CERTIFICATES, COST, GUARANTEES, LOCK_IN, TRIED
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+TIMED = ("s=3 σ=.1", "50 maps σ=.1", "M=4495 σ=.1")  # one scenario of each size
 
 
 def report(table: pd.DataFrame, figure: str) -> str:
@@ -21,7 +24,8 @@ def report(table: pd.DataFrame, figure: str) -> str:
     parts = ["# Which algorithm", _verdict(table, present), ADVICE]
     parts += ["## Everything at a glance", _overview(table, present), f"![Regret relative to the oracle]({figure})"]
     parts += ["## Why ALExp locks in, and what stops it", LOCK_IN]
-    parts += ["## Guarantees side by side", GUARANTEES, "## Certificates", CERTIFICATES, "## Cost of a step", COST]
+    parts += ["## Guarantees side by side", GUARANTEES, "## Certificates", CERTIFICATES]
+    parts += ["## Cost of a step", _cost(table), COST]
     parts += ["## What was tried to close the rest", TRIED, "## Scenario by scenario"]
     for title, scenarios in (
         ("One of the models is true, n = 100", WELL_SPECIFIED),
@@ -74,6 +78,21 @@ def _overview(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
         )
     note = f"Geometric means over {len(scenarios)} scenarios with n = 100, of means and of worst seeds; median time."
     return "\n".join(rows) + "\n\n" + note
+
+
+def _cost(table: pd.DataFrame) -> str:
+    """Milliseconds per step of the algorithms that play long runs too, on problems of three sizes."""
+    wide = pivot(table, "ms per step", TIMED)
+    names = [name for name, entrant in ENTRANTS.items() if entrant.long and name in wide.index]
+    if wide.shape[1] == 0:
+        return "The table has none of the scenarios that steps are timed on."
+    lines = ["| M, d, N | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for name in wide.columns:
+        scenario, times = SCENARIOS[name], wide[name].to_dict()
+        cells = " | ".join("" if np.isnan(times[who]) else f"{times[who]:.2g}" for who in names)
+        lines.append(f"| {scenario.n_models:,}, {scenario.size}, {scenario.resolution:,} | {cells} |")
+    note = "Milliseconds per ask and tell: the mean of a run, median over the seeds, taken beside other runs."
+    return "\n".join(lines) + "\n\n" + note
 
 
 def _cells(table: pd.DataFrame, scenarios: Sequence[str]) -> str:

@@ -6,9 +6,9 @@ import textwrap
 
 import numpy as np
 
-from alexp.experiments.results import Results
-from alexp.experiments.statistics import locked
-from alexp.experiments.tuning import MAIN_SCENARIOS
+from alexp.experiments.core.statistics import locked
+from alexp.experiments.paper.results import Results
+from alexp.experiments.paper.tuning import MAIN_SCENARIOS
 
 
 def flow(text: str, indent: str = "") -> str:
@@ -61,7 +61,7 @@ def _rivals(results: Results) -> list[tuple[str, str]]:
     explored = [
         results.curves(name, "etc")[:, n - 1].sum() / results.final(name, "etc").sum()
         for name in MAIN_SCENARIOS
-        for n in [min(int(results.tuned.settings("etc", name).get("n_explore", 20)), curves.shape[1])]
+        for n in [min(results.tuned.exploration("etc", name), curves.shape[1])]
     ]
     return [
         (
@@ -73,7 +73,7 @@ def _rivals(results: Results) -> list[tuple[str, str]]:
             {mean("large", "corral-released")} with the released code's double importance weights and its regression on
             y / q. EXP4-IX, where agents that agree share a loss, has {mean("easy", "exp4-ix")} and
             {mean("large", "exp4-ix")}. No setting of eta_0 helps (Figure 7): at n = 100 importance weights are too
-            noisy to tell {results.plan.scenario("large").n_models} agents apart.""",
+            noisy to tell {results.scope.scenario("large").n_models} agents apart.""",
         ),
         (
             "The released code of ALExp",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alexp.common.style import COLOURS, new_figure
-from alexp.experiments.compare import geometric_means, pivot
-from alexp.experiments.compare_scenarios import LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
+from alexp.experiments.comparison.contest import geometric_means, pivot
+from alexp.experiments.comparison.entries import LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 _KINDS = (
     ("one model is true, n = 100", tuple(WELL_SPECIFIED), "o", COLOURS[0]),
@@ -48,7 +49,7 @@ def _shared(table: pd.DataFrame) -> list[str]:
     return present or list(dict.fromkeys(table["scenario"]))
 
 
-def _panel(ax: Any, table: pd.DataFrame, ranked: Sequence[str], value: str) -> None:
+def _panel(ax: Axes, table: pd.DataFrame, ranked: Sequence[str], value: str) -> None:
     oracle = table[table["algorithm"] == "oracle"].set_index("scenario")["mean"]
     for k, (label, scenarios, marker, colour) in enumerate(_KINDS):
         wide = pivot(table, value, scenarios)

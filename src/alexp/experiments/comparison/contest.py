@@ -9,20 +9,35 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
 
 from alexp.common.validation import count
-from alexp.experiments.compare_scenarios import ENTRANTS, LONG, QUICK, SCENARIOS, SHORT, entrants_for, seeds_for
-from alexp.experiments.statistics import estimate, locked
-from alexp.experiments.tasks import Record, Task
+from alexp.experiments.comparison.entries import ENTRANTS, LONG, QUICK, SCENARIOS, SHORT, entrants_for, seeds_for
+from alexp.experiments.core.statistics import estimate, locked
+from alexp.experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FIRST_SEED = 90_000  # no setting of any algorithm was chosen on these seeds
 _SMALLEST = 1e-3  # regret below this counts as this in geometric means
+
+
+Summary = TypedDict(
+    "Summary",
+    {
+        "steps": int,
+        "seeds": int,
+        "mean": float,
+        "s.e.": float,
+        "median": float,
+        "worst": float,
+        "locked": int,
+        "ms per step": float,
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +55,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Contest:
     """What to run."""
 
     cells: tuple[Cell, ...]
@@ -84,7 +99,7 @@ class Grid:
         return pd.DataFrame(rows)
 
 
-def summary(records: Sequence[Record]) -> dict[str, Any]:
+def summary(records: Sequence[Record]) -> Summary:
     """Regret over the seeds of one cell, and the time of a step."""
     curves = np.array([record.regret for record in records])
     final, regret = curves[:, -1], estimate(curves[:, -1])
@@ -106,9 +121,9 @@ def _known(kind: str, names: Sequence[str], valid: Sequence[str]) -> None:
             raise ValueError(f"there is no {kind} {name!r}; known are {', '.join(valid)}")
 
 
-def run(grid: Grid, sweep: Callable[[list[Task]], list[Record]]) -> pd.DataFrame:
-    """Run a grid through a sweep and return its table."""
-    return grid.table(sweep(grid.tasks))
+def run(contest: Contest, sweep: Callable[[list[Task]], list[Record]]) -> pd.DataFrame:
+    """Run a contest through a sweep and return its table."""
+    return contest.table(sweep(contest.tasks))
 
 
 # -- reading the table -----------------------------------------------------------------------------------------

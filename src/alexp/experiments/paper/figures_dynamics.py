@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from alexp.common.style import COLOURS, DASHES, new_figure
-from alexp.experiments.figures import Drawn
-from alexp.experiments.methods import METHODS
-from alexp.experiments.results import Results
-from alexp.experiments.statistics import mean_and_error
-from alexp.experiments.tasks import SNAPSHOT_ROUND, run_seeds
-from alexp.experiments.tuning import LAMBDA_SCENARIOS
+from alexp.experiments.core.statistics import mean_and_error
+from alexp.experiments.core.tasks import SNAPSHOT_ROUND, run_seeds
+from alexp.experiments.paper.figures import Drawn
+from alexp.experiments.paper.methods import METHODS
+from alexp.experiments.paper.results import Results
+from alexp.experiments.paper.tuning import LAMBDA_SCENARIOS
 
 SHORT = {"easy": "easy (M = 55)", "hard-printed": "s = 8 (M = 165)", "hard-meant": "s = 9 (M = 55)"}
 SHORT |= {"large": "large (M = 165)"}
@@ -32,7 +31,7 @@ def typical_seed(results: Results) -> int:
     return int(np.argsort(final)[(final.size - 1) // 2])
 
 
-def _draw_snapshot(ax: Any, results: Results) -> pd.DataFrame:
+def _draw_snapshot(ax: Axes, results: Results) -> pd.DataFrame:
     position = typical_seed(results)
     record = results.runs["large", "alexp"][position]
     q, models = record.snapshot.astype(np.float64), np.arange(record.snapshot.size)
@@ -42,11 +41,11 @@ def _draw_snapshot(ax: Any, results: Results) -> pd.DataFrame:
     ax.axhline(1.0 / q.size, color="black", lw=0.8, ls=":", label="uniform")
     ax.set(xlabel="model j", ylabel=f"$q_{{t,j}}$ at t = {SNAPSHOT_ROUND}", title="(a) distribution over models")
     ax.legend(frameon=False, fontsize=8)
-    seed = results.plan.seeds[position]
+    seed = results.scope.seeds[position]
     return pd.DataFrame({"panel": "a", "what": f"q of seed {seed}", "x": models, "mean": q, "error": 0.0})
 
 
-def _draw_visited(ax: Any, results: Results) -> pd.DataFrame:
+def _draw_visited(ax: Axes, results: Results) -> pd.DataFrame:
     tables = []
     for method in ("alexp", "corral"):
         look = METHODS[method]
@@ -55,7 +54,7 @@ def _draw_visited(ax: Any, results: Results) -> pd.DataFrame:
         ax.plot(rounds, mean, color=look.colour, ls=look.dashes, label=look.label)
         ax.fill_between(rounds, mean - error, mean + error, color=look.colour, alpha=0.18, lw=0)
         tables.append(pd.DataFrame({"panel": "b", "what": method, "x": rounds, "mean": mean, "error": error}))
-    n_models = results.plan.scenario("large").n_models
+    n_models = results.scope.scenario("large").n_models
     ax.axhline(0.1 * n_models, color="black", lw=0.8, ls=":", label="10% of all models")
     ax.axvline(SNAPSHOT_ROUND, color="black", lw=0.8, ls="--")
     ax.set(xlabel="round t", ylabel="models visited $M_t$", title="(b) models that have played")
@@ -63,7 +62,7 @@ def _draw_visited(ax: Any, results: Results) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-def _draw_true(ax: Any, results: Results) -> pd.DataFrame:
+def _draw_true(ax: Axes, results: Results) -> pd.DataFrame:
     curves = np.array([record.q_true for record in results.runs["large", "alexp"]], dtype=np.float64)
     mean, error = mean_and_error(curves)
     rounds = np.arange(1, mean.size + 1)
@@ -84,8 +83,8 @@ def figure_5(results: Results) -> Drawn:
     figure, (axes,) = new_figure(1, 3, width=3.8, height=3.0)
     tables = []
     for ax, name in zip(axes, names, strict=True):
-        for i, seed in enumerate(results.plan.seeds[:4]):
-            environment = results.plan.scenario(name).environment(run_seeds(seed)[0])
+        for i, seed in enumerate(results.scope.seeds[:4]):
+            environment = results.scope.scenario(name).environment(run_seeds(seed)[0])
             x, label = environment.domain.points, environment.models.names[environment.true_model]
             ax.plot(x, environment.rewards, color=COLOURS[i], ls=DASHES[i], lw=1.5, label=label)
             thin = slice(None, None, 20)
@@ -121,17 +120,17 @@ def figure_7(results: Results) -> Drawn:
     return figure, tuning_table(results)
 
 
-def _draw_tuning(ax: Any, results: Results, method: str, parameter: str) -> None:
-    names = [name for name in SHORT if name in results.plan.grid.scenarios]
+def _draw_tuning(ax: Axes, results: Results, method: str, parameter: str) -> None:
+    names = [name for name in SHORT if name in results.scope.grid.scenarios]
     for i, name in enumerate(names):
-        trials = [trial for trial in results.tried(method, parameter) if trial.scenario == name]
+        attempts = [attempt for attempt in results.tried(method, parameter) if attempt.scenario == name]
         if parameter == "lambda" and name not in LAMBDA_SCENARIOS:
             continue
-        trials.sort(key=lambda trial: trial.values[parameter])
+        attempts.sort(key=lambda attempt: attempt.values[parameter])
         ax.errorbar(
-            [trial.values[parameter] for trial in trials],
-            [trial.regret.mean for trial in trials],
-            yerr=np.nan_to_num([trial.regret.error for trial in trials]),
+            [attempt.values[parameter] for attempt in attempts],
+            [attempt.regret.mean for attempt in attempts],
+            yerr=np.nan_to_num([attempt.regret.error for attempt in attempts]),
             color=COLOURS[i], ls=DASHES[i] if parameter in ("lambda", "n0") else "none", marker="osD^"[i], ms=4,
             lw=1.3, elinewidth=0.8, label=SHORT[name],
         )  # fmt: skip
@@ -142,6 +141,6 @@ def tuning_table(results: Results) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"scenario": t.scenario, "method": t.method, **t.values, "mean": t.regret.mean, "error": t.regret.error}
-            for t in results.trials
+            for t in results.attempts
         ]
     ).round(6)

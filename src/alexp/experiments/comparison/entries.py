@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from alexp.experiments.scenarios import Scenario
-from alexp.experiments.tables import TableScenario
-from alexp.experiments.tasks import Task
+from alexp.experiments.core.plain import Settings
+from alexp.experiments.core.scenarios import Scenario
+from alexp.experiments.core.tables import TableScenario
+from alexp.experiments.core.tasks import Task
 
 N = 201  # candidates on the interval; regret hardly changes beyond, run time does
 
 
-def _legendre(size: int, noise_std: float, **changes: Any) -> Scenario:
-    return Scenario(size=size, noise_std=noise_std, resolution=N, **changes)
+def _legendre(size: int, noise_std: float) -> Scenario:
+    return Scenario(size=size, noise_std=noise_std, resolution=N)
 
 
-def _maps(noise_std: float, **changes: Any) -> Scenario:
-    return Scenario(family="gaussian", size=5, n_maps=50, resolution=500, noise_std=noise_std, **changes)
+def _maps(noise_std: float) -> Scenario:
+    return Scenario(family="gaussian", size=5, n_maps=50, resolution=500, noise_std=noise_std)
 
 
 WELL_SPECIFIED: dict[str, Scenario] = {
@@ -32,23 +32,23 @@ WELL_SPECIFIED: dict[str, Scenario] = {
     "s=9 σ=.3": _legendre(9, 0.3),
     "s=2 σ=.5": _legendre(2, 0.5),
     "s=3 σ=.5": _legendre(3, 0.5),
-    "M=4495 σ=.1": _legendre(3, 0.1, degree=30),
+    "M=4495 σ=.1": _legendre(3, 0.1).with_(degree=30),
     "50 maps σ=.1": _maps(0.1),
     "50 maps σ=.3": _maps(0.3),
 }
 MIS_STATED: dict[str, Scenario] = {
-    "misfit 10%": _legendre(3, 0.1, misfit=0.1),
-    "noise stated ×3": _legendre(3, 0.1, stated_noise=3.0),
-    "noise stated ÷3": _legendre(3, 0.1, stated_noise=1.0 / 3.0),
-    "Student t noise": _legendre(3, 0.3, noise="student-t"),
-    "offset 1": _legendre(3, 0.1, offset=1.0),
-    "offset 1, intercept": _legendre(3, 0.1, offset=1.0, intercept=True),
+    "misfit 10%": _legendre(3, 0.1).with_(misfit=0.1),
+    "noise stated ×3": _legendre(3, 0.1).with_(stated_noise=3.0),
+    "noise stated ÷3": _legendre(3, 0.1).with_(stated_noise=1.0 / 3.0),
+    "Student t noise": _legendre(3, 0.3).with_(noise="student-t"),
+    "offset 1": _legendre(3, 0.1).with_(offset=1.0),
+    "offset 1, intercept": _legendre(3, 0.1).with_(offset=1.0, intercept=True),
 }
 LONG: dict[str, Scenario] = {
-    "s=3 σ=.1 n=1000": _legendre(3, 0.1, steps=1000),
-    "s=3 σ=.5 n=1000": _legendre(3, 0.5, steps=1000),
-    "50 maps σ=.3 n=1000": _maps(0.3, steps=1000),
-    "s=3 σ=.3 n=10000": _legendre(3, 0.3, steps=10_000),
+    "s=3 σ=.1 n=1000": _legendre(3, 0.1).with_(steps=1000),
+    "s=3 σ=.5 n=1000": _legendre(3, 0.5).with_(steps=1000),
+    "50 maps σ=.3 n=1000": _maps(0.3).with_(steps=1000),
+    "s=3 σ=.3 n=10000": _legendre(3, 0.3).with_(steps=10_000),
 }
 REAL: dict[str, Scenario] = {
     "diabetes": TableScenario(family="diabetes"),
@@ -59,24 +59,24 @@ SHORT = (*WELL_SPECIFIED, *MIS_STATED)  # n = 100: what geometric means are take
 QUICK = ("s=3 σ=.01", "s=3 σ=.1", "s=3 σ=.5", "50 maps σ=.1", "noise stated ÷3", "diabetes")
 
 
-def _ridge(scenario: Scenario) -> dict[str, Any]:
+def _ridge(scenario: Scenario) -> Settings:
     """Agents that know the stated noise: ridge sigma / B, width 2 sigma. No worse for anyone than the fixed default."""
     return {"kind": "UCB", "ridge": scenario.noise_std * scenario.stated_noise}
 
 
-def _agents(scenario: Scenario) -> dict[str, Any]:
+def _agents(scenario: Scenario) -> Settings:
     return {"agents": _ridge(scenario)}
 
 
-def _agent(scenario: Scenario) -> dict[str, Any]:
+def _agent(scenario: Scenario) -> Settings:
     return {"agent": _ridge(scenario)}
 
 
-def _balanced(scenario: Scenario) -> dict[str, Any]:
-    return _agents(scenario) | {"loss_range": "$reward_range"}
+def _balanced(scenario: Scenario) -> Settings:
+    return {**_agents(scenario), "loss_range": "$reward_range"}
 
 
-def _nothing(scenario: Scenario) -> dict[str, Any]:
+def _nothing(scenario: Scenario) -> Settings:
     return {}
 
 
@@ -84,13 +84,15 @@ def _nothing(scenario: Scenario) -> dict[str, Any]:
 class Entrant:
     """One row of the comparison.
 
+    Attributes
+    ----------
     algorithm : name of a task's algorithm.
     settings : its settings on a scenario.
     long : whether it also plays the long scenarios.
     """
 
     algorithm: str
-    settings: Callable[[Scenario], Mapping[str, Any]] = _nothing
+    settings: Callable[[Scenario], Settings] = _nothing
     long: bool = False
 
     def task(self, scenario: Scenario, seed: int) -> Task:
@@ -111,8 +113,8 @@ ENTRANTS: dict[str, Entrant] = {
     "lm-ucb": Entrant("lm-ucb", long=True),
     "alexp": Entrant("alexp", _agents, long=True),
     "alexp, default ridge": Entrant("alexp"),
-    "alexp, evidence oracle": Entrant("alexp", lambda s: _agents(s) | {"oracle": {"kind": "Evidence"}}, long=True),
-    "alexp, retrospective": Entrant("alexp", lambda s: _agents(s) | {"returns": "retrospective"}),
+    "alexp, evidence oracle": Entrant("alexp", lambda s: {**_agents(s), "oracle": {"kind": "Evidence"}}, long=True),
+    "alexp, retrospective": Entrant("alexp", lambda s: {**_agents(s), "returns": "retrospective"}),
     "exp4-ix": Entrant("exp4-ix", _agents),
     "corral": Entrant("corral", _agents),
     "ets": Entrant("ets"),

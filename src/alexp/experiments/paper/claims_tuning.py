@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from alexp.experiments.claims import FAILS, HOLDS, PARTLY, Claim, verdict
-from alexp.experiments.methods import METHODS
-from alexp.experiments.results import Results
-from alexp.experiments.tuning import Trial
+from alexp.experiments.paper.claims import FAILS, HOLDS, PARTLY, Claim, verdict
+from alexp.experiments.paper.methods import METHODS
+from alexp.experiments.paper.results import Results
+from alexp.experiments.paper.tuning import Attempt
 
 _NO_REGRET = 1e-3  # ratios to less than this say nothing
 
 
 def _names(results: Results) -> list[str]:
-    return list(dict.fromkeys(trial.scenario for trial in results.trials))
+    return list(dict.fromkeys(attempt.scenario for attempt in results.attempts))
 
 
-def _best(results: Results, method: str, parameter: str, name: str) -> Trial:
+def _best(results: Results, method: str, parameter: str, name: str) -> Attempt:
     return min((t for t in results.tried(method, parameter) if t.scenario == name), key=lambda t: t.regret.mean)
 
 
@@ -25,8 +25,8 @@ def best_exploration(results: Results) -> Claim:
     lines, chosen = [], []
     for method in ("etc", "ets"):
         best = {name: _best(results, method, "n0", name) for name in _names(results)}
-        chosen += [trial.values["n0"] for trial in best.values()]
-        found = ", ".join(f"{name} {trial.values['n0']:.0f} ({trial.regret})" for name, trial in best.items())
+        chosen += [attempt.values["n0"] for attempt in best.values()]
+        found = ", ".join(f"{name} {attempt.values['n0']:.0f} ({attempt.regret})" for name, attempt in best.items())
         lines.append(f"{METHODS[method].label}: best n_0 per problem (mean regret): {found}")
     near = [11 <= n <= 28 for n in chosen]
     share = float(np.mean(near))
@@ -67,9 +67,9 @@ def robust(results: Results) -> Claim:
 
 def _lambda_spread(results: Results) -> list[str]:
     lines = []
-    trials = results.tried("alexp", "lambda")
-    for name in dict.fromkeys(trial.scenario for trial in trials):
-        means = [trial.regret.mean for trial in trials if trial.scenario == name]
+    attempts = results.tried("alexp", "lambda")
+    for name in dict.fromkeys(attempt.scenario for attempt in attempts):
+        means = [attempt.regret.mean for attempt in attempts if attempt.scenario == name]
         lines.append(f"{name}: over all lambda_0 in [1e-5, 1] mean regret {min(means):.2f} to {max(means):.2f}")
     return lines
 

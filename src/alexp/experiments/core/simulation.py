@@ -12,7 +12,7 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.trials import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count
-from alexp.experiments.environments import Environment
+from alexp.experiments.core.environments import Environment
 
 
 @dataclass(frozen=True)

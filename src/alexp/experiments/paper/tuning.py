@@ -9,18 +9,19 @@ the smallest mean regret over the tuning seeds, kept in data/tuned.json, which t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from alexp.experiments.scenarios import SCENARIOS, Scenario, scenario_named
-from alexp.experiments.statistics import Estimate, estimate
-from alexp.experiments.tasks import Record, Task
+from alexp.experiments.core.plain import Settings
+from alexp.experiments.core.scenarios import SCENARIOS, Scenario, scenario_named
+from alexp.experiments.core.statistics import MeanEstimate, estimate
+from alexp.experiments.core.tasks import Record, Task
 
 TUNING_SEEDS = tuple(range(10_000, 10_020))
 LAMBDA_SCENARIOS = ("easy", "hard-meant", "large")
@@ -34,7 +35,9 @@ RELEASED_SCENARIOS = ("easy", "large")  # where the released code's ALExp is tun
 LAMBDAS = tuple(np.logspace(-5.0, 0.0, 20).tolist())
 EXPLORATIONS = tuple(int(n) for n in np.linspace(2, 80, 10).round())
 
-Setting = tuple[str, str, dict[str, float], dict[str, Any]]  # scenario, method, values for figures, settings
+Choice = TypedDict("Choice", {"settings": Settings, "values": dict[str, float], "mean regret": float})
+Chosen = dict[str, dict[str, Choice]]  # by scenario and method
+Setting = tuple[str, str, dict[str, float], Settings]  # scenario, method, values for figures, settings
 Sweep = Callable[[Sequence[Task], str], list[Record]]
 
 
@@ -49,28 +52,28 @@ CORRAL_RATES = _draws(10, seed=2)
 
 
 @dataclass(frozen=True)
-class Trial:
+class Attempt:
     """One setting that was tried: what it is called in a figure, its settings, and its regret on the tuning seeds."""
 
     scenario: str
     method: str
     values: dict[str, float]
-    settings: dict[str, Any]
-    regret: Estimate
+    settings: Settings
+    regret: MeanEstimate
 
 
-def alexp_settings(gamma: float, eta: float, lam: float) -> dict[str, Any]:
+def alexp_settings(gamma: float, eta: float, lam: float) -> Settings:
     """Settings of ALExp with the given constants of its schedules."""
     return {"schedules": {"kind": "Schedules", "gamma": gamma, "eta": eta, "lam": lam}}
 
 
-def released_settings(gamma: float, eta: float, scenario: Scenario) -> dict[str, Any]:
+def released_settings(gamma: float, eta: float, scenario: Scenario) -> Settings:
     """Settings of the released code's ALExp, with its own lambda_0."""
     constants = {"gamma": gamma, "eta": eta, "lam": 0.009, "horizon": scenario.steps}
     return {"schedules": {"kind": "ReleasedSchedules"} | constants}
 
 
-def corral_settings(gamma: float, eta: float, scenario: Scenario, method: str = "corral") -> dict[str, Any]:
+def corral_settings(gamma: float, eta: float, scenario: Scenario, method: str = "corral") -> Settings:
     """Settings of Corral with the paper's rates; the released code did not scale eta with sqrt(M / n)."""
     n = scenario.steps
     scale = 1.0 if method == "corral-released" else sqrt(scenario.n_models / n)
@@ -87,7 +90,7 @@ class Grid:
     corral_rates: tuple[tuple[float, float], ...] = CORRAL_RATES
     seeds: tuple[int, ...] = TUNING_SEEDS
     scenarios: tuple[str, ...] = TUNED_SCENARIOS
-    shrink: dict[str, Any] | None = None  # fields of every scenario to replace, for tests
+    shrink: Mapping[str, int] | None = None  # fields of every scenario to replace, for tests
 
     def scenario(self, name: str) -> Scenario:
         """A scenario by name, shrunk if the grid says so."""
@@ -98,7 +101,7 @@ class Grid:
         released = ("alexp-released",) if name in RELEASED_SCENARIOS else ()
         return ("alexp", *released, "etc", "ets", *(CORRALS if name in MAIN_SCENARIOS else CORRALS[:1]))
 
-    def trials_of_lambda(self) -> list[Setting]:
+    def attempts_at_lambda(self) -> list[Setting]:
         """ALExp with its default rates at every lambda_0."""
         names = [name for name in LAMBDA_SCENARIOS if name in self.scenarios]
         middle = (0.01, 10.0)  # about the middle of the box on a log scale
@@ -106,7 +109,7 @@ class Grid:
             (name, "alexp", {"lambda": lam}, alexp_settings(*middle, lam)) for name in names for lam in self.lambdas
         ]
 
-    def trials(self, lam: float) -> list[Setting]:
+    def attempts(self, lam: float) -> list[Setting]:
         """Everything else, with lambda_0 chosen."""
         return [
             (name, method, values, settings)
@@ -115,7 +118,7 @@ class Grid:
             for values, settings in self._tried(method, self.scenario(name), lam)
         ]
 
-    def _tried(self, method: str, scenario: Scenario, lam: float) -> list[tuple[dict[str, float], dict[str, Any]]]:
+    def _tried(self, method: str, scenario: Scenario, lam: float) -> list[tuple[dict[str, float], Settings]]:
         if method == "alexp":
             return [({"gamma": g, "eta": e}, alexp_settings(g, e, lam)) for g, e in self.rates]
         if method == "alexp-released":
@@ -125,37 +128,37 @@ class Grid:
         return [({"n0": n}, {"n_explore": n, "lam": lam}) for n in self.explorations]
 
 
-def run_trials(tried: Sequence[Setting], grid: Grid, sweep: Sweep, title: str) -> list[Trial]:
+def run_attempts(tried: Sequence[Setting], grid: Grid, sweep: Sweep, title: str) -> list[Attempt]:
     """Mean regret of every setting over the tuning seeds."""
     tasks = [
         Task(grid.scenario(name), method, settings, seed) for name, method, _, settings in tried for seed in grid.seeds
     ]
     final = np.array([record.regret[-1] for record in sweep(tasks, title)]).reshape(len(tried), len(grid.seeds))
     return [
-        Trial(name, method, values, settings, estimate(row))
+        Attempt(name, method, values, settings, estimate(row))
         for (name, method, values, settings), row in zip(tried, final, strict=True)
     ]
 
 
-def choose_lambda(trials: Sequence[Trial]) -> float:
+def choose_lambda(attempts: Sequence[Attempt]) -> float:
     """lambda_0 with the smallest geometric mean, over the problems, of the mean regret."""
     logs: dict[float, list[float]] = {}
-    for trial in trials:
-        logs.setdefault(trial.values["lambda"], []).append(np.log(max(trial.regret.mean, 1e-3)))
+    for attempt in attempts:
+        logs.setdefault(attempt.values["lambda"], []).append(np.log(max(attempt.regret.mean, 1e-3)))
     return min(logs, key=lambda lam: float(np.mean(logs[lam])))
 
 
-def choose(trials: Sequence[Trial]) -> dict[str, dict[str, Any]]:
+def choose(attempts: Sequence[Attempt]) -> Chosen:
     """Settings with the smallest mean regret, per scenario and method."""
-    best: dict[tuple[str, str], Trial] = {}
-    for trial in trials:
-        key = (trial.scenario, trial.method)
-        if key not in best or trial.regret.mean < best[key].regret.mean:
-            best[key] = trial
-    out: dict[str, dict[str, Any]] = {}
-    for (name, method), trial in best.items():
+    best: dict[tuple[str, str], Attempt] = {}
+    for attempt in attempts:
+        key = (attempt.scenario, attempt.method)
+        if key not in best or attempt.regret.mean < best[key].regret.mean:
+            best[key] = attempt
+    out: Chosen = {}
+    for (name, method), attempt in best.items():
         out.setdefault(name, {})[method] = {
-            "settings": trial.settings, "values": trial.values, "mean regret": round(trial.regret.mean, 4),
+            "settings": attempt.settings, "values": attempt.values, "mean regret": round(attempt.regret.mean, 4),
         }  # fmt: skip
     return out
 
@@ -165,10 +168,10 @@ class Tuned:
     """Chosen hyper-parameters."""
 
     lam: float
-    chosen: dict[str, dict[str, Any]]
+    chosen: Chosen
     seeds: tuple[int, ...]
 
-    def settings(self, method: str, scenario: str) -> dict[str, Any]:
+    def settings(self, method: str, scenario: str) -> Settings:
         """Settings of a method on a scenario; scenarios that were not tuned take those of the nearest size.
 
         Corral's rates are restated in the units of the scenario, since they depend on the number of models.
@@ -180,6 +183,12 @@ class Tuned:
         if method in CORRALS and nearest != scenario:
             return corral_settings(entry["values"]["gamma"], entry["values"]["eta"], SCENARIOS[scenario], method)
         return dict(entry["settings"])
+
+    def exploration(self, method: str, scenario: str) -> int:
+        """Rounds that ETC or ETS explores on a scenario."""
+        rounds = self.settings(method, scenario).get("n_explore", 20)
+        assert isinstance(rounds, int)
+        return rounds
 
     def _nearest(self, scenario: str) -> str:
         if scenario == "scaling-10":
@@ -200,14 +209,14 @@ class Tuned:
 
 def load_tuned() -> Tuned:
     """The committed choice."""
-    data = json.loads(files("alexp.experiments").joinpath("data/tuned.json").read_text())
+    data = json.loads(files("alexp.experiments.paper").joinpath("data/tuned.json").read_text())
     first, last = data["tuning seeds"]
     return Tuned(data["lambda_0"], data["chosen"], tuple(range(first, last + 1)))
 
 
-def tune(grid: Grid, sweep: Sweep) -> tuple[Tuned, list[Trial]]:
-    """Try everything and choose; returns the choice and every trial."""
-    by_lambda = run_trials(grid.trials_of_lambda(), grid, sweep, "tuning lambda_0")
+def tune(grid: Grid, sweep: Sweep) -> tuple[Tuned, list[Attempt]]:
+    """Try everything and choose; returns the choice and every attempt."""
+    by_lambda = run_attempts(grid.attempts_at_lambda(), grid, sweep, "tuning lambda_0")
     lam = choose_lambda(by_lambda)
-    rest = run_trials(grid.trials(lam), grid, sweep, "tuning the rest")
+    rest = run_attempts(grid.attempts(lam), grid, sweep, "tuning the rest")
     return Tuned(lam, choose(rest), grid.seeds), [*by_lambda, *rest]

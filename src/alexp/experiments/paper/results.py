@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.experiments.methods import EXTRA, PAPER
-from alexp.experiments.scenarios import BEYOND_DEGREES, SCALING_DEGREES, Scenario
-from alexp.experiments.tasks import Record, Task
-from alexp.experiments.tuning import MAIN_SCENARIOS, Grid, Sweep, Trial, Tuned, load_tuned, tune
+from alexp.experiments.core.scenarios import BEYOND_DEGREES, SCALING_DEGREES, Scenario
+from alexp.experiments.core.tasks import Record, Task
+from alexp.experiments.paper.methods import EXTRA, PAPER
+from alexp.experiments.paper.tuning import MAIN_SCENARIOS, Attempt, Grid, Sweep, Tuned, load_tuned, tune
 
 FIGURES = ("1", "2", "3", "4", "5", "6", "7")
 
 
 @dataclass(frozen=True)
-class Plan:
+class Scope:
     """How much to run: seeds, how far to scale, which hyper-parameters to try."""
 
     seeds: tuple[int, ...] = tuple(range(20))
@@ -26,7 +25,7 @@ class Plan:
     grid: Grid = field(default_factory=Grid)
 
     @classmethod
-    def quick(cls) -> Plan:
+    def quick(cls) -> Scope:
         """Three seeds, fewer sizes, and every second or third hyper-parameter."""
         full = Grid()
         grid = Grid(
@@ -45,7 +44,7 @@ def scaling_names(degrees: Sequence[int]) -> list[str]:
     return [f"scaling-{p}" for p in degrees]
 
 
-def needed_runs(figures: Sequence[str], plan: Plan) -> list[tuple[str, str]]:
+def needed_runs(figures: Sequence[str], scope: Scope) -> list[tuple[str, str]]:
     """(scenario, method) pairs that some figures are drawn from, without repetition."""
     wanted: list[tuple[str, str]] = []
     if "1" in figures:
@@ -53,7 +52,7 @@ def needed_runs(figures: Sequence[str], plan: Plan) -> list[tuple[str, str]]:
     if "2" in figures:
         wanted += [("large", method) for method in PAPER]
     if "3" in figures:
-        wanted += [(name, method) for name in scaling_names((*SCALING_DEGREES, *plan.beyond)) for method in PAPER]
+        wanted += [(name, method) for name in scaling_names((*SCALING_DEGREES, *scope.beyond)) for method in PAPER]
     if "4" in figures:
         wanted += [("large", "alexp"), ("large", "corral")]
     if "6" in figures:
@@ -63,12 +62,12 @@ def needed_runs(figures: Sequence[str], plan: Plan) -> list[tuple[str, str]]:
 
 @dataclass
 class Results:
-    """Records of the runs, and the trials of the tuning."""
+    """Records of the runs, and the attempts of the tuning."""
 
-    plan: Plan
+    scope: Scope
     tuned: Tuned
     runs: dict[tuple[str, str], list[Record]]
-    trials: list[Trial]
+    attempts: list[Attempt]
 
     def curves(self, scenario: str, method: str) -> FloatArray:
         """Cumulative regret, shape (seeds, n)."""
@@ -78,24 +77,23 @@ class Results:
         """R(n) of every seed, shape (seeds,)."""
         return self.curves(scenario, method)[:, -1]
 
-    def tried(self, method: str, parameter: str) -> list[Trial]:
+    def tried(self, method: str, parameter: str) -> list[Attempt]:
         """Trials of the tuning of one parameter of one method."""
-        return [trial for trial in self.trials if trial.method == method and parameter in trial.values]
+        return [attempt for attempt in self.attempts if attempt.method == method and parameter in attempt.values]
 
 
-def collect(figures: Sequence[str], plan: Plan, sweep: Callable[..., Any], retune: bool = False) -> Results:
+def collect(figures: Sequence[str], scope: Scope, sweep: Sweep, retune: bool = False) -> Results:
     """Run what the figures need; with `retune`, choose the hyper-parameters anew instead of reading the stored ones."""
-    runner: Sweep = sweep
-    tuned, trials = (None, []) if not (retune or "7" in figures) else tune(plan.grid, runner)
+    tuned, attempts = (None, []) if not (retune or "7" in figures) else tune(scope.grid, sweep)
     if tuned is None or not retune:
         tuned = load_tuned()
-    pairs = needed_runs(figures, plan)
+    pairs = needed_runs(figures, scope)
     tasks = [
-        Task(plan.scenario(name), method, tuned.settings(method, name), seed)
+        Task(scope.scenario(name), method, tuned.settings(method, name), seed)
         for name, method in pairs
-        for seed in plan.seeds
+        for seed in scope.seeds
     ]
-    records = runner(tasks, "runs of the paper")
-    n = len(plan.seeds)
+    records = sweep(tasks, "runs of the paper")
+    n = len(scope.seeds)
     runs = {pair: records[i * n : (i + 1) * n] for i, pair in enumerate(pairs)}
-    return Results(plan, tuned, runs, trials)
+    return Results(scope, tuned, runs, attempts)

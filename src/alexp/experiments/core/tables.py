@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
 from alexp.algorithms.streams import Streams
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, positive
-from alexp.experiments.environments import Environment
-from alexp.experiments.scenarios import Scenario
+from alexp.experiments.core.environments import ModelEnvironment
+from alexp.experiments.core.scenarios import Scenario
 from alexp.problem import Domain, FiniteSet, ModelClass
 
 TABLES = ("diabetes", "digits")
@@ -33,6 +32,8 @@ class TableScenario(Scenario):
     Rewards have mean 0 and standard deviation 1/2; the models have an intercept, and the "true" model is the one with
     the largest adjusted R^2 on the rows, which is what an oracle would be given.
 
+    Attributes
+    ----------
     family : "diabetes" (442 patients; the reward is the progression of the disease; six maps of ten measurements) or
         "digits" (1,797 images; the reward is the digit that is shown; eight maps of 64 pixels).
     """
@@ -72,12 +73,12 @@ class TableScenario(Scenario):
         total = _target(self.family).size
         return np.sort(Streams(seed).generator(_ROWS).permutation(total)[: min(self.resolution, total)])
 
-    def environment(self, seed: int) -> Any:
+    def environment(self, seed: int) -> ModelEnvironment:
         """The table's rewards on the seed's rows, measured with noise."""
         return TableEnvironment(self, seed)
 
 
-class TableEnvironment(Environment):
+class TableEnvironment(ModelEnvironment):
     """Rewards of a table on the rows of one seed; `models` and `true_model` as in `ScenarioEnvironment`."""
 
     def __init__(self, scenario: TableScenario, seed: int) -> None:
@@ -102,7 +103,7 @@ def _load(family: str) -> tuple[FloatArray, FloatArray]:
     try:
         from sklearn import datasets
     except ImportError as error:
-        raise ImportError("the tables of alexp compare ship inside scikit-learn; install scikit-learn") from error
+        raise ImportError("the tables of alexp compare ship inside scikit-learn; install alexp[compare]") from error
     table = datasets.load_diabetes() if family == "diabetes" else datasets.load_digits()
     return np.asarray(table.data, dtype=np.float64), np.asarray(table.target, dtype=np.float64)
 

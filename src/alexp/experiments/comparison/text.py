@@ -108,17 +108,6 @@ twenty seeds, so that differences below 10% mean little.
   hundred rounds are spent on finding the model, which the oracle is told."""
 
 COST = """\
-Milliseconds per ask and tell, median over a run of 100 rounds (40 for M = 4,495, 16 for the largest), sigma = 0.1,
-one process on one core of a shared two-core machine, alternating between the algorithms.
-
-| M, d, N | ALExp | EvidenceMixture, light | EvidenceMixture, full grid | LM-UCB |
-|---|---|---|---|---|
-| 165, 3, 201 | 0.33 | 0.20 | 0.40 | 0.16 |
-| 165, 3, 2000 | 0.70 | 0.23 | 0.41 | 0.25 |
-| 4495, 3, 201 | 3.5 | 1.1 | 4.7 | 0.9 |
-| 4495, 3, 2000 | 12.7 | 1.2 | 4.9 | 2.0 |
-| 102340, 3, 2000 | 275 | 38 | 133 | 540 |
-
 With C components (six times M in the full grid), K of them of weight above 1e-12, and P columns the mixture takes
 C d^2 for the update, K (d^3 + d^2) for the covariance of the coefficients and N P^2 for the candidates. When P is
 large it takes K N d^2 instead, and so it does when the noise is below 1e-4 of the prior scale, where a covariance
@@ -139,4 +128,5 @@ sigma and width 2 sigma, which is at least as good for them as the fixed default
 "Oracle" is UCB on the true model; on real tables it is the map with the largest adjusted R^2, and no upper limit.
 "Offset 1" adds a constant that most models lack. Algorithms that need a horizon are told it. ETC and ETS explore
 20 rounds whatever n is. D3RB and ED2RB coincide when no coefficient ever grows. Standard errors are about 10% of
-the means; do not read more into them. Times in these tables were taken under load; see the cost of a step above."""
+the means; do not read more into them. Times were taken beside other runs: compare them with
+each other."""

@@ -11,8 +11,10 @@ from typing import Any, Self
 import numpy as np
 
 from alexp.algorithms.streams import Streams
+from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, non_negative, positive
-from alexp.experiments.environments import Environment, SyntheticEnvironment
+from alexp.experiments.core.environments import ModelEnvironment, SyntheticEnvironment
+from alexp.experiments.core.plain import Settings
 from alexp.problem import Domain, FiniteSet, Interval, ModelClass
 
 _FEATURES, _MISFIT, _HEAVY = 110, 111, 112  # purposes of random numbers, apart from those of environments
@@ -98,7 +100,7 @@ class Scenario:
         maps = {f"map {j}": rng.standard_normal(shape) / sqrt(self.size) for j in range(self.n_maps)}
         return ModelClass.from_matrices(maps, intercept=self.intercept), FiniteSet(np.arange(self.resolution))
 
-    def environment(self, seed: int) -> ScenarioEnvironment:
+    def environment(self, seed: int) -> ModelEnvironment:
         """The environment of a seed; without misfit, offset and heavy tails it is `SyntheticEnvironment`'s."""
         return ScenarioEnvironment(self, seed)
 
@@ -106,7 +108,7 @@ class Scenario:
         """A copy with some fields changed."""
         return replace(self, **changes)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Settings:
         """Plain data, for hashing and storage."""
         return asdict(self)
 
@@ -120,7 +122,7 @@ class Scenario:
         return cls(**data)
 
 
-class ScenarioEnvironment(Environment):
+class ScenarioEnvironment(ModelEnvironment):
     """The reward of a scenario under one seed.
 
     Attributes
@@ -144,13 +146,13 @@ class ScenarioEnvironment(Environment):
         return float(self.noise_std * self._heavy.standard_t(3) / sqrt(3.0))  # a t with 3 degrees has variance 3
 
 
-def _misfit(scenario: Scenario, domain: Domain, seed: int) -> Any:
+def _misfit(scenario: Scenario, domain: Domain, seed: int) -> FloatArray | float:
     """A function of size one that no model contains: a fast wave on the interval, white noise on a table."""
     if scenario.misfit == 0.0:
         return 0.0
     rng = Streams(seed).generator(_MISFIT)
     if scenario.family == "legendre":
-        return np.sin(rng.uniform(20.0, 40.0) * domain.points + rng.uniform(0.0, 2.0 * np.pi))
+        return np.asarray(np.sin(rng.uniform(20.0, 40.0) * domain.points + rng.uniform(0.0, 2.0 * np.pi)))
     return rng.uniform(-1.0, 1.0, domain.n_candidates)
 
 

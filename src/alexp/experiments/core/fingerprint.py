@@ -1,0 +1,72 @@
+"""Which code made a result: a hash of the sources behind some modules."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+
+_OWN = __name__.partition(".")[0]
+
+
+@lru_cache(maxsize=64)
+def code_fingerprint(*modules: str) -> str:
+    """Hash of the sources of some modules and of every module that they import from this package or from their own.
+
+    Results are kept under it, so that a change to the code that made them makes them again, and a change
+    elsewhere does not.
+    """
+    packages = frozenset({_OWN, *(name.partition(".")[0] for name in modules)})
+    pending, seen = list(modules), dict[str, bytes]()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen[name], imported = read_module(name, packages)
+            pending += imported
+    digest = hashlib.sha256()
+    for name in sorted(seen):
+        digest.update(name.encode() + b"\0" + seen[name] + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=1024)
+def read_module(name: str, packages: frozenset[str] = frozenset({_OWN})) -> tuple[bytes, list[str]]:
+    """Source of a module, and the modules of some packages that it imports; nothing for what is not Python."""
+    path, package = _find(name)
+    if path is None:
+        return b"", []
+    source = path.read_bytes()
+    return source, list(_imported(ast.parse(source), package, packages))
+
+
+def _find(name: str) -> tuple[Path | None, str]:
+    """Source file of a module, and the package that its relative imports start from."""
+    if name in ("__main__", "__mp_main__"):  # a script, which has no specification to be found by
+        origin, package = getattr(sys.modules[name], "__file__", None), ""
+    else:
+        spec = find_spec(name)
+        origin, package = (None, "") if spec is None else (spec.origin, spec.parent or "")
+    return (Path(origin) if origin is not None and origin.endswith(".py") else None), package
+
+
+def _imported(tree: ast.Module, package: str, packages: frozenset[str]) -> Iterator[str]:
+    """Modules of some packages imported anywhere in a source; `from a import b` may mean the module a.b."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in packages)
+        elif isinstance(node, ast.ImportFrom):
+            module = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
+            if module.partition(".")[0] in packages:
+                yield module
+                yield from (f"{module}.{alias.name}" for alias in node.names if _is_module(module, alias.name))
+
+
+def _is_module(package: str, name: str) -> bool:
+    with contextlib.suppress(ModuleNotFoundError, ValueError):
+        return find_spec(f"{package}.{name}") is not None
+    return False

@@ -1,0 +1,1 @@
+"""The paper, reproduced: its runs, figures, claims and hyper-parameters."""

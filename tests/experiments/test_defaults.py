@@ -1,0 +1,84 @@
+"""The tables behind the default schedules: the published numbers, from the runner that everything else uses."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import alexp
+from alexp.experiments.core.runner import sweep
+from alexp.experiments.core.tasks import Task, build
+from alexp.experiments.paper import defaults
+from alexp.experiments.paper.defaults import Contender, headline_table, markdown, play
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+# Regret on seeds 80000 to 80002 when docs/headline.csv was made, by a loop of its own around `simulate`.
+PUBLISHED = {
+    (2, "Oracle UCB"): [1.6814752201580077, 3.007646908617042, 0.9974683247884408],
+    (2, "ALExp"): [1.6814752201580077, 7.216950717973543, 0.5058150023331034],
+    (2, "Naive UCB"): [14.058725911854323, 6.607669665891686, 15.445959808846656],
+    (3, "Oracle UCB"): [0.6381741027712564, 2.3492880661013924, 2.234658407652147],
+    (3, "ALExp"): [1.0564673320271174, 7.979499255832871, 3.11666501897489],
+    (3, "Naive UCB"): [4.456659571506076, 6.812997626292301, 10.398516393681197],
+    (9, "Oracle UCB"): [8.011693357073261, 5.823098016115794, 9.109184159277312],
+    (9, "ALExp"): [8.724389595283935, 6.078324835541951, 14.180882326805808],
+    (9, "Naive UCB"): [9.896433433369046, 6.586291913645732, 12.518473921043533],
+}
+
+
+def locally(tasks):
+    return sweep(tasks, workers=1, cache=None, progress=False)
+
+
+@pytest.mark.parametrize("case", PUBLISHED)
+def test_published_runs_come_back(case):
+    outcome = play([Contender(*case)], range(80_000, 80_003), locally)[Contender(*case)]
+    np.testing.assert_allclose(outcome.regret, PUBLISHED[case], rtol=1e-12)
+    assert not outcome.locked.any()
+
+
+def test_a_shared_seed_is_the_seed_of_both():
+    task = Contender(3, "ALExp").tasks([80_001])[0]
+    assert task.seeds == (80_001, 80_001)
+    assert task.key != Task(task.scenario, task.algorithm, task.settings, task.seed).key
+    algorithm, environment = build(task)
+    models, domain = alexp.ModelClass.legendre(10, 3), alexp.Interval(-1.0, 1.0, 2000)
+    plain = alexp.SyntheticEnvironment(models, domain, noise_std=0.01, random_state=80_001)
+    assert np.array_equal(environment.rewards, plain.rewards)
+    opt = alexp.ALExp(models, domain, noise_std=0.01, random_state=80_001)
+    for _ in range(5):
+        trial, twin = algorithm.ask(), opt.ask()
+        assert trial == twin
+        algorithm.tell(trial, environment.observe_index(trial.index))
+        opt.tell(twin, plain.observe_index(twin.index))
+
+
+def test_headline_table_has_the_published_shape(monkeypatch):
+    tiny = {size: scenario.with_(steps=8, resolution=40) for size, scenario in defaults.SCENARIOS.items()}
+    monkeypatch.setattr(defaults, "SCENARIOS", tiny)
+    table = headline_table(locally, range(80_000, 80_002))
+    with (DOCS / "headline.csv").open() as file:
+        published = list(csv.DictReader(file))
+    assert list(table.columns) == list(published[0])
+    assert [(str(s), str(m), name) for s, m, name in zip(table["s"], table["M"], table["algorithm"], strict=True)] == [
+        (row["s"], row["M"], row["algorithm"]) for row in published
+    ]
+    assert markdown(table).count("\n") == 2 + len(table)
+
+
+def test_tuning_and_stability_tables(monkeypatch):
+    tiny = {size: scenario.with_(steps=6, resolution=30) for size, scenario in defaults.SCENARIOS.items()}
+    monkeypatch.setattr(defaults, "SCENARIOS", tiny)
+    monkeypatch.setattr(defaults, "CHOICES", defaults.CHOICES[:2])
+    monkeypatch.setattr(defaults, "TUNING_SEEDS", range(50_000, 50_002))
+    monkeypatch.setattr(defaults, "STABILITY_SEEDS", range(50_000, 50_003))
+    for name, table in (
+        ("tuning", defaults.tuning_table(locally)),
+        ("stability", defaults.stability_table(locally)),
+    ):
+        with (DOCS / f"{name}.csv").open() as file:
+            assert list(table.columns) == next(csv.reader(file))
+    with pytest.raises(KeyError):
+        defaults.main("nothing")
