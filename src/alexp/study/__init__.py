@@ -14,9 +14,11 @@ from alexp.study.errors import (
     StudyExistsError,
     StudyNotFoundError,
 )
-from alexp.study.opening import StudySummary, create_study, delete_study, list_studies, load_study
+from alexp.study.opening import create_study, delete_study, list_studies, load_study
+from alexp.study.records import StudySummary
 from alexp.study.storage import Storage
 from alexp.study.study import Study
+from alexp.study.view import StudyView
 
 __all__ = [
     "AbandonedTrialError",
@@ -29,6 +31,7 @@ __all__ = [
     "StudyExistsError",
     "StudyNotFoundError",
     "StudySummary",
+    "StudyView",
     "create_study",
     "delete_study",
     "list_studies",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, isfinite
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 from alexp.algorithms.trials import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import matrix
-from alexp.study.report.labels import candidate_columns
+from alexp.study.labels import candidate_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +95,7 @@ def check_reserved(candidates: pd.DataFrame, path: Path) -> None:
             raise FileError(f"{path}: candidates must not have a column {name!r}; files of results use it")
 
 
-def _numbers_or_text(cells: list[str]) -> list[Any]:
+def _numbers_or_text(cells: list[str]) -> Sequence[int | float | str]:
     for kind in (int, float):
         try:
             values = [kind(cell) for cell in cells]
@@ -213,13 +213,13 @@ def _reward(cell: str) -> float:
         raise ValueError(f"reward must be a number, got {cell!r}") from None
 
 
-def _check_candidate(header: Sequence[str], row: Sequence[str], expected: dict[str, Any]) -> None:
+def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mapping[str, object]) -> None:
     for name, cell in zip(header, row, strict=True):
         if name in expected and not _agrees(cell, expected[name]):
             raise ValueError(f"this trial has {name} = {_cell(expected[name])}, but the line says {cell!r}")
 
 
-def _agrees(cell: str, value: Any) -> bool:
+def _agrees(cell: str, value: object) -> bool:
     """Whether a cell means a value, also after a spreadsheet has rounded it."""
     if isinstance(value, float | np.floating):
         try:
@@ -232,7 +232,7 @@ def _agrees(cell: str, value: Any) -> bool:
 # -- writing ---------------------------------------------------------------------------------------------------
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
