@@ -167,6 +167,16 @@ def test_server_that_is_not_there():
     assert "secret" not in str(raised.value)
 
 
+def test_every_commit_reaches_the_disk(tmp_path):
+    """What was acknowledged must survive the crash of the machine, which no test can make happen."""
+    study = new_study(tmp_path / "study.db")
+    for _ in range(2):
+        with study.storage.reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        study.close()
+
+
 # -- the log ---------------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from alexp.study.schema import arrays, events, snapshots, studies
 _PART = 32 * 1024 * 1024  # bytes of an array per row; databases limit the size of one value
 _KEPT = 2  # snapshots, in case the newest cannot be read
 _EVENT_COLUMNS = [events.c[field.name] for field in fields(Event)]
-_PUBLIC_COLUMNS = [events.c[name] for name in EventDict.__annotations__]
+_PUBLIC = list(EventDict.__annotations__)
 
 # Built once: these run at every ask and tell.
 _LOCK = (
@@ -154,9 +154,10 @@ def since(connection: Connection, study: int, start: int, stop: int) -> list[Eve
 
 def public_events(connection: Connection, study: int, start: int, limit: int | None) -> list[EventDict]:
     """Events number `start` and later as JSON data, at most `limit` of them, found by the key of the table."""
-    query = sa.select(*_PUBLIC_COLUMNS).where(events.c.study_id == study, events.c.seq >= start)
+    columns = [events.c[name] for name in _PUBLIC]
+    query = sa.select(*columns).where(events.c.study_id == study, events.c.seq >= start)
     rows = connection.execute(query.order_by(events.c.seq).limit(limit))
-    return [cast("EventDict", dict(row)) for row in rows.mappings()]
+    return [cast("EventDict", dict(zip(_PUBLIC, row, strict=True))) for row in rows]
 
 
 def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, tuple[float, str]]:

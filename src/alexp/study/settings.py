@@ -56,4 +56,6 @@ def _text(value: object) -> str:
     if isinstance(value, dict) or (isinstance(value, list | tuple) and len(value) > 5):
         kinds = sorted({repr(item) for item in (value.values() if isinstance(value, dict) else value)})
         return f"{len(value)} of them: {', '.join(kinds[:5])}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(item) for item in value) or "none"
     return str(value)
