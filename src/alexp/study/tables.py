@@ -246,13 +246,13 @@ def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
 
 def export(study: Study) -> Iterator[list[str]]:
     """Lines of a file with all trials: what was proposed and why, the reward, and when it came."""
-    frame, algorithm = study.trials_dataframe(), study.algorithm
-    events = study.events_dataframe()
+    view, algorithm = study.view(history=False, certificates=False, curve=False), study.algorithm
+    events = study.events_dataframe().head(view.n_events)  # of the moment that the view shows
     asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"]
     told = events[events["kind"].isin(["tell", "observe"])].set_index("trial")["at"]
-    frame["model"] = [None if j is None else algorithm.models.names[int(j)] for j in _or_none(frame["model"])]
-    frame["asked_at"], frame["told_at"] = frame["id"].map(asked), frame["id"].map(told)
-    frame = frame.drop(columns="x").rename(columns={"id": "trial", "index": "candidate"})
+    frame = view.trials.dataframe().drop(columns="label").rename(columns={"id": "trial", "index": "candidate"})
+    frame["model"] = [None if j is None else algorithm.models.names[j] for j in view.trials.model]
+    frame["asked_at"], frame["told_at"] = frame["trial"].map(asked), frame["trial"].map(told)
     own = [f"candidate.{name}" if name in frame.columns else name for name in candidate_columns(algorithm.domain, 0)]
     yield [*frame.columns[:2], *own, *frame.columns[2:]]
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):
@@ -260,7 +260,7 @@ def export(study: Study) -> Iterator[list[str]]:
         yield [str(row[0]), str(row[1]), *described, *("" if value is None else _cell(value) for value in row[2:])]
 
 
-def _or_none(column: Any) -> list[Any]:
+def _or_none(column: pd.Series[Any]) -> list[Any]:
     return [None if missing else value for value, missing in zip(column.to_list(), column.isna(), strict=True)]
 
 

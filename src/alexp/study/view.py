@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import jsonable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 State = Literal["told", "pending", "abandoned", "observed"]
 
@@ -54,6 +57,12 @@ class TrialColumns:
     propensity: FloatArray
     reward: FloatArray
     state: list[State]
+
+    def dataframe(self) -> pd.DataFrame:
+        """One row per trial."""
+        import pandas as pd  # slow to import, and needed here only
+
+        return pd.DataFrame({field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
