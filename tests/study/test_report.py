@@ -12,8 +12,7 @@ import pytest
 
 import alexp
 from alexp.study import create_study
-from alexp.study.events import belief, belief_is_due, compress, decompress
-from alexp.study.report.report import gather
+from alexp.study.database.events import belief, belief_is_due, compress, decompress
 
 from .conftest import new_study, play
 
@@ -85,16 +84,15 @@ def test_everything_is_on_the_page(tmp_path):
 
 def test_history_of_the_leading_models(tmp_path):
     study = rich_study(tmp_path / "study.db")
-    standing = gather(study).standing
-    assert standing.told.tolist() == [*range(25), 27, 27, 27, 27]
-    np.testing.assert_array_equal(standing.q_history[-1], study.probabilities[standing.leaders])
-    np.testing.assert_allclose(standing.q_history[0], 1.0 / 6.0)
-    assert np.all(standing.behind_history <= 0.0)
+    standing = study.view().standing
+    history, leaders = standing.history, [leader.model for leader in standing.leaders]
+    assert history.told.tolist() == [*range(25), 27, 27, 27, 27]
+    np.testing.assert_array_equal(history.q[-1], study.probabilities[leaders])
+    np.testing.assert_allclose(history.q[0], 1.0 / 6.0)
+    assert np.all(history.behind <= 0.0)
     eta = study.algorithm.schedules.eta_t(27, 1.0)
     first, second = standing.leaders[:2]
-    np.testing.assert_allclose(  # the page says that q follows from the returns; here it does
-        np.log(standing.q[second] / standing.q[first]), eta * standing.behind[second], rtol=1e-9
-    )
+    np.testing.assert_allclose(np.log(second.q / first.q), eta * second.behind, rtol=1e-9)  # as the page says
 
 
 @pytest.mark.parametrize("name", sorted(alexp.Algorithm.registry))

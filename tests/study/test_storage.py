@@ -17,9 +17,9 @@ from alembic.script import ScriptDirectory
 
 import alexp.study
 from alexp.study import ReplayError, Storage, StorageError, StudyNotFoundError, list_studies, load_study
-from alexp.study import storage as storage_module
-from alexp.study.schema import VERSION, VERSION_TABLE, metadata
-from alexp.study.storage import parse_url
+from alexp.study.database import storage as storage_module
+from alexp.study.database.schema import VERSION, VERSION_TABLE, metadata
+from alexp.study.database.storage import parse_url
 
 from .conftest import in_memory, new_study, play, reward
 
@@ -167,6 +167,16 @@ def test_server_that_is_not_there():
     assert "secret" not in str(raised.value)
 
 
+def test_every_commit_reaches_the_disk(tmp_path):
+    """What was acknowledged must survive the crash of the machine, which no test can make happen."""
+    study = new_study(tmp_path / "study.db")
+    for _ in range(2):
+        with study.storage.reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        study.close()
+
+
 # -- the log ---------------------------------------------------------------------------------------------------
 
 
@@ -232,7 +242,7 @@ def test_schema_is_what_the_migrations_make(storage):
     place = Storage(storage)
     place.prepare()
     config = Config()
-    config.set_main_option("script_location", str(Path(alexp.study.__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(alexp.study.__file__).parent / "database" / "migrations"))
     scripts = ScriptDirectory.from_config(config)
     assert scripts.get_current_head() == VERSION
     with place.reading() as connection:

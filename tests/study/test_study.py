@@ -198,6 +198,22 @@ def test_problems_come_back_or_are_asked_for(storage):
         load_study("code", storage, alexp.ModelClass.from_maps(maps), alexp.Interval(resolution=20))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_changed_features_are_noticed_by_candidates_or_by_columns(storage, axis):
+    """The two sketches of the features are each blind to some changes; what one does not see, the other does."""
+    base = np.random.default_rng(0).standard_normal((21, 4))
+    k = np.arange(1, base.shape[1 - axis] + 1)
+    weights = np.stack([np.cos(0.7 * k) + 1.5, np.sin(1.3 * k + 0.2) - 1.5])  # as a sketch weighs columns or candidates
+    blind = np.linalg.svd(weights)[2][-1]
+    np.testing.assert_allclose(weights @ blind, 0.0, atol=1e-12)
+    changed = base.copy()
+    changed[(2, slice(None)) if axis == 0 else (slice(None), 2)] += blind
+    create_study(alexp.ModelClass.from_maps({"m": lambda x: base}), DOMAIN, name="b", storage=storage)
+    load_study("b", storage, alexp.ModelClass.from_maps({"m": lambda x: base * (1.0 + 1e-14)}))
+    with pytest.raises(ProblemMismatchError, match="have other values"):
+        load_study("b", storage, alexp.ModelClass.from_maps({"m": lambda x: changed}))
+
+
 def test_agents_of_ones_own_are_passed_again(storage):
     class Middle(alexp.Agent):
         ridge = 1.0

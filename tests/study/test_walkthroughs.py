@@ -63,6 +63,11 @@ def test_two_hosts_on_postgres(postgres, monkeypatch):
     follow("Walk-through 2")
 
 
+def test_watching_a_study(capsys):
+    follow("Watching a study")
+    assert "21 tell 10 0.9" in capsys.readouterr().out
+
+
 def test_the_first_example(tmp_path):
     text = DOCUMENT.read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1]

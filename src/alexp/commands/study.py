@@ -160,23 +160,16 @@ def abandon(
 @app.command()
 def status(name: Name, storage: Where = _DEFAULT) -> None:
     """Where the study stands: counts, leading models, recommendation."""
-    import numpy as np
-
-    from alexp.study.report.labels import label
-
     with _opened(name, storage) as study:
-        algorithm, counts = study.algorithm, study.counts
-        typer.echo(f"{name}: {algorithm.name}, {algorithm.direction}, in {study.storage.describe()}")
-        typer.echo(", ".join(f"{value} {key}" for key, value in counts.items()))
-        names = algorithm.models.names
-        if hasattr(algorithm, "probabilities"):
-            q = np.asarray(algorithm.probabilities)
-            leading = np.argsort(-q, kind="stable")[:5]
-            typer.echo("models: " + ", ".join(f"{names[int(j)]} {q[j]:.3f}" for j in leading))
-        if counts["told"]:
-            best = study.best()
-            what = f"{label(algorithm.domain, best.index)} (candidate {best.index})"
-            typer.echo(f"best: {what}, estimated {best.value:.4g}")
+        view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False)
+        typer.echo(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}")
+        typer.echo(", ".join(f"{value} {key}" for key, value in view.counts.items()))
+        if view.standing is not None:
+            leading = (f"{leader.name} {leader.q:.3f}" for leader in view.standing.leaders)
+            typer.echo("models: " + ", ".join(leading))
+        if view.best is not None:
+            what = f"{view.best.label} (candidate {view.best.index})"
+            typer.echo(f"best: {what}, estimated {view.best.value:.4g}")
 
 
 @app.command()

@@ -6,6 +6,8 @@ if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
     raise ModuleNotFoundError("durable studies need SQLAlchemy and Alembic: pip install alexp[study]")
 
 from alexp.algorithms.trials import AbandonedTrialError
+from alexp.study.database.records import StudySummary
+from alexp.study.database.storage import Storage
 from alexp.study.errors import (
     ProblemMismatchError,
     ReplayError,
@@ -14,9 +16,9 @@ from alexp.study.errors import (
     StudyExistsError,
     StudyNotFoundError,
 )
-from alexp.study.opening import StudySummary, create_study, delete_study, list_studies, load_study
-from alexp.study.storage import Storage
+from alexp.study.opening import create_study, delete_study, list_studies, load_study
 from alexp.study.study import Study
+from alexp.study.view import StudyView
 
 __all__ = [
     "AbandonedTrialError",
@@ -29,6 +31,7 @@ __all__ = [
     "StudyExistsError",
     "StudyNotFoundError",
     "StudySummary",
+    "StudyView",
     "create_study",
     "delete_study",
     "list_studies",

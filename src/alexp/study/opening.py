@@ -9,36 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection
 
 from alexp.algorithms import Algorithm
 from alexp.algorithms.components import component_from_dict
+from alexp.algorithms.registry import algorithm_named
 from alexp.algorithms.streams import RandomState, Streams
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
-from alexp.study import problem, records
+from alexp.study import problem
+from alexp.study.database import records
+from alexp.study.database.events import LIBRARY
+from alexp.study.database.records import StudyRow, StudySummary
+from alexp.study.database.storage import DEFAULT, Storage
 from alexp.study.errors import ProblemMismatchError, StudyExistsError, StudyNotFoundError
-from alexp.study.events import LIBRARY
-from alexp.study.schema import studies
-from alexp.study.storage import DEFAULT, Storage
+from alexp.study.problem import Probe, Problem
 from alexp.study.study import Study
 
 Location = str | Path | URL | Storage
-
-
-@dataclass(frozen=True)
-class StudySummary:
-    """One line of the list of studies."""
-
-    name: str
-    algorithm: str
-    created_at: float
-    trials: int
-    told: int
-    pending: int
-    abandoned: int
-    latest: float | None
 
 
 def create_study(
@@ -73,7 +61,7 @@ def create_study(
     """
     where = _storage(storage)
     _check_name(name)
-    kind = _algorithm(algorithm)
+    kind = algorithm_named(algorithm)
     if load_if_exists and models is None and domain is None:
         return load_study(name, where)
     if models is None or domain is None:
@@ -81,13 +69,14 @@ def create_study(
         raise ValueError(f"a new study needs both models and domain; {missing} is missing")
     seed = Streams(random_state).entropy
     new = kind(models, domain, direction=direction, random_state=seed, **settings)
+    draft = _draft(new)
     where.prepare()
     with where.writing() as connection:
         where.lock(connection)
         row = records.find_study(connection, name)
         created = row is None
         if row is None:
-            row = _insert(connection, name, new)
+            row = _insert(connection, name, draft)
     if not created:
         if not load_if_exists:
             raise StudyExistsError(
@@ -124,20 +113,7 @@ def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
         return []
     where.prepare()
     with where.reading() as connection:
-        rows = records.all_studies(connection)
-    return [
-        StudySummary(
-            name=row.name,
-            algorithm=row.algorithm,
-            created_at=row.created_at,
-            trials=row.ask + row.observe,
-            told=row.tell + row.observe,
-            pending=row.ask - row.tell - row.abandon,
-            abandoned=row.abandon,
-            latest=row.latest,
-        )
-        for row in rows
-    ]
+        return records.all_studies(connection)
 
 
 def delete_study(name: str, storage: Location = DEFAULT) -> None:
@@ -158,13 +134,7 @@ def _check_name(name: str) -> None:
         raise ValueError(f"name must be a text of 1 to 200 characters, got {name!r}")
 
 
-def _algorithm(name: str) -> type[Algorithm]:
-    if name not in Algorithm.registry:
-        raise ValueError(f"algorithm must be one of {sorted(Algorithm.registry)}, got {name!r}")
-    return Algorithm.registry[name]
-
-
-def _find(where: Storage, name: str) -> Any:
+def _find(where: Storage, name: str) -> StudyRow:
     _check_name(name)
     row = None
     if where.exists():
@@ -178,31 +148,38 @@ def _find(where: Storage, name: str) -> Any:
     return row
 
 
-def _insert(connection: Connection, name: str, algorithm: Algorithm) -> Any:
+@dataclass(frozen=True)
+class _Draft:
+    """What is stored of a new study, computed before anybody has to wait for it."""
+
+    algorithm: str
+    settings: str
+    entropy: str
+    described: Problem
+    probe: Probe
+
+
+def _draft(algorithm: Algorithm) -> _Draft:
     saved = algorithm.to_dict(problem=False)
-    study = records.insert_study(
-        connection,
-        name=name,
-        algorithm=algorithm.name,
-        settings=json.dumps(saved["settings"]),
-        entropy=saved["entropy"],
-        problem="",
-        probe="",
-        library=LIBRARY,
-        created_at=time.time(),
-    )
-    described = problem.encode(connection, study, problem.describe(algorithm.models, algorithm.domain))
-    probe = problem.encode(connection, study, problem.probe(algorithm))
-    connection.execute(studies.update().where(studies.c.id == study).values(problem=described, probe=probe))
-    return connection.execute(sa.select(studies).where(studies.c.id == study)).one()
+    described, probe = problem.describe(algorithm.models, algorithm.domain), problem.probe(algorithm)
+    return _Draft(algorithm.name, json.dumps(saved["settings"]), saved["entropy"], described, probe)
+
+
+def _insert(connection: Connection, name: str, draft: _Draft) -> StudyRow:
+    study = records.insert_study(connection, name, draft.algorithm, draft.settings, draft.entropy, LIBRARY, time.time())
+    described = problem.encode(connection, study, draft.described)
+    records.set_problem(connection, study, described, problem.encode(connection, study, draft.probe))
+    row = records.find_study(connection, name)
+    assert row is not None
+    return row
 
 
 def _open(
-    where: Storage, row: Any, models: ModelClass | None, domain: Domain | None, settings: dict[str, Any]
+    where: Storage, row: StudyRow, models: ModelClass | None, domain: Domain | None, settings: dict[str, Any]
 ) -> Study:
     with where.reading() as connection:
-        stored = problem.decode(connection, row.id, row.problem)
-        probe = problem.decode(connection, row.id, row.probe)
+        stored: Problem = problem.decode(connection, row.id, row.problem)
+        probe: Probe = problem.decode(connection, row.id, row.probe)
     models, domain = problem.rebuild(stored, row.name, models, domain)
     make = _maker(row, models, domain, settings)
     first = make()
@@ -210,8 +187,8 @@ def _open(
     return Study(where, row, make, first)
 
 
-def _maker(row: Any, models: ModelClass, domain: Domain, settings: dict[str, Any]) -> Callable[[], Algorithm]:
-    kind, saved = _algorithm(row.algorithm), json.loads(row.settings)
+def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: dict[str, Any]) -> Callable[[], Algorithm]:
+    kind, saved = algorithm_named(row.algorithm), json.loads(row.settings)
     try:
         stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
     except ValueError as error:
@@ -219,7 +196,7 @@ def _maker(row: Any, models: ModelClass, domain: Domain, settings: dict[str, Any
     return lambda: kind(models, domain, random_state=int(row.entropy), **(stored | settings))
 
 
-def _check_agreement(row: Any, new: Algorithm, seed: int | None) -> None:
+def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
     differing = [key for key in given if given[key] != saved.get(key)]
     if row.algorithm != new.name:

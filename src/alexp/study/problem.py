@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 from sqlalchemy.engine import Connection
@@ -15,20 +15,42 @@ from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.codec import fingerprint
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.models import ModelClass
+from alexp.study.database.records import get_array, put_array
 from alexp.study.errors import ProblemMismatchError
-from alexp.study.records import get_array, put_array
+
+_Part = TypeVar("_Part")
 
 _REFERENCE = "__array__"
 _TOLERANCE = 1e-8
 
 
-def encode(connection: Connection, study: int, value: Any) -> str:
+class Problem(TypedDict):
+    """Models and domain as they describe themselves; None in place of what only the user can bring back."""
+
+    models: dict[str, Any] | None
+    domain: dict[str, Any] | None
+    names: list[str] | None
+
+
+class Probe(TypedDict):
+    """What a problem is recognised by: see `probe`."""
+
+    hash: str
+    rows: FloatArray
+    columns: FloatArray
+    shape: list[int | bool]
+    groups: list[str]
+    scales: FloatArray
+    domain: str | None
+
+
+def encode(connection: Connection, study: int, value: object) -> str:
     """JSON in which every array is a reference to a row of the array table."""
     return _to_json(value, lambda array: put_array(connection, study, array))
 
 
-def _to_json(value: Any, refer: Callable[[AnyArray], str]) -> str:
-    def replace(item: Any) -> Any:
+def _to_json(value: object, refer: Callable[[AnyArray], str]) -> str:
+    def replace(item: object) -> object:
         if isinstance(item, np.ndarray):
             return {_REFERENCE: refer(item)}
         if isinstance(item, dict):
@@ -53,8 +75,8 @@ def decode(connection: Connection, study: int, text: str) -> Any:
     return replace(json.loads(text))
 
 
-def describe(models: ModelClass, domain: Domain) -> dict[str, Any]:
-    """Built-in families, matrices and plain tables; None in place of what only the user can bring back."""
+def describe(models: ModelClass, domain: Domain) -> Problem:
+    """Built-in families, matrices and plain tables are described, code and objects of the user's own are not."""
     return {
         "models": models.to_dict(),
         "domain": domain.to_dict(),
@@ -62,27 +84,32 @@ def describe(models: ModelClass, domain: Domain) -> dict[str, Any]:
     }
 
 
-def rebuild(
-    stored: dict[str, Any], name: str, models: ModelClass | None, domain: Domain | None
-) -> tuple[ModelClass, Domain]:
+def rebuild(stored: Problem, name: str, models: ModelClass | None, domain: Domain | None) -> tuple[ModelClass, Domain]:
     """The problem from what the user passed and, for the rest, from what was stored."""
 
-    def part(key: str, given: Any, build: Callable[[dict[str, Any]], Any], why: str) -> Any:
+    def part(
+        key: str,
+        given: _Part | None,
+        described: dict[str, Any] | None,
+        build: Callable[[dict[str, Any]], _Part],
+        why: str,
+    ) -> _Part:
         if given is not None:
             return given
-        if stored[key] is None:
+        if described is None:
             raise ProblemMismatchError(
                 f"study {name!r} was created with {key} that {why}; pass {key}= as they were when it was created"
             )
-        return build(stored[key])
+        return build(described)
 
+    code, objects = "hold code of your own, which is never stored", "holds objects of your own, which are never stored"
     return (
-        part("models", models, ModelClass.from_dict, "hold code of your own, which is never stored"),
-        part("domain", domain, domain_from_dict, "holds objects of your own, which are never stored"),
+        part("models", models, stored["models"], ModelClass.from_dict, code),
+        part("domain", domain, stored["domain"], domain_from_dict, objects),
     )
 
 
-def probe(algorithm: Algorithm) -> dict[str, Any]:
+def probe(algorithm: Algorithm) -> Probe:
     """What the problem is recognised by: a content hash, and a sketch for when the last bits differ.
 
     The sketch holds two fixed linear combinations of the columns for every candidate, shape (N, 2), and of the
@@ -107,7 +134,7 @@ def domain_hash(domain: Domain) -> str | None:
     return None if described is None else sha256(_to_json(described, fingerprint).encode()).hexdigest()
 
 
-def check_probe(stored: dict[str, Any], algorithm: Algorithm, name: str) -> None:
+def check_probe(stored: Probe, algorithm: Algorithm, name: str) -> None:
     """Raise unless the algorithm's problem is the one the study was created with."""
     difference = _difference(stored, algorithm)
     if difference is not None:
@@ -117,7 +144,7 @@ def check_probe(stored: dict[str, Any], algorithm: Algorithm, name: str) -> None
         )
 
 
-def _difference(stored: dict[str, Any], algorithm: Algorithm) -> str | None:
+def _difference(stored: Probe, algorithm: Algorithm) -> str | None:
     if None not in (stored["domain"], new := domain_hash(algorithm.domain)) and new != stored["domain"]:
         return "the candidates differ"
     if algorithm.fingerprint() == stored["hash"]:

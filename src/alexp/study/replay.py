@@ -5,27 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isclose
 from time import perf_counter
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.trials import Trial
-from alexp.common.arrays import IntArray
+from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.validation import count
-from alexp.study.errors import ReplayError
-from alexp.study.events import (
+from alexp.study.database.events import (
     Event,
     belief,
     belief_is_due,
     compress,
-    decompress,
     describe_restriction,
+    detail_of,
     restriction,
 )
+from alexp.study.errors import ReplayError
 
 REPLAY_SECONDS = 0.3  # a snapshot is due when replaying what came after the last one would take longer
 REPLAY_EVENTS = 10_000  # or when so many events came after it, however fast they are
+_MEMORY = 0.9  # how much of the earlier pace counts beside that of the newest event
+_LEAST_PACE = 1e-4  # seconds per event before any was applied
+
+
+class Snapshot(TypedDict):
+    """Everything that opening needs: trials, and the state of the algorithm."""
+
+    log: dict[str, AnyArray]
+    state: dict[str, Any]
+    abandoned: NotRequired[AnyArray]  # where 0.1.0 stored them
 
 
 class Replica:
@@ -39,6 +49,8 @@ class Replica:
         self.algorithm = algorithm
         self.n_events = self.snapshot_at = 0
         self._seconds = 0.0  # spent on events since the newest snapshot
+        self._pace = _LEAST_PACE  # seconds per event, of late
+        self._attempted = 0  # events at the last attempt to save a snapshot
         self._snapshot_seconds = 0.0  # what the last snapshot of this process cost
 
     @property
@@ -50,17 +62,20 @@ class Replica:
 
     def follow(self, events: Iterable[Event]) -> None:
         """Apply events of other processes, in order."""
-        start = perf_counter()
         for event in events:
+            start = perf_counter()
             self._apply(event)
-            self.n_events += 1
-        self._seconds += perf_counter() - start
+            self._next(event, start)
+
+    def seconds_for(self, n_events: int) -> float:
+        """About how long applying so many further events will take."""
+        return n_events * self._pace
 
     def _apply(self, event: Event) -> None:
         algorithm = self.algorithm
         if event.kind == "ask":
-            detail = decompress(event.detail) if event.detail else {}
-            _same(event, algorithm.ask(available=restriction(detail, algorithm.domain.n_candidates)))
+            allowed = restriction(detail_of(event), algorithm.domain.n_candidates)
+            _same(event, algorithm.ask(available=allowed))
             assert event.propensity is not None
             algorithm.log.propensity[event.trial] = event.propensity
         elif event.kind == "tell":
@@ -91,45 +106,47 @@ class Replica:
 
     def _ask_once(self, allowed: IntArray | None) -> Event:
         start = perf_counter()
-        detail: dict[str, Any] = describe_restriction(allowed, self.algorithm.domain.n_candidates)
-        if belief_is_due(self.algorithm.n_asked) and (now := belief(self.algorithm)):
-            detail["belief"] = now
+        detail = describe_restriction(allowed, self.algorithm.domain.n_candidates)
         trial = self.algorithm.ask(available=allowed)
-        self._seconds += perf_counter() - start
-        return self._next(
-            Event(
-                self.n_events,
-                "ask",
-                trial.id,
-                candidate=trial.index,
-                model=trial.model,
-                explored=trial.explored,
-                propensity=trial.propensity,
-                detail=compress(detail) if detail else None,
-            )
+        if belief_is_due(trial.id) and (now := belief(self.algorithm)) is not None:
+            detail["belief"] = now
+        event = Event(
+            self.n_events,
+            "ask",
+            trial.id,
+            candidate=trial.index,
+            model=trial.model,
+            explored=trial.explored,
+            propensity=trial.propensity,
+            detail=compress(detail) if detail else None,
         )
+        return self._next(event, start)
 
     def tell(self, trial_id: int, reward: float) -> Event:
         """Take in a reward that `check_tell` has let pass."""
         start = perf_counter()
         self.algorithm.tell(trial_id, reward)
-        self._seconds += perf_counter() - start
-        return self._next(Event(self.n_events, "tell", trial_id, reward=reward))
+        return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
 
     def observe(self, candidate: int, reward: float) -> Event:
         """Take in a reward measured elsewhere."""
         start = perf_counter()
         trial = self.algorithm.observe(candidate, reward)
-        self._seconds += perf_counter() - start
-        return self._next(Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward))
+        event = Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward)
+        return self._next(event, start)
 
     def abandon(self, trial_id: int) -> Event:
         """Give up a trial that `check_pending` has let pass."""
+        start = perf_counter()
         self.algorithm.abandon(trial_id)
-        return self._next(Event(self.n_events, "abandon", trial_id))
+        return self._next(Event(self.n_events, "abandon", trial_id), start)
 
-    def _next(self, event: Event) -> Event:
+    def _next(self, event: Event, start: float) -> Event:
+        """Count an event that has been applied, and what it cost."""
+        seconds = perf_counter() - start
         self.n_events += 1
+        self._seconds += seconds
+        self._pace += (1.0 - _MEMORY) * (seconds - self._pace)
         return event
 
     # -- checking before acting --------------------------------------------------------------------------------
@@ -151,13 +168,13 @@ class Replica:
 
     # -- snapshots ---------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
-        """Everything that `resume` needs: trials, and the state of the algorithm."""
+    def snapshot(self) -> Snapshot:
+        """Everything that `resume` needs."""
         return {"log": self.algorithm.log.state(), "state": self.algorithm.state()}
 
-    def resume(self, n_events: int, snapshot: dict[str, Any]) -> None:
+    def resume(self, n_events: int, snapshot: Snapshot) -> None:
         """Continue from a snapshot taken after `n_events` events; only a fresh replica may."""
-        given_up = {"abandoned": snapshot["abandoned"]} if "abandoned" in snapshot else {}  # as 0.1.0 stored it
+        given_up = {"abandoned": snapshot["abandoned"]} if "abandoned" in snapshot else {}
         self.algorithm.resume(snapshot["log"] | given_up, snapshot["state"])
         self.n_events = self.snapshot_at = n_events
 
@@ -176,13 +193,18 @@ class Replica:
     @property
     def snapshot_is_due(self) -> bool:
         """Whether opening the study would take noticeably long; snapshots cost at most a quarter of the work."""
-        if self.n_events - self.snapshot_at >= REPLAY_EVENTS:
+        if self.n_events - max(self.snapshot_at, self._attempted) >= REPLAY_EVENTS:
             return True
         return self._seconds > max(REPLAY_SECONDS, 4.0 * self._snapshot_seconds)
 
-    def saved(self, seconds: float) -> None:
-        """Take notice of the replica's own snapshot, and of what it cost."""
-        self.snapshot_at, self._seconds, self._snapshot_seconds = self.n_events, 0.0, seconds
+    def saved(self, seconds: float, kept: bool) -> None:
+        """Take notice of the replica's own snapshot, whether the storage kept it, and what it cost.
+
+        After a failure the next attempt waits as long as after a success.
+        """
+        self._attempted, self._seconds, self._snapshot_seconds = self.n_events, 0.0, seconds
+        if kept:
+            self.snapshot_at = self.n_events
 
 
 def _same(event: Event, trial: Trial) -> None:

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Self, overload
 
 from alexp.algorithms.base import Algorithm, check_reward
 from alexp.algorithms.trials import AlreadyToldError, Recommendation, Trial
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.validation import count
 from alexp.problem.candidates import check_available
-from alexp.study import records
-from alexp.study.errors import ReplayError, StorageError
-from alexp.study.events import LIBRARY, Event
+from alexp.study.chronicle import Chronicle
+from alexp.study.database import records
+from alexp.study.database.events import Belief, EventDict, probabilities_of
+from alexp.study.database.storage import Storage
+from alexp.study.following import Follower
+from alexp.study.labels import trial_states
 from alexp.study.observations import observations
 from alexp.study.replay import Replica
-from alexp.study.storage import Storage
+from alexp.study.view import Counts, StudyView
+from alexp.study.viewing import Identity, Wanted, counts, make_view
 
 if TYPE_CHECKING:
     import pandas as pd
-    from sqlalchemy.engine import Connection
 
-_Checked = TypeVar("_Checked")
+Available = Sequence[int] | Sequence[bool] | AnyArray
 
 
 class Study:
@@ -37,24 +36,24 @@ class Study:
     has returned is therefore in the database, and all processes agree on every trial.
     """
 
-    def __init__(self, storage: Storage, row: Any, make: Callable[[], Algorithm], first: Algorithm) -> None:
-        self.name: str = row.name
-        self.created_at: float = row.created_at
-        self.library: str = row.library
-        self.storage = storage
-        self._id = int(row.id)
-        self._make = make
-        self._fresh: Algorithm | None = first  # not used yet; saves building the algorithm twice
-        self._replica: Replica | None = None
-        self._mutex = threading.RLock()
+    def __init__(
+        self, storage: Storage, row: records.StudyRow, make: Callable[[], Algorithm], first: Algorithm
+    ) -> None:
+        self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
+        self._id = row.id
+        self._follower = Follower(storage, row.id, row.name, make, first)
+        self._chronicle: tuple[Replica, Chronicle] | None = None
+        self._seen: tuple[Replica, Wanted, StudyView] | None = None
 
     # -- acting ------------------------------------------------------------------------------------------------
 
     @overload
-    def ask(self, n: None = None, available: Any = None, distinct: bool = False) -> Trial: ...
+    def ask(self, n: None = None, available: Available | None = None, distinct: bool = False) -> Trial: ...
     @overload
-    def ask(self, n: int, available: Any = None, distinct: bool = False) -> list[Trial]: ...
-    def ask(self, n: int | None = None, available: Any = None, distinct: bool = False) -> Trial | list[Trial]:
+    def ask(self, n: int, available: Available | None = None, distinct: bool = False) -> list[Trial]: ...
+    def ask(
+        self, n: int | None = None, available: Available | None = None, distinct: bool = False
+    ) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate.
 
         `available` restricts the choice to some candidates, by index or boolean mask. With `distinct` no candidate
@@ -68,7 +67,7 @@ class Study:
             replica.check_ask(wanted, allowed, distinct)
             return allowed
 
-        replica, events = self._act(check, lambda replica, allowed: replica.ask(wanted, allowed, distinct))
+        replica, events = self._follower.act(check, lambda replica, allowed: replica.ask(wanted, allowed, distinct))
         trials = [replica.algorithm.trial(event.trial) for event in events]
         return trials[0] if n is None else trials
 
@@ -85,11 +84,13 @@ class Study:
             _no_trial_twice([trial_id for trial_id, _ in checked])
             return checked
 
-        self._act(check, lambda replica, checked: [replica.tell(*pair) for pair in checked])
+        self._follower.act(check, lambda replica, checked: [replica.tell(*pair) for pair in checked])
 
     def abandon(self, trial: Trial | int) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
-        self._act(lambda replica: replica.check_pending(trial), lambda replica, trial_id: [replica.abandon(trial_id)])
+        self._follower.act(
+            lambda replica: replica.check_pending(trial), lambda replica, trial_id: [replica.abandon(trial_id)]
+        )
 
     def add_observations(self, frame: pd.DataFrame, nearest: bool = False) -> list[Trial]:
         """Take in data measured elsewhere: all rows, or, if any is wrong, none.
@@ -104,26 +105,8 @@ class Study:
             rows = observations(replica.algorithm.domain, frame, nearest)
             return [(index, check_reward(reward) + 0.0) for index, reward in rows]
 
-        replica, events = self._act(check, lambda replica, rows: [replica.observe(*row) for row in rows])
+        replica, events = self._follower.act(check, lambda replica, rows: [replica.observe(*row) for row in rows])
         return [replica.algorithm.trial(event.trial) for event in events]
-
-    def _act(
-        self, check: Callable[[Replica], _Checked], decide: Callable[[Replica, _Checked], list[Event]]
-    ) -> tuple[Replica, list[Event]]:
-        """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed."""
-        with self._mutex:
-            self._opened()
-            with self.storage.writing() as connection:
-                replica = self._catch_up(connection, lock=True)
-                checked = check(replica)  # raises without having changed anything
-                self._replica = None  # until the commit; if anything fails, the log is read again
-                events = decide(replica, checked)
-                if events:
-                    records.append(connection, self._id, events)
-            self._replica = replica
-            if replica.snapshot_is_due:
-                self._save(replica)
-            return replica, events
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -135,49 +118,99 @@ class Study:
     @property
     def probabilities(self) -> FloatArray:
         """q over the M models for the next round, shape (M,), for algorithms that have it."""
-        with self._mutex:
+        with self._follower.mutex:
             algorithm = self.algorithm
-            if not hasattr(algorithm, "probabilities"):
-                raise AttributeError(f"algorithm {algorithm.name!r} has no probabilities over models")
-            return np.asarray(algorithm.probabilities)
+            q = probabilities_of(algorithm)
+        if q is None:
+            raise AttributeError(f"algorithm {algorithm.name!r} has no probabilities over models")
+        return q
 
     def best(self) -> Recommendation:
         """The action to stop with, judged by what is known now."""
-        with self._mutex:
+        with self._follower.mutex:
             return self.algorithm.best()
 
     def pending(self) -> list[Trial]:
         """Trials that await their reward, oldest first."""
-        with self._mutex:
-            replica = self.refresh()
-            return [trial for trial in replica.algorithm.pending() if trial.id not in replica.abandoned]
+        with self._follower.mutex:
+            return self.algorithm.pending()
 
     def trial(self, trial_id: int) -> Trial:
         """A trial by its id."""
-        return self.algorithm.trial(trial_id)
+        with self._follower.mutex:
+            return self.algorithm.trial(trial_id)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Counts:
         """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
-        with self._mutex:
-            replica = self.refresh()
-            asked, told, abandoned = replica.algorithm.n_asked, replica.algorithm.n_told, len(replica.abandoned)
-        return {"trials": asked, "told": told, "pending": asked - told - abandoned, "abandoned": abandoned}
+        with self._follower.mutex:
+            return counts(self.algorithm)
 
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
         `state` is "told", "pending", "abandoned", or "observed" for data added from elsewhere.
         """
-        with self._mutex:
-            replica = self.refresh()
-            frame = replica.algorithm.trials_dataframe()
-        given_up = frame["id"].isin(replica.abandoned)
-        observed = frame["propensity"].isna()
-        frame["state"] = np.select(
-            [given_up, observed, frame["reward"].isna()], ["abandoned", "observed", "pending"], "told"
-        )
+        with self._follower.mutex:
+            algorithm = self.algorithm
+            frame = algorithm.trials_dataframe()
+            frame["state"] = trial_states(algorithm.log, range(len(frame)))
         return frame
+
+    def view(
+        self,
+        *,
+        trials: int | None = None,
+        leaders: int = 6,
+        history: bool = True,
+        certificates: bool = True,
+        curve: bool = True,
+        delta: float = 0.1,
+    ) -> StudyView:
+        """Everything that a report, a status line or a page shows, read in one transaction: one consistent moment.
+
+        Asking again before anything has happened costs one small query and returns the same object.
+
+        Parameters
+        ----------
+        trials
+            List only the last so many trials; all by default.
+        leaders
+            How many leading models are described one by one.
+        history
+            Whether to tell how the leaders came to lead.
+        certificates
+            Whether to compute certified statements, where the algorithm has them and unless models x candidates
+            exceed 20 million.
+        curve
+            Whether to compute the estimated reward on a one-dimensional domain.
+        delta
+            Certified statements hold with probability 1 - delta.
+        """
+        wanted = Wanted(trials, leaders, history, certificates, curve, delta)
+        with self._follower.mutex:
+            with self._follower.moment() as (replica, connection):
+                seen, n_events = self._seen, replica.n_events
+                if seen is not None and (seen[0], seen[1], seen[2].n_events) == (replica, wanted, n_events):
+                    return seen[2]
+                if self._chronicle is None or self._chronicle[0] is not replica:
+                    self._chronicle = (replica, Chronicle(self._id))
+                chronicle = self._chronicle[1]
+                chronicle.read(connection, n_events, replica.algorithm.log.pending(), history)
+            identity = Identity(self.name, self.storage.describe(), self.created_at, self.library)
+            view = make_view(identity, n_events, replica.algorithm, chronicle, wanted)
+            self._seen = (replica, wanted, view)
+        return view
+
+    def events(self, since: int = 0, limit: int | None = None) -> list[EventDict]:
+        """What happened after the first `since` events, oldest first and at most `limit` of them, as JSON data.
+
+        To follow a study, ask again with the number of events seen so far, `events[-1]["seq"] + 1`.
+        """
+        start, most = count("since", since, 0), None if limit is None else count("limit", limit)
+        with self.storage.reading() as connection:
+            records.head(connection, self._id, lock=False)  # raises if the study has been deleted
+            return records.public_events(connection, self._id, start, most)
 
     def events_dataframe(self) -> pd.DataFrame:
         """One row per event: kind, trial, at (UTC), worker (host:process); the row number is the total order."""
@@ -189,83 +222,27 @@ class Study:
         frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
         return frame
 
-    def beliefs(self) -> list[tuple[int, dict[str, Any]]]:
+    def beliefs(self) -> list[tuple[int, Belief]]:
         """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
         with self.storage.reading() as connection:
-            return records.beliefs(connection, self._id)
+            n_events, _ = records.head(connection, self._id, lock=False)
+            return records.beliefs(connection, self._id, 0, n_events)
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""
-        from alexp.study.report.report import write_report
+        from alexp.study.report import write_report
 
-        return write_report(self, Path(path))
+        return write_report(self.view(), Path(path))
 
     # -- keeping up --------------------------------------------------------------------------------------------
 
     def refresh(self) -> Replica:
         """Apply what other processes have done; every method does this by itself."""
-        with self._mutex:
-            self._opened()
-            with self.storage.reading() as connection:
-                return self._catch_up(connection, lock=False)
-
-    def _opened(self) -> None:
-        """Rebuild the replica from the newest snapshot if there is none."""
-        if self._replica is not None:
-            return
-        with self.storage.reading() as connection:
-            self._replica = self._rebuild(connection)
-            self._catch_up(connection, lock=False)
-        if self._replica is not None and self._replica.snapshot_is_due:
-            self._save(self._replica)
-
-    def _rebuild(self, connection: Connection) -> Replica:
-        records.head(connection, self._id, lock=False)  # raises if the study has been deleted
-        for n_events, snapshot in records.read_snapshots(connection, self._id):
-            replica = Replica(self._new_algorithm())
-            try:
-                replica.resume(n_events, snapshot)
-            except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
-                continue
-            return replica
-        return Replica(self._new_algorithm())
-
-    def _new_algorithm(self) -> Algorithm:
-        algorithm, self._fresh = self._fresh or self._make(), None
-        return algorithm
-
-    def _catch_up(self, connection: Connection, lock: bool) -> Replica:
-        replica = self._replica
-        assert replica is not None
-        n_events, snapshot_at = records.head(connection, self._id, lock)
-        if n_events < replica.n_events:
-            self._replica = None
-            raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
-        if n_events > replica.n_events:
-            try:
-                replica.follow(records.since(connection, self._id, replica.n_events))
-            except (AlreadyToldError, ValueError, IndexError) as error:
-                self._replica = None
-                raise ReplayError(f"the log of study {self.name!r} contradicts itself: {error}") from error
-            except BaseException:
-                self._replica = None
-                raise
-        replica.noted(snapshot_at)
-        return replica
-
-    def _save(self, replica: Replica) -> None:
-        """Write a snapshot. It only saves time, so a failure must not undo what has been acknowledged."""
-        start = perf_counter()
-        with suppress(StorageError), self.storage.writing() as connection:
-            records.write_snapshot(connection, self._id, replica.n_events, LIBRARY, replica.snapshot())
-        replica.saved(perf_counter() - start)
+        return self._follower.refresh()
 
     def close(self) -> None:
         """Save what opening would have to replay, and close the connections; they open again when needed."""
-        with self._mutex:
-            if self._replica is not None and self._replica.is_ahead:
-                self._save(self._replica)
-            self.storage.close()
+        self._follower.close()
 
     def __enter__(self) -> Self:
         return self

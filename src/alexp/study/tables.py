@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, isfinite
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 from alexp.algorithms.trials import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import matrix
-from alexp.study.report.labels import candidate_columns
+from alexp.study.labels import candidate_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +95,7 @@ def check_reserved(candidates: pd.DataFrame, path: Path) -> None:
             raise FileError(f"{path}: candidates must not have a column {name!r}; files of results use it")
 
 
-def _numbers_or_text(cells: list[str]) -> list[Any]:
+def _numbers_or_text(cells: list[str]) -> Sequence[int | float | str]:
     for kind in (int, float):
         try:
             values = [kind(cell) for cell in cells]
@@ -213,13 +213,13 @@ def _reward(cell: str) -> float:
         raise ValueError(f"reward must be a number, got {cell!r}") from None
 
 
-def _check_candidate(header: Sequence[str], row: Sequence[str], expected: dict[str, Any]) -> None:
+def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mapping[str, object]) -> None:
     for name, cell in zip(header, row, strict=True):
         if name in expected and not _agrees(cell, expected[name]):
             raise ValueError(f"this trial has {name} = {_cell(expected[name])}, but the line says {cell!r}")
 
 
-def _agrees(cell: str, value: Any) -> bool:
+def _agrees(cell: str, value: object) -> bool:
     """Whether a cell means a value, also after a spreadsheet has rounded it."""
     if isinstance(value, float | np.floating):
         try:
@@ -232,7 +232,7 @@ def _agrees(cell: str, value: Any) -> bool:
 # -- writing ---------------------------------------------------------------------------------------------------
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
@@ -246,13 +246,13 @@ def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
 
 def export(study: Study) -> Iterator[list[str]]:
     """Lines of a file with all trials: what was proposed and why, the reward, and when it came."""
-    frame, algorithm = study.trials_dataframe(), study.algorithm
-    events = study.events_dataframe()
+    view, algorithm = study.view(history=False, certificates=False, curve=False), study.algorithm
+    events = study.events_dataframe().head(view.n_events)  # of the moment that the view shows
     asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"]
     told = events[events["kind"].isin(["tell", "observe"])].set_index("trial")["at"]
-    frame["model"] = [None if j is None else algorithm.models.names[int(j)] for j in _or_none(frame["model"])]
-    frame["asked_at"], frame["told_at"] = frame["id"].map(asked), frame["id"].map(told)
-    frame = frame.drop(columns="x").rename(columns={"id": "trial", "index": "candidate"})
+    frame = view.trials.dataframe().drop(columns="label").rename(columns={"id": "trial", "index": "candidate"})
+    frame["model"] = [None if j is None else algorithm.models.names[j] for j in view.trials.model]
+    frame["asked_at"], frame["told_at"] = frame["trial"].map(asked), frame["trial"].map(told)
     own = [f"candidate.{name}" if name in frame.columns else name for name in candidate_columns(algorithm.domain, 0)]
     yield [*frame.columns[:2], *own, *frame.columns[2:]]
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):
@@ -260,7 +260,7 @@ def export(study: Study) -> Iterator[list[str]]:
         yield [str(row[0]), str(row[1]), *described, *("" if value is None else _cell(value) for value in row[2:])]
 
 
-def _or_none(column: Any) -> list[Any]:
+def _or_none(column: pd.Series[Any]) -> list[Any]:
     return [None if missing else value for value, missing in zip(column.to_list(), column.isna(), strict=True)]
 
 

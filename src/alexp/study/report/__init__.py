@@ -1,5 +1,5 @@
 """The HTML report of a study."""
 
-from alexp.study.report.report import write_report
+from alexp.study.report.page import render, write_report
 
-__all__ = ["write_report"]
+__all__ = ["render", "write_report"]

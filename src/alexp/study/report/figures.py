@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.style import COLOURS
-from alexp.study.report.report import DELTA, Report, Standing
+from alexp.study.view import Best, Curve, History, Standing, StudyView
 
-Figure = dict[str, Any]
+Part = dict[str, Any]  # of a figure: Plotly's own JSON
 
 _DASHES = ["solid", "dash", "dashdot", "dot", "longdash", "longdashdot"]
 _MOST_POINTS = 4000  # markers drawn; more make the page slow without showing more
@@ -21,23 +22,25 @@ _STATES = {  # name in the legend, colour, symbol
 }
 
 
-def figures(report: Report) -> dict[str, Figure]:
+def figures(view: StudyView) -> dict[str, Part]:
     """All figures the study gives reason for, by name."""
-    out: dict[str, Figure] = {}
-    if report.standing is not None and report.counts["told"] > 0:
-        out["probabilities"] = _probabilities(report, report.standing)
-        if report.standing.behind is not None:
-            out["returns"] = _returns(report, report.standing)
-    if report.counts["told"] > 0:
-        out["rewards"] = _rewards(report)
-    if report.curve is not None:
-        out["curve"] = _reward_curve(report)
+    out: dict[str, Part] = {}
+    if view.counts["told"] == 0:
+        return out
+    standing = view.standing
+    if standing is not None and (history := standing.history) is not None:
+        out["probabilities"] = _probabilities(standing, history)
+        if history.behind is not None:
+            out["returns"] = _returns(standing, history, history.behind)
+    out["rewards"] = _rewards(view)
+    if view.curve is not None:
+        out["curve"] = _reward_curve(view, view.curve)
     return out
 
 
-def _layout(x: str, y: str, **more: Any) -> dict[str, Any]:
+def _layout(x: str, y: str) -> Part:
     axis = {"zeroline": False, "showline": True, "linecolor": "#888", "gridcolor": "#e6e6e6", "ticks": "outside"}
-    layout = {
+    return {
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#222"},
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
@@ -48,66 +51,67 @@ def _layout(x: str, y: str, **more: Any) -> dict[str, Any]:
         "xaxis": axis | {"title": {"text": x}},
         "yaxis": axis | {"title": {"text": y}},
     }
-    return layout | more
 
 
-def _numbers(values: Any) -> list[float | None]:
+def _numbers(values: FloatArray) -> list[float | None]:
     """JSON has no NaN; Plotly leaves a gap where it finds null."""
-    return [None if not np.isfinite(value) else float(value) for value in np.asarray(values, dtype=np.float64)]
+    return [None if not np.isfinite(value) else float(value) for value in values]
 
 
-def _text(value: Any) -> str:
+def _text(value: str) -> str:
     """Plotly reads some HTML in labels; a user's name must stay what it is."""
-    return escape(str(value), quote=False)
+    return escape(value, quote=False)
 
 
-def _lines(report: Report, standing: Standing, values: Any, form: str) -> list[dict[str, Any]]:
-    names = report.algorithm.models.names
+def _lines(standing: Standing, history: History, values: FloatArray, form: str) -> list[Part]:
     return [
         {
             "type": "scatter",
             "mode": "lines",
-            "name": _text(names[j]),
-            "x": standing.told.tolist(),
+            "name": _text(leader.name),
+            "x": history.told.tolist(),
             "y": _numbers(values[:, k]),
-            "line": {"color": COLOURS[k], "dash": _DASHES[k], "width": 2},
+            "line": {"color": COLOURS[k % len(COLOURS)], "dash": _DASHES[k % len(_DASHES)], "width": 2},
             "hovertemplate": f"%{{fullData.name}}<br>after %{{x}} rewards: %{{y:{form}}}<extra></extra>",
         }
-        for k, j in enumerate(standing.leaders)
+        for k, leader in enumerate(standing.leaders)
     ]
 
 
-def _probabilities(report: Report, standing: Standing) -> Figure:
+def _probabilities(standing: Standing, history: History) -> Part:
     layout = _layout("rewards told", "probability q")
-    layout["yaxis"] |= {"range": [0, min(1.02, 1.15 * float(np.nanmax(standing.q_history)))]}
-    return {"data": _lines(report, standing, standing.q_history, ".3f"), "layout": layout}
+    layout["yaxis"] |= {"range": [0, min(1.02, 1.15 * float(np.nanmax(history.q, initial=0.0)))]}
+    return {"data": _lines(standing, history, history.q, ".3f"), "layout": layout}
 
 
-def _returns(report: Report, standing: Standing) -> Figure:
+def _returns(standing: Standing, history: History, behind: FloatArray) -> Part:
     layout = _layout("rewards told", "return behind the leader")
-    return {"data": _lines(report, standing, standing.behind_history, ".4g"), "layout": layout}
+    return {"data": _lines(standing, history, behind, ".4g"), "layout": layout}
 
 
-def _rewards(report: Report) -> Figure:
-    frame = report.trials
-    told = np.flatnonzero(frame["reward"].notna().to_numpy())
-    reward = frame["reward"].to_numpy()[told]
-    best = np.maximum.accumulate(reward) if report.algorithm.direction == "maximize" else np.minimum.accumulate(reward)
-    changes = np.flatnonzero(np.r_[True, np.diff(best) != 0.0])
-    line = np.unique(np.r_[changes, told.size - 1])
-    labels = np.array([_text(text) for text in report.labels], dtype=object)[told]
+def _told(view: StudyView) -> IntArray:
+    """Positions of the listed trials that have a reward."""
+    return np.flatnonzero(~np.isnan(view.trials.reward))
+
+
+def _rewards(view: StudyView) -> Part:
+    trials, told = view.trials, _told(view)
+    number, reward = trials.id[told], trials.reward[told]
+    best = np.maximum.accumulate(reward) if view.direction == "maximize" else np.minimum.accumulate(reward)
+    turns = np.unique(np.r_[np.flatnonzero(np.diff(best)) + 1, 0, told.size - 1]) if told.size else told
+    labels = np.array([_text(trials.label[k]) for k in told], dtype=object)
     data = [
-        {"x": told[shown].tolist(), "y": _numbers(reward[shown]), "text": labels[shown].tolist()}
+        {"x": number[shown].tolist(), "y": _numbers(reward[shown]), "text": labels[shown].tolist()}
         | _markers(key, "trial %{x}: %{text}<br>reward %{y:.4g}")
-        for key, shown in _by_origin(report, told).items()
+        for key, shown in _by_origin(view, told).items()
     ]
     data.append(
         {
             "type": "scatter",
             "mode": "lines",
             "name": "best so far",
-            "x": told[line].tolist(),
-            "y": _numbers(best[line]),
+            "x": number[turns].tolist(),
+            "y": _numbers(best[turns]),
             "line": {"color": COLOURS[1], "width": 2, "shape": "hv"},
             "hovertemplate": "best up to trial %{x}: %{y:.4g}<extra></extra>",
         }
@@ -115,16 +119,22 @@ def _rewards(report: Report) -> Figure:
     return {"data": data, "layout": _layout("trial", "reward")}
 
 
-def _by_origin(report: Report, told: Any) -> dict[str, Any]:
+def _by_origin(view: StudyView, told: IntArray) -> dict[str, IntArray]:
     """Positions within `told` of the trials to draw, by what chose them."""
-    explored = report.trials["explored"].to_numpy()[told]
-    observed = report.trials["state"].to_numpy()[told] == "observed"
-    drawn = np.arange(told.size) % (1 + told.size // _MOST_POINTS) == 0
+    explored = np.array(view.trials.explored, dtype=bool)[told]
+    observed = np.array([view.trials.state[k] == "observed" for k in told], dtype=bool)
+    drawn = _thinned(told.size)
     groups = {"model": ~explored & ~observed, "explored": explored & ~observed, "observed": observed}
-    return {key: np.flatnonzero(mask & drawn) for key, mask in groups.items() if np.any(mask & drawn)}
+    shown = {key: drawn[mask[drawn]] for key, mask in groups.items()}
+    return {key: positions for key, positions in shown.items() if positions.size}
 
 
-def _markers(key: str, hover: str) -> dict[str, Any]:
+def _thinned(n: int) -> IntArray:
+    """Which of n points to draw."""
+    return np.arange(0, n, 1 + n // _MOST_POINTS)
+
+
+def _markers(key: str, hover: str) -> Part:
     name, colour, symbol = _STATES[key]
     return {
         "type": "scatter",
@@ -135,51 +145,61 @@ def _markers(key: str, hover: str) -> dict[str, Any]:
     }
 
 
-def _reward_curve(report: Report) -> Figure:
-    curve = report.curve
-    assert curve is not None
+def _reward_curve(view: StudyView, curve: Curve) -> Part:
     x = curve.points.tolist()
-    data: list[dict[str, Any]] = []
-    if curve.lower is not None and curve.upper is not None:
-        edge = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0}, "hoverinfo": "skip"}
-        data.append(edge | {"y": _numbers(curve.lower), "showlegend": False})
-        name = f"certified band ({100 * (1 - DELTA):g} %)"
-        band = {"y": _numbers(curve.upper), "fill": "tonexty", "fillcolor": "rgba(0,114,178,0.15)", "name": name}
-        data.append(edge | band)
+    data: list[Part] = []
+    if curve.lower is not None and curve.upper is not None and view.certificates is not None:
+        name = f"certified band ({100 * (1 - view.certificates.delta):g} %)"
+        data += _band(x, curve.lower, curve.upper, name, "rgba(0,114,178,0.12)")
+    if curve.estimate is not None and curve.spread is not None:
+        ends = curve.estimate - 2.0 * curve.spread, curve.estimate + 2.0 * curve.spread
+        data += _band(x, *ends, "± 2 standard deviations", "rgba(0,114,178,0.28)")
     if curve.estimate is not None:
         line = {"color": COLOURS[0], "width": 2.5}
         estimate = {"type": "scatter", "mode": "lines", "x": x, "y": _numbers(curve.estimate), "line": line}
         data.append(estimate | {"name": "estimated reward", "hovertemplate": "x = %{x:.4g}: %{y:.4g}<extra></extra>"})
-    frame = report.trials
-    told = np.flatnonzero(frame["reward"].notna().to_numpy())
-    shown = told[np.arange(told.size) % (1 + told.size // _MOST_POINTS) == 0]
+    told = _told(view)
+    shown = told[_thinned(told.size)]
+    number = view.trials.id[shown]
     data.append(
         {
             "type": "scatter",
             "mode": "markers",
             "name": "rewards (darker is later)",
-            "x": curve.points[frame["index"].to_numpy()[shown]].tolist(),
-            "y": _numbers(frame["reward"].to_numpy()[shown]),
-            "text": [str(i) for i in shown],
-            "marker": {"color": shown.tolist(), "colorscale": "Oranges", "size": 7, "line": {"width": 0.5}},
+            "x": curve.played[shown].tolist(),
+            "y": _numbers(view.trials.reward[shown]),
+            "text": [str(trial) for trial in number],
+            "marker": {"color": number.tolist(), "colorscale": "Oranges", "size": 7, "line": {"width": 0.5}},
             "hovertemplate": "trial %{text}: x = %{x:.4g}, reward %{y:.4g}<extra></extra>",
         }
     )
     layout = _layout("x", "reward")
-    _focus(layout, report, curve.estimate, frame["reward"].to_numpy()[told])
+    _focus(layout, view.trials.reward[told], curve.estimate)
+    if view.best is not None:
+        _mark(layout, view.best)
     return {"data": data, "layout": layout}
 
 
-def _focus(layout: dict[str, Any], report: Report, estimate: Any, rewards: Any) -> None:
-    """Scale to rewards and estimate (a band can be very wide early on), and mark the recommendation."""
+def _band(x: list[float], lower: FloatArray, upper: FloatArray, name: str, colour: str) -> list[Part]:
+    edge = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0}, "hoverinfo": "skip"}
+    filled = {"y": _numbers(upper), "fill": "tonexty", "fillcolor": colour, "name": name}
+    return [edge | {"y": _numbers(lower), "showlegend": False}, edge | filled]
+
+
+def _focus(layout: Part, rewards: FloatArray, estimate: FloatArray | None) -> None:
+    """Scale to rewards and estimate: a band can be very wide early on."""
     values = rewards if estimate is None else np.r_[rewards, estimate]
-    low, high = float(values.min()), float(values.max())
-    margin = 0.25 * (high - low) or 1.0
-    layout["yaxis"] |= {"range": [low - margin, high + margin]}
-    if report.best is not None:
-        at = float(report.best.x)
-        line = {"color": COLOURS[2], "dash": "dash", "width": 1.5}
-        ends = {"x0": at, "x1": at, "y0": 0, "y1": 1}
-        layout["shapes"] = [{"type": "line", "xref": "x", "yref": "paper", "line": line} | ends]
-        note = {"x": at, "y": 0, "xref": "x", "yref": "paper", "yanchor": "bottom", "xanchor": "left", "xshift": 4}
-        layout["annotations"] = [note | {"text": "recommended", "showarrow": False, "font": {"color": COLOURS[2]}}]
+    if values.size:
+        low, high = float(values.min()), float(values.max())
+        margin = 0.25 * (high - low) or 1.0
+        layout["yaxis"] |= {"range": [low - margin, high + margin]}
+
+
+def _mark(layout: Part, best: Best) -> None:
+    """Show where the recommendation is."""
+    at = float(best.x)
+    line = {"color": COLOURS[2], "dash": "dash", "width": 1.5}
+    ends = {"x0": at, "x1": at, "y0": 0, "y1": 1}
+    layout["shapes"] = [{"type": "line", "xref": "x", "yref": "paper", "line": line} | ends]
+    note = {"x": at, "y": 0, "xref": "x", "yref": "paper", "yanchor": "bottom", "xanchor": "left", "xshift": 4}
+    layout["annotations"] = [note | {"text": "recommended", "showarrow": False, "font": {"color": COLOURS[2]}}]

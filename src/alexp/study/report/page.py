@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import Any
-
-import numpy as np
+from pathlib import Path
 
 from alexp.study.report.figures import figures
-from alexp.study.report.labels import label
-from alexp.study.report.report import DELTA, Report, Standing
-from alexp.study.report.settings import settings_rows
+from alexp.study.view import Certificates, Standing, StudyView
 
 _MOST_ROWS = 200
+_MEANING_OF_Q = "q: how often each model's agent is followed."
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#222;background:#f4f5f7;margin:0}
 main{max-width:1080px;margin:0 auto;padding:24px 16px 48px}
@@ -38,45 +38,61 @@ for (const [name, figure] of Object.entries(figures)) {
 """
 
 
-def render(report: Report) -> str:
-    """The whole page as text."""
+def write_report(view: StudyView, path: Path) -> Path:
+    """Write the page; a half-written file never takes the place of an older one."""
+    text = render(view, time.time())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+    return path
+
+
+def render(view: StudyView, now: float) -> str:
+    """The whole page as text; `now`, in seconds since 1970, is what waiting times are counted to."""
     from plotly.offline import get_plotlyjs  # slow to import, and needed here only
 
-    drawn = figures(report)
+    drawn = figures(view)
     # "</" would end the script element; "\\/" means the same to JSON.
     data = json.dumps(drawn, allow_nan=False).replace("</", "<\\/")
-    sections = [_models(report), _rewards(report), _curve(report), _pending(report), _settings(report)]
+    sections = [_models(view), _rewards(view), _curve(view), _pending(view, now), _settings(view)]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(report.name)}: study report</title><style>{_STYLE}</style>"
-        f"<script>{get_plotlyjs()}</script></head><body><main>{_header(report)}{''.join(sections)}</main>"
+        f"<title>{escape(view.name)}: study report</title><style>{_STYLE}</style>"
+        f"<script>{get_plotlyjs()}</script></head><body><main>{_header(view, now)}{''.join(sections)}</main>"
         f'<script type="application/json" id="figures">{data}</script><script>{_SCRIPT}</script></body></html>\n'
     )
 
 
-def _header(report: Report) -> str:
-    algorithm, counts = report.algorithm, report.counts
-    created = datetime.fromtimestamp(report.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    names = algorithm.models.names
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _confidence(certificates: Certificates) -> str:
+    return f"{100 * (1 - certificates.delta):g} %"
+
+
+def _header(view: StudyView, now: float) -> str:
+    counts, best, certificates = view.counts, view.best, view.certificates
     tiles = [(str(counts["told"]), "rewards told"), (str(counts["pending"]), "pending")]
     if counts["abandoned"]:
         tiles.append((str(counts["abandoned"]), "abandoned"))
-    if report.best is not None:
-        by = "" if report.best.model is None else f" by {names[report.best.model]}"
-        tiles.append((label(algorithm.domain, report.best.index), f"recommended (candidate {report.best.index})"))
-        tiles.append((f"{report.best.value:.4g}", f"its reward as estimated{by}"))
-    if report.epsilon is not None and report.epsilon <= 2.0 * algorithm.reward_bound:  # else it says nothing
-        tiles.append((f"{report.epsilon:.3g}", f"at most this far from the best, certified at {100 * (1 - DELTA):g} %"))
+    if best is not None:
+        by = "" if best.model_name is None else f" by {best.model_name}"
+        tiles.append((best.label, f"recommended (candidate {best.index})"))
+        tiles.append((f"{best.value:.4g}", f"its reward as estimated{by}"))
+    if certificates is not None and certificates.epsilon <= 2.0 * view.reward_bound:  # else it says nothing
+        words = f"at most this far from the best, certified at {_confidence(certificates)}"
+        tiles.append((f"{certificates.epsilon:.3g}", words))
     cells = "".join(
         f'<div class="tile"><b>{escape(big)}</b><span class="muted">{escape(small)}</span></div>'
         for big, small in tiles
     )
     return (
-        f"<h1>{escape(report.name)}</h1><p class='muted'>{escape(algorithm.name)}, {algorithm.direction}; "
-        f"{algorithm.models.n_models} models, {algorithm.domain.n_candidates} candidates; created {created}, "
-        f"report of {written}</p><div class='tiles'>{cells}</div>"
+        f"<h1>{escape(view.name)}</h1><p class='muted'>{escape(view.algorithm)}, {view.direction}; "
+        f"{view.n_models} models, {view.n_candidates} candidates; created {_time(view.created_at)} UTC, "
+        f"report of {_time(now)} UTC</p><div class='tiles'>{cells}</div>"
     )
 
 
@@ -89,8 +105,8 @@ def _figure(name: str, heading: str = "", note: str = "") -> str:
     return f'<div>{top}<p class="muted">{escape(note)}</p><div id="figure-{name}"></div></div>'
 
 
-def _table(headings: list[str], rows: list[list[Any]], numeric: set[int]) -> str:
-    def cells(tag: str, values: list[Any]) -> str:
+def _table(headings: Sequence[str], rows: Sequence[Sequence[object]], numeric: set[int]) -> str:
+    def cells(tag: str, values: Sequence[object]) -> str:
         return "".join(
             f"<{tag}{' class=n' if k in numeric else ''}>{escape(str(value))}</{tag}>" for k, value in enumerate(values)
         )
@@ -99,105 +115,104 @@ def _table(headings: list[str], rows: list[list[Any]], numeric: set[int]) -> str
     return f"<table><thead><tr>{cells('th', headings)}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _models(report: Report) -> str:
-    standing, title = report.standing, "Which model is winning, and why"
+def _models(view: StudyView) -> str:
+    standing, title = view.standing, "Which model is winning, and why"
     if standing is None:
-        name = escape(repr(report.algorithm.name))
+        name = escape(repr(view.algorithm))
         return _section(title, f"<p>The algorithm {name} keeps no probabilities over models.</p>")
-    if report.counts["told"] == 0:
+    if view.counts["told"] == 0:
         return _section(title, "<p>No reward has been told yet: all models stand alike.</p>")
-    left = _figure("probabilities", "Probability of the leading models", "q: how often each model's agent is followed.")
-    right = ""
-    if standing.behind is not None:
-        note = "Sum of what the agents' policies would have earned by the estimate, minus that of the best model."
-        right = _figure("returns", "Hallucinated returns behind the leader", note)
-    figures_ = f'<div class="two">{left}{right}</div>'
-    tables = _leaders(report, standing) + _ruled_out(report, standing)
-    return _section(title, f"<p>{_verdict(report, standing)}</p>", figures_, tables)
+    drawn = ""
+    if standing.history is not None:
+        drawn = _figure("probabilities", "Probability of the leading models", _MEANING_OF_Q)
+        if standing.history.behind is not None:
+            note = "Sum of what the agents' policies would have earned by the estimate, minus that of the best model."
+            drawn += _figure("returns", "Hallucinated returns behind the leader", note)
+        drawn = f'<div class="two">{drawn}</div>'
+    tables = _leaders(standing) + _ruled_out(view, standing)
+    return _section(title, f"<p>{_verdict(standing)}</p>", drawn, tables)
 
 
-def _verdict(report: Report, standing: Standing) -> str:
-    names, first = report.algorithm.models.names, standing.leaders[0]
-    level = int(np.sum(np.isclose(standing.q, standing.q[first], rtol=1e-9, atol=0.0)))
-    if level > 2:
+def _verdict(standing: Standing) -> str:
+    first, *others = standing.leaders
+    if standing.n_level > 2:
         return (
-            f"<b>{escape(str(names[first]))}</b> and {level - 1} other models share the lead with q = "
-            f"{standing.q[first]:.3g}: no reward so far tells them apart."
+            f"<b>{escape(first.name)}</b> and {standing.n_level - 1} other models share the lead with q = "
+            f"{first.q:.3g}: no reward so far tells them apart."
         )
-    text = f"<b>{escape(str(names[first]))}</b> leads with q = {standing.q[first]:.3f}"
-    if len(standing.leaders) > 1:
-        second = standing.leaders[1]
-        text += f", before {escape(str(names[second]))} with {standing.q[second]:.3f}"
-        if standing.behind is not None and standing.behind[second] == 0.0:
+    text = f"<b>{escape(first.name)}</b> leads with q = {first.q:.3f}"
+    if others:
+        second = others[0]
+        text += f", before {escape(second.name)} with {second.q:.3f}"
+        if second.behind == 0.0:
             text += "; both have earned the same by the estimate"
-        elif standing.behind is not None and standing.q[second] > 0.0:
+        elif second.behind is not None and second.q > 0.0:
             text += (
-                f". The runner-up's agent would have earned {-standing.behind[second]:.3g} less in all, "
-                f"which the learning rate turns into odds of {standing.q[first] / standing.q[second]:.3g} to 1"
+                f". The runner-up's agent would have earned {-second.behind:.3g} less in all, "
+                f"which the learning rate turns into odds of {first.q / second.q:.3g} to 1"
             )
     return text + "."
 
 
-def _leaders(report: Report, standing: Standing) -> str:
-    played = report.trials["model"].value_counts()
-    headings, rows = ["model", "q", "trials it chose"], []
-    headings += ["return behind the leader"] if standing.behind is not None else []
-    headings += ["still plausible"] if standing.plausible is not None else []
-    for j in standing.leaders:
-        row = [report.algorithm.models.names[j], f"{standing.q[j]:.4f}", int(played.get(j, 0))]
-        row += [f"{standing.behind[j]:.4g}"] if standing.behind is not None else []
-        row += ["yes" if j in standing.plausible else "no"] if standing.plausible is not None else []
+def _leaders(standing: Standing) -> str:
+    sums = standing.returns is not None
+    certified = any(leader.plausible is not None for leader in standing.leaders)
+    headings = ["model", "q", "trials it chose"]
+    headings += ["return behind the leader"] * sums + ["still plausible"] * certified
+    rows = []
+    for leader in standing.leaders:
+        row = [leader.name, f"{leader.q:.4f}", str(leader.chosen)]
+        row += [] if leader.behind is None else [f"{leader.behind:.4g}"]
+        row += [] if leader.plausible is None else ["yes" if leader.plausible else "no"]
         rows.append(row)
-    return _table(headings, rows, {1, 2, 3} if standing.behind is not None else {1, 2})
+    return _table(headings, rows, {1, 2, 3} if sums else {1, 2})
 
 
-def _ruled_out(report: Report, standing: Standing) -> str:
-    names, m = report.algorithm.models.names, standing.q.size
-    out = standing.ruled_out
-    text = (
-        f"<p>{out.size} of {m} models are effectively ruled out: each is followed in less than one of {100 * m} rounds."
-    )
-    if standing.plausible is not None:
+def _ruled_out(view: StudyView, standing: Standing) -> str:
+    m, n, named = view.n_models, standing.n_ruled_out, standing.ruled_out
+    text = f"<p>{n} of {m} models are effectively ruled out: each is followed in less than one of {100 * m} rounds."
+    if view.certificates is not None:
         text += (
-            f" Independently of q, {m - standing.plausible.size} of them contradict the rewards with confidence "
-            f"{100 * (1 - DELTA):g} % at every moment, if the noise and the bound are stated rightly."
+            f" Independently of q, {m - view.certificates.n_plausible} of them contradict the rewards with confidence "
+            f"{_confidence(view.certificates)} at every moment, if the noise and the bound are stated rightly."
         )
-    if out.size:
-        listed = ", ".join(escape(str(names[int(j)])) for j in out[:_MOST_ROWS])
-        more = f" and {out.size - _MOST_ROWS} more" if out.size > _MOST_ROWS else ""
-        return f"{text}</p><details><summary>Which ones</summary><p>{listed}{more}</p></details>"
+    if named:
+        listed = ", ".join(map(escape, named)) + (f" and {n - len(named)} more" if n > len(named) else "")
+        return f"{text}</p><details><summary>Which ones</summary><p>{listed}</p></details>"
     return f"{text}</p>"
 
 
-def _rewards(report: Report) -> str:
-    if report.counts["told"] == 0:
+def _rewards(view: StudyView) -> str:
+    if view.counts["told"] == 0:
         return _section("Rewards", "<p>No reward has been told yet.</p>")
     note = "Every reward told, in the order of the trials, and the best so far."
     return _section("Rewards", _figure("rewards", note=note))
 
 
-def _curve(report: Report) -> str:
-    if report.curve is None:
+def _curve(view: StudyView) -> str:
+    curve = view.curve
+    if curve is None:
         return ""
-    note = "The estimate behind the hallucinated returns, the band over all plausible models, and the played points."
-    return _section("Estimated reward", _figure("curve", note=note))
+    parts = ["The algorithm's estimate"] if curve.estimate is not None else []
+    parts += ["two standard deviations of it to both sides"] if curve.spread is not None else []
+    parts += ["the certified band over all plausible models"] if curve.lower is not None else []
+    words = ", ".join([*parts, "and the played points" if parts else "The played points"])
+    return _section("Estimated reward", _figure("curve", note=f"{words}."))
 
 
-def _pending(report: Report) -> str:
-    frame = report.pending
-    if frame.empty:
+def _pending(view: StudyView, now: float) -> str:
+    if not view.pending:
         return _section("Pending", "<p>Nothing is pending.</p>")
-    now = datetime.now(UTC)
     rows = [
-        [row[0], row[1], f"{row[2]:%Y-%m-%d %H:%M}", f"{(now - row[2]).total_seconds() / 3600.0:.1f}", row[3]]
-        for row in frame.head(_MOST_ROWS).itertuples(index=False, name=None)
+        [trial.id, trial.label, _time(trial.at), f"{(now - trial.at) / 3600.0:.1f}", trial.worker]
+        for trial in view.pending[:_MOST_ROWS]
     ]
-    more = f"<p>and {len(frame) - _MOST_ROWS} more</p>" if len(frame) > _MOST_ROWS else ""
+    more = f"<p>and {len(view.pending) - _MOST_ROWS} more</p>" if len(view.pending) > _MOST_ROWS else ""
     headings = ["trial", "candidate", "asked at (UTC)", "hours waiting", "asked by"]
     return _section("Pending", _table(headings, rows, {0, 3}), more)
 
 
-def _settings(report: Report) -> str:
-    rows: list[list[Any]] = [list(row) for row in settings_rows(report.algorithm)]
-    rows += [["storage", "", report.where], ["created with version", "", report.library]]
+def _settings(view: StudyView) -> str:
+    rows = [(setting.name, setting.formula, setting.value) for setting in view.explained]
+    rows += [("storage", "", view.where), ("created with version", "", view.library)]
     return _section("Settings", _table(["setting", "formula", "value"], rows, set()))

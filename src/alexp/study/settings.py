@@ -1,11 +1,10 @@
-"""Settings as formula and value, for the report."""
+"""Settings as formula and value, for people."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from alexp.algorithms.base import Algorithm
 from alexp.decision.schedules import Schedules
+from alexp.study.view import Setting
 
 _MEANING = {
     "noise_std": "σ, standard deviation of the noise",
@@ -14,36 +13,36 @@ _MEANING = {
 }
 
 
-def settings_rows(algorithm: Algorithm) -> list[tuple[str, str, str]]:
-    """(setting, formula, value) of everything an algorithm was constructed with."""
+def explained_settings(algorithm: Algorithm) -> list[Setting]:
+    """Everything an algorithm was constructed with."""
     models, domain = algorithm.models, algorithm.domain
     sizes = f"{models.n_models}, {models.n_columns}, {models.dimension}"
     rows = [
-        ("models", "M models over P columns, the largest with d", sizes),
-        ("domain", "N candidates", f"{type(domain).__name__}, {domain.n_candidates}"),
+        Setting("models", "M models over P columns, the largest with d", sizes),
+        Setting("domain", "N candidates", f"{type(domain).__name__}, {domain.n_candidates}"),
     ]
-    rows += [(key, meaning, _text(getattr(algorithm, key))) for key, meaning in _MEANING.items()]
+    rows += [Setting(key, meaning, _text(getattr(algorithm, key))) for key, meaning in _MEANING.items()]
     for key in algorithm.settings:
         value = getattr(algorithm, key)
         if isinstance(value, Schedules):
             rows += _schedules(algorithm, value)
         else:
-            rows.append((key, "", _text(value)))
+            rows.append(Setting(key, "", _text(value)))
     return rows
 
 
-def _schedules(algorithm: Algorithm, schedules: Schedules) -> list[tuple[str, str, str]]:
+def _schedules(algorithm: Algorithm, schedules: Schedules) -> list[Setting]:
     t, models = max(algorithm.n_told, 1), algorithm.models
     gamma, eta = schedules.gamma_t(t), schedules.eta_t(t, algorithm.reward_bound)
     lam = schedules.lambda_t(t, algorithm.noise_std, models.n_models, models.dimension)
     if type(schedules) is not Schedules:
-        text = _text(schedules)
-        return [("schedules", text, f"now γ = {gamma:.3g}, η = {eta:.3g}, λ = {lam:.3g}")]
+        now = f"now γ = {gamma:.3g}, η = {eta:.3g}, λ = {lam:.3g}"
+        return [Setting("schedules", _text(schedules), now)]
     width = "√(1 + (12/√2) w + (5/√2) √(d w)), w = log(2M/δ) + (log log d)₊"
     return [
-        ("exploration rate", f"γ_t = min(1, γ t^(-1/4)), γ = {schedules.gamma:g}", f"{gamma:.3g} at t = {t}"),
-        ("learning rate", f"η_t = η / (B √t), η = {schedules.eta:g}", f"{eta:.3g} at t = {t}"),
-        (
+        Setting("exploration rate", f"γ_t = min(1, γ t^(-1/4)), γ = {schedules.gamma:g}", f"{gamma:.3g} at t = {t}"),
+        Setting("learning rate", f"η_t = η / (B √t), η = {schedules.eta:g}", f"{eta:.3g} at t = {t}"),
+        Setting(
             "regularisation",
             f"λ_t = c (2σ/√t) {width}, c = {schedules.lam:g}, δ = {schedules.delta:g}",
             f"{lam:.3g} at t = {t}",
@@ -51,10 +50,12 @@ def _schedules(algorithm: Algorithm, schedules: Schedules) -> list[tuple[str, st
     ]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, dict) or (isinstance(value, list | tuple) and len(value) > 5):
         kinds = sorted({repr(item) for item in (value.values() if isinstance(value, dict) else value)})
         return f"{len(value)} of them: {', '.join(kinds[:5])}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(item) for item in value) or "none"
     return str(value)

@@ -1,15 +1,19 @@
-"""Candidates as short text and as columns of a table."""
+"""Candidates as short text and as columns of a table, and trials by their state."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import cache
+from math import isnan
 
 import numpy as np
 
+from alexp.algorithms.trials import TrialLog
 from alexp.problem.domains import Domain
+from alexp.study.view import State
 
 
-def candidate_columns(domain: Domain, index: int) -> dict[str, Any]:
+def candidate_columns(domain: Domain, index: int) -> dict[str, object]:
     """A candidate as named values: the row of its table, x0, x1, ... of a point, or x.
 
     >>> from alexp.problem import Box, Interval
@@ -35,3 +39,21 @@ def label(domain: Domain, index: int) -> str:
     parts = [f"{value:.4g}" if isinstance(value, float | np.floating) else str(value) for value in values.values()]
     text = ", ".join(parts)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def labeller(domain: Domain) -> Callable[[int], str]:
+    """`label` for many trials: each candidate is described once."""
+    return cache(lambda index: label(domain, index))
+
+
+def trial_states(log: TrialLog, trials: Iterable[int]) -> list[State]:
+    """State of some trials."""
+
+    def state(trial: int) -> State:
+        if trial in log.abandoned:
+            return "abandoned"
+        if isnan(log.propensity[trial]):
+            return "observed"
+        return "pending" if isnan(log.reward[trial]) else "told"
+
+    return [state(trial) for trial in trials]

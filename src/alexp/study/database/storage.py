@@ -14,11 +14,12 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
+from alexp.study.database.schema import VERSION, VERSION_TABLE, studies
 from alexp.study.errors import StorageError
-from alexp.study.schema import VERSION, VERSION_TABLE, studies
 
 DEFAULT = "sqlite:///alexp.db"
 _WRITE = "alexp_write"
+_ONE_MOMENT = {"isolation_level": "REPEATABLE READ"}  # PostgreSQL would else look at a new moment in every statement
 _CREATION_LOCK = 4_274_051_867  # any number, the same for everybody
 _VANISHED = 300_000  # ms after which PostgreSQL takes the lock from a host that went away while it held it
 _IDLE = 1.0  # seconds after which a connection is tried before it is used
@@ -115,8 +116,11 @@ class Storage:
 
     @contextmanager
     def _transaction(self, write: bool) -> Iterator[Connection]:
+        options: dict[str, Any] = {_WRITE: write}
+        if not (write or self.is_sqlite):
+            options |= _ONE_MOMENT
         try:
-            with self.engine.connect().execution_options(**{_WRITE: write}) as connection, connection.begin():
+            with self.engine.connect().execution_options(**options) as connection, connection.begin():
                 yield connection
         except sa.exc.DBAPIError as error:
             raise StorageError(self._explain(error)) from error

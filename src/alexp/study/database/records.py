@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import cast
 
 import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from alexp.algorithms.saving import FORMAT, READABLE
 from alexp.common.arrays import AnyArray
 from alexp.common.codec import fingerprint
+from alexp.study.database.events import Belief, Detail, Event, EventDict, belief_is_due, decompress
+from alexp.study.database.schema import arrays, events, snapshots, studies
 from alexp.study.errors import StorageError, StudyNotFoundError
-from alexp.study.events import Event, compress, decompress
-from alexp.study.schema import arrays, events, snapshots, studies
+from alexp.study.replay import Snapshot
 
 _PART = 32 * 1024 * 1024  # bytes of an array per row; databases limit the size of one value
 _KEPT = 2  # snapshots, in case the newest cannot be read
 _EVENT_COLUMNS = [events.c[field.name] for field in fields(Event)]
+_PUBLIC = list(EventDict.__annotations__)
 
 # Built once: these run at every ask and tell.
 _LOCK = (
@@ -30,7 +32,11 @@ _LOCK = (
 _HEAD = sa.select(studies.c.n_events, studies.c.snapshot_at).where(studies.c.id == sa.bindparam("study"))
 _SINCE = (
     sa.select(*_EVENT_COLUMNS)
-    .where(events.c.study_id == sa.bindparam("study"), events.c.seq >= sa.bindparam("start"))
+    .where(
+        events.c.study_id == sa.bindparam("study"),
+        events.c.seq >= sa.bindparam("start"),
+        events.c.seq < sa.bindparam("stop"),
+    )
     .order_by(events.c.seq)
 )
 _ADVANCE = studies.update().where(studies.c.id == sa.bindparam("study")).values(n_events=sa.bindparam("total"))
@@ -42,28 +48,70 @@ _ADVANCE_AND_INSERT = _ADVANCE.add_cte(_INSERT.cte("appended"))
 # -- studies ---------------------------------------------------------------------------------------------------
 
 
-def insert_study(connection: Connection, **values: Any) -> int:
-    """Create a study's row and return its number."""
-    result = connection.execute(studies.insert().values(n_events=0, snapshot_at=0, **values))
+@dataclass(frozen=True)
+class StudyRow:
+    """What the table of studies says about one: see `schema.studies`."""
+
+    id: int
+    name: str
+    algorithm: str
+    settings: str
+    entropy: str
+    problem: str
+    probe: str
+    library: str
+    created_at: float
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """One line of the list of studies."""
+
+    name: str
+    algorithm: str
+    created_at: float
+    trials: int
+    told: int
+    pending: int
+    abandoned: int
+    latest: float | None
+
+
+_ROW_COLUMNS = [studies.c[field.name] for field in fields(StudyRow)]
+
+
+def insert_study(
+    connection: Connection, name: str, algorithm: str, settings: str, entropy: str, library: str, created_at: float
+) -> int:
+    """Create a study's row, as yet without its problem, and return its number."""
+    values = {"name": name, "algorithm": algorithm, "settings": settings, "entropy": entropy, "library": library}
+    empty = {"problem": "", "probe": "", "n_events": 0, "snapshot_at": 0}
+    result = connection.execute(studies.insert().values(created_at=created_at, **values, **empty))
     assert result.inserted_primary_key is not None
     return int(result.inserted_primary_key[0])
 
 
-def find_study(connection: Connection, name: str) -> Row[Any] | None:
+def set_problem(connection: Connection, study: int, problem: str, probe: str) -> None:
+    """Fill in the problem of a new study."""
+    connection.execute(studies.update().where(studies.c.id == study).values(problem=problem, probe=probe))
+
+
+def find_study(connection: Connection, name: str) -> StudyRow | None:
     """The row of the study with this name."""
-    return connection.execute(sa.select(studies).where(studies.c.name == name)).first()
+    row = connection.execute(sa.select(*_ROW_COLUMNS).where(studies.c.name == name)).first()
+    return None if row is None else StudyRow(*row)
 
 
-def all_studies(connection: Connection) -> Sequence[Row[Any]]:
-    """Rows of all studies with the numbers of trials asked, told and observed, and abandoned."""
-    kinds = [
-        sa.func.count(sa.case((events.c.kind == kind, 1))).label(kind) for kind in ("ask", "tell", "observe", "abandon")
-    ]
-    columns = (studies.c.name, studies.c.algorithm, studies.c.created_at)
+def all_studies(connection: Connection) -> list[StudySummary]:
+    """All studies by name, with their numbers of trials and the time of their latest event."""
+    asked, told, observed, abandoned = (
+        sa.func.count(sa.case((events.c.kind == kind, 1))) for kind in ("ask", "tell", "observe", "abandon")
+    )
+    own = (studies.c.name, studies.c.algorithm, studies.c.created_at)
+    counts = (asked + observed, told + observed, asked - told - abandoned, abandoned)
     joined = studies.outerjoin(events, events.c.study_id == studies.c.id)
-    latest = sa.func.max(events.c.at).label("latest")
-    query = sa.select(*columns, *kinds, latest).select_from(joined).group_by(studies.c.id, *columns)
-    return connection.execute(query.order_by(studies.c.name)).all()
+    query = sa.select(*own, *counts, sa.func.max(events.c.at)).select_from(joined).group_by(studies.c.id, *own)
+    return [StudySummary(*row) for row in connection.execute(query.order_by(studies.c.name))]
 
 
 def delete_study(connection: Connection, study: int) -> None:
@@ -95,12 +143,39 @@ def append(connection: Connection, study: int, new: Sequence[Event]) -> None:
     connection.execute(_ADVANCE, total)
 
 
-def since(connection: Connection, study: int, start: int) -> list[Event]:
-    """Events number `start` and later, in order."""
-    found = [Event(*row) for row in connection.execute(_SINCE, {"study": study, "start": start})]
-    if [event.seq for event in found] != list(range(start, start + len(found))):
+def since(connection: Connection, study: int, start: int, stop: int) -> list[Event]:
+    """Events number `start` to `stop` - 1, in order."""
+    rows = connection.execute(_SINCE, {"study": study, "start": start, "stop": stop})
+    found = [Event(*row) for row in rows]
+    if [event.seq for event in found] != list(range(start, stop)):
         raise StorageError(f"the log of the study has a gap after event {start}; restore the database from a backup")
     return found
+
+
+def public_events(connection: Connection, study: int, start: int, limit: int | None) -> list[EventDict]:
+    """Events number `start` and later as JSON data, at most `limit` of them, found by the key of the table."""
+    columns = [events.c[name] for name in _PUBLIC]
+    query = sa.select(*columns).where(events.c.study_id == study, events.c.seq >= start)
+    rows = connection.execute(query.order_by(events.c.seq).limit(limit))
+    return [cast("EventDict", dict(zip(_PUBLIC, row, strict=True))) for row in rows]
+
+
+def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, tuple[float, str]]:
+    """When and by whom these trials were asked for, among the first `stop` events.
+
+    Trial k cannot have been asked for before event k, so that of a long log only the end is read for late trials.
+    """
+    if not trials:
+        return {}
+    first, last = min(trials), max(trials)
+    query = sa.select(events.c.trial, events.c.at, events.c.worker).where(
+        events.c.study_id == study,
+        events.c.seq >= first,
+        events.c.seq < stop,
+        events.c.kind == "ask",
+        events.c.trial.between(first, last),
+    )
+    return {trial: (at, worker) for trial, at, worker in connection.execute(query) if trial in trials}
 
 
 def moments(connection: Connection, study: int) -> list[tuple[str, int, float, str]]:
@@ -109,26 +184,33 @@ def moments(connection: Connection, study: int) -> list[tuple[str, int, float, s
     return [tuple(row) for row in connection.execute(query.order_by(events.c.seq))]
 
 
-def beliefs(connection: Connection, study: int) -> list[tuple[int, dict[str, Any]]]:
-    """(trial, q and returns in force) for the asks at which they were recorded."""
+def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[tuple[int, Belief]]:
+    """(trial, beliefs in force) for the asks among events `start` to `stop` - 1 at which they were recorded."""
     query = sa.select(events.c.trial, events.c.detail).where(
-        events.c.study_id == study, events.c.kind == "ask", events.c.detail.is_not(None)
+        events.c.study_id == study,
+        events.c.seq >= start,
+        events.c.seq < stop,
+        events.c.kind == "ask",
+        events.c.detail.is_not(None),
     )
-    rows = [(trial, decompress(detail)) for trial, detail in connection.execute(query.order_by(events.c.seq))]
-    return [(trial, detail["belief"]) for trial, detail in rows if detail.get("belief")]
+    found: list[tuple[int, Belief]] = []
+    for trial, data in connection.execute(query.order_by(events.c.seq)):
+        if belief_is_due(trial):  # the others store a restriction only
+            detail: Detail = decompress(data)
+            if "belief" in detail:
+                found.append((trial, detail["belief"]))
+    return found
 
 
 # -- snapshots -------------------------------------------------------------------------------------------------
 
 
-def write_snapshot(connection: Connection, study: int, n_events: int, library: str, state: dict[str, Any]) -> None:
-    """Keep a state after `n_events` events, and drop snapshots nobody needs any more."""
+def write_snapshot(connection: Connection, study: int, n_events: int, library: str, data: bytes) -> None:
+    """Keep a compressed state after `n_events` events, and drop snapshots nobody needs any more."""
     if head(connection, study, lock=True)[1] >= n_events:
         return  # another process was faster
     connection.execute(
-        snapshots.insert().values(
-            study_id=study, n_events=n_events, format=FORMAT, library=library, data=compress(state)
-        )
+        snapshots.insert().values(study_id=study, n_events=n_events, format=FORMAT, library=library, data=data)
     )
     connection.execute(studies.update().where(studies.c.id == study).values(snapshot_at=n_events))
     kept = sa.select(snapshots.c.n_events).where(snapshots.c.study_id == study)
@@ -136,7 +218,7 @@ def write_snapshot(connection: Connection, study: int, n_events: int, library: s
     connection.execute(snapshots.delete().where(snapshots.c.study_id == study, snapshots.c.n_events.not_in(newest)))
 
 
-def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, Snapshot]]:
     """(number of events, state) of the snapshots this version can read, newest first."""
     query = sa.select(snapshots).where(snapshots.c.study_id == study, snapshots.c.format.in_(READABLE))
     for row in connection.execute(query.order_by(snapshots.c.n_events.desc())).all():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from alexp.study.schema import VERSION_TABLE, metadata
+from alexp.study.database.schema import VERSION_TABLE, metadata
 
 
 def migrate() -> None:

@@ -1,0 +1,1 @@
+"""Where studies live: the tables, their rows, transactions and migrations."""

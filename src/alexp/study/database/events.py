@@ -1,0 +1,162 @@
+"""Events: what happened in a study, in one total order. The log of them is the truth; all else is derived."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import zlib
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from math import floor, log
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
+from alexp.common.arrays import FloatArray, IntArray, NarrowArray
+from alexp.common.codec import pack, unpack
+
+LIBRARY = version("alexp")
+Kind = Literal["ask", "tell", "observe", "abandon"]
+
+_EVERY_BELIEF = 256  # the beliefs of the first trials are all recorded, later ones on a grid of steps of 2 %
+MOST_MODELS = 1024  # of larger classes only the leading models are recorded
+
+
+def worker_name() -> str:
+    """This process, as the log names it."""
+    return f"{socket.gethostname()}:{os.getpid()}"[:200]
+
+
+class EventDict(TypedDict):
+    """One event as JSON data; `at` is in seconds since 1970, UTC."""
+
+    seq: int
+    kind: Kind
+    trial: int
+    candidate: int | None
+    model: int | None
+    explored: bool | None
+    propensity: float | None
+    reward: float | None
+    at: float
+    worker: str
+
+
+class Belief(TypedDict, total=False):
+    """How the models stood in a round: `told` rewards, `q` and `returns` of all models, or of the `models` listed."""
+
+    told: int
+    models: IntArray
+    q: NarrowArray
+    returns: NarrowArray
+
+
+class Detail(TypedDict, total=False):
+    """What an ask stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs."""
+
+    only: IntArray
+    without: IntArray
+    belief: Belief
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of the log.
+
+    `ask` carries the trial that was proposed, so that a replay can be held against it; `tell` the reward;
+    `observe` a reward measured elsewhere (a trial that is born told); `abandon` only the trial's number.
+    """
+
+    seq: int
+    kind: Kind
+    trial: int
+    candidate: int | None = None
+    model: int | None = None
+    explored: bool | None = None
+    propensity: float | None = None
+    reward: float | None = None
+    at: float = field(default_factory=time.time)
+    worker: str = field(default_factory=worker_name)
+    detail: bytes | None = None
+
+
+def compress(value: object) -> bytes:
+    """Nested data with arrays as compressed JSON."""
+    return zlib.compress(json.dumps(pack(value), separators=(",", ":")).encode(), 1)
+
+
+def decompress(data: bytes) -> Any:
+    """Invert `compress`."""
+    return unpack(json.loads(zlib.decompress(data)))
+
+
+def detail_of(event: Event) -> Detail:
+    """What an ask stored beyond its columns."""
+    detail: Detail = decompress(event.detail) if event.detail else {}
+    return detail
+
+
+def describe_restriction(allowed: IntArray | None, n_candidates: int) -> Detail:
+    """Which candidates a round could choose from, by the shorter of two lists; empty for all of them."""
+    if allowed is None:
+        return {}
+    if 2 * allowed.size <= n_candidates:
+        return {"only": np.sort(allowed)}
+    return {"without": np.setdiff1d(np.arange(n_candidates), allowed)}
+
+
+def restriction(detail: Detail, n_candidates: int) -> IntArray | None:
+    """Invert `describe_restriction`."""
+    if "only" in detail:
+        return np.asarray(detail["only"], dtype=np.int64)
+    if "without" in detail:
+        return np.setdiff1d(np.arange(n_candidates), detail["without"])
+    return None
+
+
+def belief_is_due(trial: int) -> bool:
+    """Whether the beliefs at this trial are kept for the report: some 500 records for 100,000 trials."""
+    if trial < _EVERY_BELIEF:
+        return True
+    return floor(log(trial + 1) / log(1.02)) != floor(log(trial) / log(1.02))
+
+
+def belief(algorithm: Algorithm) -> Belief | None:
+    """q over the models, and hallucinated returns where the algorithm keeps them; None where there is no q.
+
+    To be called after the round's ask: asking teaches nothing, so the numbers are those the round was decided on,
+    and they are there already, whichever candidates were available. Values are float32, shape (M,), or those of
+    the `models` listed when there are very many.
+    """
+    q, returns = probabilities_of(algorithm), returns_of(algorithm)
+    if q is None:
+        return None
+    listed = leading_models(q)
+    out: Belief = {"told": algorithm.n_told}
+    if listed.size < q.size:
+        out["models"] = listed
+    out["q"] = q[listed].astype(np.float32)
+    if returns is not None:
+        out["returns"] = returns[listed].astype(np.float32)
+    return out
+
+
+def probabilities_of(algorithm: object) -> FloatArray | None:
+    """Probability of every model, shape (M,); None where the algorithm has none."""
+    return np.asarray(algorithm.probabilities) if offers(algorithm, WeighsModels) else None
+
+
+def returns_of(algorithm: object) -> FloatArray | None:
+    """Cumulative return of every model, shape (M,); None where the algorithm has none."""
+    return np.asarray(algorithm.cumulative_returns) if offers(algorithm, SumsReturns) else None
+
+
+def leading_models(q: FloatArray) -> IntArray:
+    """Numbers of all models, or of the `MOST_MODELS` most probable ones if there are more, in increasing order."""
+    if q.size <= MOST_MODELS:
+        return np.arange(q.size)
+    return np.sort(np.argsort(-q, kind="stable")[:MOST_MODELS])

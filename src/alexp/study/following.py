@@ -1,0 +1,186 @@
+"""Keeping one process's replica in step with the log: catching up, acting under the lock, saving snapshots."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from math import inf
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.warming import warm_up
+from alexp.study.database import records
+from alexp.study.database.events import LIBRARY, Event, compress
+from alexp.study.database.storage import Storage
+from alexp.study.errors import ReplayError, StorageError
+from alexp.study.replay import Replica
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+_Checked = TypeVar("_Checked")
+
+_PATIENCE = 0.05  # seconds for which events of others may be applied while they wait for the lock
+_ATTEMPTS = 3  # how often to catch up without the lock before catching up under it after all
+_PART = 10_000  # events read at a time
+
+
+class _FarBehindError(Exception):
+    """Catching up under the lock would keep others waiting."""
+
+
+class Follower:
+    """The replica of one study in this process, for any number of threads.
+
+    Everything slow happens before the study is locked: compiling the algorithm, replaying a long log, packing a
+    snapshot. Under the lock only the last few events of others and the process's own act are computed.
+
+    Parameters
+    ----------
+    storage, study, name
+        Where the study is, its number there, and its name for messages.
+    make
+        Builds the algorithm as it was before the first event.
+    first
+        What `make` has built already; saves building it twice.
+    """
+
+    def __init__(
+        self, storage: Storage, study: int, name: str, make: Callable[[], Algorithm], first: Algorithm
+    ) -> None:
+        self.mutex = threading.RLock()
+        self._storage, self._study, self._name, self._make = storage, study, name, make
+        self._fresh: Algorithm | None = first
+        self._replica: Replica | None = None
+        self._is_warm = False
+
+    # -- acting ------------------------------------------------------------------------------------------------
+
+    def act(
+        self, check: Callable[[Replica], _Checked], decide: Callable[[Replica, _Checked], list[Event]]
+    ) -> tuple[Replica, list[Event]]:
+        """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed."""
+        with self.mutex:
+            for _ in range(_ATTEMPTS):
+                with suppress(_FarBehindError):
+                    return self._attempt(check, decide, _PATIENCE)
+                self.refresh()
+            return self._attempt(check, decide, inf)
+
+    def _attempt(
+        self, check: Callable[[Replica], _Checked], decide: Callable[[Replica, _Checked], list[Event]], patience: float
+    ) -> tuple[Replica, list[Event]]:
+        replica = self._opened()
+        if not self._is_warm:
+            warm_up(replica.algorithm)
+            self._is_warm = True
+        with self._storage.writing() as connection:
+            n_events, snapshot_at = records.head(connection, self._study, lock=True)
+            if replica.seconds_for(n_events - replica.n_events) > patience:
+                raise _FarBehindError
+            self._catch_up(replica, connection, n_events)
+            replica.noted(snapshot_at)
+            checked = check(replica)  # raises without having changed anything
+            self._replica = None  # until the commit; if anything fails, the log is read again
+            events = decide(replica, checked)
+            if events:
+                records.append(connection, self._study, events)
+        self._replica = replica
+        if replica.snapshot_is_due:
+            self._save(replica)
+        return replica, events
+
+    # -- keeping up --------------------------------------------------------------------------------------------
+
+    def refresh(self) -> Replica:
+        """Apply what other processes have done."""
+        with self.mutex:
+            replica = self._opened()
+            while True:  # long logs in parts, each applied after its transaction
+                with self._storage.reading() as connection:
+                    n_events, snapshot_at = records.head(connection, self._study, lock=False)
+                    events = self._behind(replica, connection, n_events)
+                self._apply(replica, events)
+                if replica.n_events >= n_events:
+                    replica.noted(snapshot_at)
+                    return replica
+
+    @contextmanager
+    def moment(self) -> Iterator[tuple[Replica, Connection]]:
+        """One transaction in which replica and database show the same moment, for reading."""
+        with self.mutex:
+            replica = self._opened()
+            with self._storage.reading() as connection:
+                n_events, _ = records.head(connection, self._study, lock=False)
+                self._catch_up(replica, connection, n_events)
+                yield replica, connection
+
+    def _opened(self) -> Replica:
+        """The replica; rebuilt from the newest snapshot and brought up to date if there is none."""
+        if self._replica is None:
+            with self._storage.reading() as connection:
+                self._replica = self._rebuild(connection)
+            replica = self.refresh()
+            if replica.snapshot_is_due:
+                self._save(replica)
+            return replica
+        return self._replica
+
+    def _rebuild(self, connection: Connection) -> Replica:
+        records.head(connection, self._study, lock=False)  # raises if the study has been deleted
+        for n_events, snapshot in records.read_snapshots(connection, self._study):
+            replica = Replica(self._new_algorithm())
+            try:
+                replica.resume(n_events, snapshot)
+            except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
+                continue
+            return replica
+        return Replica(self._new_algorithm())
+
+    def _new_algorithm(self) -> Algorithm:
+        algorithm, self._fresh = self._fresh or self._make(), None
+        return algorithm
+
+    def _catch_up(self, replica: Replica, connection: Connection, n_events: int) -> None:
+        while events := self._behind(replica, connection, n_events):
+            self._apply(replica, events)
+
+    def _behind(self, replica: Replica, connection: Connection, n_events: int) -> list[Event]:
+        """The next events that the replica lacks."""
+        if n_events < replica.n_events:
+            self._replica = None
+            raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
+        if n_events == replica.n_events:
+            return []
+        return records.since(connection, self._study, replica.n_events, min(n_events, replica.n_events + _PART))
+
+    def _apply(self, replica: Replica, events: list[Event]) -> None:
+        try:
+            replica.follow(events)
+        except (ValueError, IndexError) as error:
+            self._replica = None
+            raise ReplayError(f"the log of study {self._name!r} contradicts itself: {error}") from error
+        except BaseException:
+            self._replica = None
+            raise
+
+    # -- saving ------------------------------------------------------------------------------------------------
+
+    def _save(self, replica: Replica) -> None:
+        """Write a snapshot. It only saves time, so a failure must not undo what has been acknowledged."""
+        start, kept = perf_counter(), False
+        data = compress(replica.snapshot())
+        with suppress(StorageError):
+            with self._storage.writing() as connection:
+                records.write_snapshot(connection, self._study, replica.n_events, LIBRARY, data)
+            kept = True
+        replica.saved(perf_counter() - start, kept)
+
+    def close(self) -> None:
+        """Save what opening would have to replay, and close the connections; they open again when needed."""
+        with self.mutex:
+            if self._replica is not None and self._replica.is_ahead:
+                self._save(self._replica)
+            self._storage.close()

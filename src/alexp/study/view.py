@@ -1,0 +1,248 @@
+"""What a study shows at one moment: the answer to every report, status line or page, without its database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import jsonable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+State = Literal["told", "pending", "abandoned", "observed"]
+
+
+class Counts(TypedDict):
+    """Numbers of trials: all of them, told (with observations from elsewhere), pending, and abandoned."""
+
+    trials: int
+    told: int
+    pending: int
+    abandoned: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its name, the formula or meaning behind it, and its value now."""
+
+    name: str
+    formula: str
+    value: str
+
+
+@dataclass(frozen=True)
+class TrialColumns:
+    """Trials column by column, oldest first; all columns have the same length.
+
+    Attributes
+    ----------
+    id, index : number of the trial, and of its candidate.
+    label : the candidate in one short line.
+    model : number of the model that chose it; None if no single model did.
+    explored : whether it came from the exploration distribution.
+    propensity : probability with which it was played; NaN for observations from elsewhere.
+    reward : NaN while there is none.
+    state : "told", "pending", "abandoned", or "observed" for data added from elsewhere.
+    """
+
+    id: IntArray
+    index: IntArray
+    label: list[str]
+    model: list[int | None]
+    explored: list[bool]
+    propensity: FloatArray
+    reward: FloatArray
+    state: list[State]
+
+    def dataframe(self) -> pd.DataFrame:
+        """One row per trial."""
+        import pandas as pd  # slow to import, and needed here only
+
+        return pd.DataFrame({field.name: getattr(self, field.name) for field in fields(self)})
+
+
+@dataclass(frozen=True)
+class PendingTrial:
+    """A trial that awaits its reward; `at` is when it was asked for (seconds since 1970, UTC), and `worker` by whom."""
+
+    id: int
+    index: int
+    label: str
+    at: float
+    worker: str
+
+
+@dataclass(frozen=True)
+class Best:
+    """The recommendation: the candidate (its number, in one line, and as JSON data) and its estimated reward.
+
+    `model` and `model_name` say which model the estimate comes from; None if from no single one.
+    """
+
+    index: int
+    label: str
+    x: Any
+    value: float
+    model: int | None
+    model_name: str | None
+
+
+@dataclass(frozen=True)
+class Leader:
+    """One of the leading models.
+
+    Attributes
+    ----------
+    model, name : its number and name.
+    q : its probability now.
+    behind : its cumulative return minus that of the best model (<= 0); None where the algorithm has no returns.
+    chosen : number of trials that it chose.
+    plausible : whether it is not ruled out by the certificate; None where there is none.
+    """
+
+    model: int
+    name: str
+    q: float
+    behind: float | None
+    chosen: int
+    plausible: bool | None
+
+
+@dataclass(frozen=True)
+class History:
+    """How the leading models stood in earlier rounds.
+
+    Attributes
+    ----------
+    told : (K,) number of rewards at the recorded rounds; the last entry is now.
+    q : (K, leaders) probabilities; NaN where not recorded.
+    behind : (K, leaders) return behind the best model; None where the algorithm has no returns.
+    """
+
+    told: IntArray
+    q: FloatArray
+    behind: FloatArray | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the models stand.
+
+    Attributes
+    ----------
+    q, returns : (L,) probability and cumulative return of the listed models; returns only where there are any.
+    leaders : the leading models, best first.
+    n_level : how many models have the leader's probability up to rounding, itself included.
+    n_ruled_out : how many are now followed less than once in 100 M rounds.
+    ruled_out : names of the first of them.
+    history : how the leaders came to lead; None if it was not asked for.
+    """
+
+    q: FloatArray
+    returns: FloatArray | None
+    leaders: list[Leader]
+    n_level: int
+    n_ruled_out: int
+    ruled_out: list[str]
+    history: History | None
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """What holds with probability 1 - `delta` at every moment of the run.
+
+    Attributes
+    ----------
+    epsilon : no candidate is better than the recommended one by more than this.
+    n_plausible : how many models are not ruled out.
+    plausible : their numbers, as far as these models are listed.
+    """
+
+    delta: float
+    epsilon: float
+    n_plausible: int
+    plausible: IntArray
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The reward on an interval.
+
+    Attributes
+    ----------
+    points : (n,) where; a grid of very many points is thinned.
+    estimate : (n,) the algorithm's estimate of the mean reward, if it has one.
+    spread : (n,) standard deviation of that estimate, if the algorithm has one.
+    lower, upper : (n,) certified band, if there is one.
+    played : (K,) where the listed trials were.
+    """
+
+    points: FloatArray
+    estimate: FloatArray | None
+    spread: FloatArray | None
+    lower: FloatArray | None
+    upper: FloatArray | None
+    played: FloatArray
+
+
+@dataclass(frozen=True)
+class StudyView:
+    """Everything about a study after its first `n_events` events.
+
+    Attributes
+    ----------
+    where : the storage, without a password.
+    created_at, library : when it was created (seconds since 1970, UTC), and with which version.
+    algorithm, direction, reward_bound, settings : what runs, settings as JSON data.
+    explained : the settings as formula and value, for people.
+    n_models, n_candidates, domain : sizes of the problem, and the kind of its domain.
+    listed, names : numbers and names of the models listed: all, or the leading ones of very many.
+    counts, trials, pending : all numbers; all trials or the last ones, as asked for; all that is awaited.
+    best : the recommendation; None before the first reward.
+    standing : how the models stand; None for algorithms that have no probabilities over models.
+    certificates, curve : None where there are none, where they were not asked for, or where they cost too much.
+    """
+
+    name: str
+    where: str
+    created_at: float
+    library: str
+    n_events: int
+    algorithm: str
+    direction: str
+    reward_bound: float
+    settings: dict[str, Any]
+    explained: list[Setting]
+    n_models: int
+    n_candidates: int
+    domain: str
+    listed: IntArray
+    names: list[str]
+    counts: Counts
+    trials: TrialColumns
+    pending: list[PendingTrial]
+    best: Best | None
+    standing: Standing | None
+    certificates: Certificates | None
+    curve: Curve | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The view as JSON data: dicts, lists, text, numbers and None, which also stands for NaN and infinity."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:
+        numbers = value.tolist()
+        return numbers if np.isfinite(value).all() else [_plain(number) for number in numbers]
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return jsonable(value)

@@ -1,0 +1,233 @@
+"""Making a view of a study from its algorithm and what the log knows beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, offers
+from alexp.algorithms.components import component_to_dict
+from alexp.common.arrays import FloatArray, IntArray, NarrowArray
+from alexp.common.codec import jsonable
+from alexp.common.validation import count, fraction
+from alexp.estimation.estimate import predict
+from alexp.problem.domains import Interval
+from alexp.study.chronicle import Chronicle
+from alexp.study.database.events import MOST_MODELS, Belief, leading_models, probabilities_of, returns_of
+from alexp.study.labels import labeller, trial_states
+from alexp.study.settings import explained_settings
+from alexp.study.view import (
+    Best,
+    Certificates,
+    Counts,
+    Curve,
+    History,
+    Leader,
+    PendingTrial,
+    Standing,
+    StudyView,
+    TrialColumns,
+)
+
+_CERTIFIED_WORK = 20_000_000  # models x candidates up to which certificates are computed
+_MOST_POINTS = 2001  # of a curve
+_MOST_NAMES = 200  # of models that are ruled out
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which parts of a view are wanted; see `Study.view`."""
+
+    trials: int | None
+    leaders: int
+    history: bool
+    certificates: bool
+    curve: bool
+    delta: float
+
+    def __post_init__(self) -> None:
+        count("leaders", self.leaders, 0)
+        fraction("delta", self.delta)
+        if self.trials is not None:
+            count("trials", self.trials, 0)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a study is, whatever happens in it."""
+
+    name: str
+    where: str
+    created_at: float
+    library: str
+
+
+def counts(algorithm: Algorithm) -> Counts:
+    """Numbers of trials by state."""
+    asked, told, abandoned = algorithm.n_asked, algorithm.n_told, len(algorithm.log.abandoned)
+    return {"trials": asked, "told": told, "pending": asked - told - abandoned, "abandoned": abandoned}
+
+
+def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: Chronicle, wanted: Wanted) -> StudyView:
+    """The view after `n_events` events, which algorithm and chronicle have both taken in."""
+    q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm.domain)
+    listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
+    certificates = _certificates(algorithm, wanted, listed)
+    trials = _trials(algorithm, wanted.trials, name)
+    keys = ("noise_std", "reward_bound", "direction", *algorithm.settings)
+    return StudyView(
+        name=study.name,
+        where=study.where,
+        created_at=study.created_at,
+        library=study.library,
+        n_events=n_events,
+        algorithm=algorithm.name,
+        direction=algorithm.direction,
+        reward_bound=algorithm.reward_bound,
+        settings={key: component_to_dict(getattr(algorithm, key)) for key in keys},
+        explained=explained_settings(algorithm),
+        n_models=models.n_models,
+        n_candidates=algorithm.domain.n_candidates,
+        domain=type(algorithm.domain).__name__,
+        listed=listed,
+        names=[models.names[int(j)] for j in listed],
+        counts=counts(algorithm),
+        trials=trials,
+        pending=_pending(algorithm, chronicle, name),
+        best=_best(algorithm, name),
+        standing=None if q is None else _standing(algorithm, q, listed, chronicle, certificates, wanted),
+        certificates=certificates,
+        curve=_curve(algorithm, wanted, trials) if wanted.curve else None,
+    )
+
+
+def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) -> TrialColumns:
+    log = algorithm.log
+    shown = range(len(log))[0 if last is None else max(len(log) - last, 0) :]
+    part = slice(shown.start, shown.stop)
+    return TrialColumns(
+        id=np.arange(shown.start, shown.stop),
+        index=np.array(log.index[part], dtype=np.int64),
+        label=[name(index) for index in log.index[part]],
+        model=[None if model < 0 else model for model in log.model[part]],
+        explored=[bool(explored) for explored in log.explored[part]],
+        propensity=np.array(log.propensity[part], dtype=np.float64),
+        reward=np.array(log.reward[part], dtype=np.float64),
+        state=trial_states(log, shown),
+    )
+
+
+def _pending(algorithm: Algorithm, chronicle: Chronicle, name: Callable[[int], str]) -> list[PendingTrial]:
+    index = algorithm.log.index
+    return [
+        PendingTrial(trial, index[trial], name(index[trial]), *chronicle.asked[trial])
+        for trial in algorithm.log.pending()
+    ]
+
+
+def _best(algorithm: Algorithm, name: Callable[[int], str]) -> Best | None:
+    if algorithm.n_told == 0:
+        return None
+    best = algorithm.best()
+    model_name = None if best.model is None else algorithm.models.names[best.model]
+    return Best(best.index, name(best.index), jsonable(best.x), float(best.value), best.model, model_name)
+
+
+# -- models ----------------------------------------------------------------------------------------------------
+
+
+def _standing(
+    algorithm: Algorithm,
+    q: FloatArray,
+    listed: IntArray,
+    chronicle: Chronicle,
+    certificates: Certificates | None,
+    wanted: Wanted,
+) -> Standing:
+    returns, names = returns_of(algorithm), algorithm.models.names
+    behind = None if returns is None else returns - returns.max()
+    first = [int(j) for j in np.argsort(-q, kind="stable")[: wanted.leaders]]
+    model = np.array(algorithm.log.model, dtype=np.int64)
+    leaders = [
+        Leader(
+            model=j,
+            name=names[j],
+            q=float(q[j]),
+            behind=None if behind is None else float(behind[j]),
+            chosen=int(np.sum(model == j)),
+            plausible=None if certificates is None else bool(np.isin(j, certificates.plausible)),
+        )
+        for j in first
+    ]
+    out = np.flatnonzero(q < 0.01 / q.size)
+    return Standing(
+        q=q[listed],
+        returns=None if returns is None else returns[listed],
+        leaders=leaders,
+        n_level=int(np.sum(np.isclose(q, q.max(), rtol=1e-9, atol=0.0))),
+        n_ruled_out=int(out.size),
+        ruled_out=[names[int(j)] for j in out[:_MOST_NAMES]],
+        history=_history(algorithm.n_told, chronicle, leaders) if wanted.history else None,
+    )
+
+
+def _history(n_told: int, chronicle: Chronicle, leaders: list[Leader]) -> History:
+    beliefs, models = [belief for _, belief in chronicle.beliefs], [leader.model for leader in leaders]
+    told = np.array([belief["told"] for belief in beliefs] + [n_told], dtype=np.int64)
+    q = [_of(belief, belief["q"], models) for belief in beliefs] + [np.array([leader.q for leader in leaders])]
+    if any(leader.behind is None for leader in leaders):
+        return History(told, np.array(q), None)
+    behind = [_of(belief, belief["returns"], models) - float(belief["returns"].max()) for belief in beliefs]
+    behind.append(np.array([leader.behind for leader in leaders], dtype=np.float64))
+    return History(told, np.array(q), np.array(behind))
+
+
+def _of(belief: Belief, values: NarrowArray, models: list[int]) -> FloatArray:
+    """Recorded values of some models, NaN for those that were not recorded."""
+    if "models" not in belief:
+        return np.asarray(values[models], dtype=np.float64)
+    place = {int(j): k for k, j in enumerate(belief["models"])}
+    return np.array([values[place[j]] if j in place else np.nan for j in models], dtype=np.float64)
+
+
+# -- certificates and curve --------------------------------------------------------------------------------------
+
+
+def _certifies(algorithm: Algorithm) -> bool:
+    if algorithm.n_told == 0 or algorithm.models.n_models * algorithm.domain.n_candidates > _CERTIFIED_WORK:
+        return False
+    subject: object = algorithm
+    return offers(subject, Certifies) and subject.certifies
+
+
+def _certificates(algorithm: Algorithm, wanted: Wanted, listed: IntArray) -> Certificates | None:
+    subject: object = algorithm
+    if not (wanted.certificates and _certifies(algorithm) and offers(subject, Certifies)):
+        return None
+    report = subject.stop_report(wanted.delta)
+    plausible = np.intersect1d(report.plausible, listed, assume_unique=True)
+    return Certificates(wanted.delta, float(report.epsilon), int(report.plausible.size), plausible)
+
+
+def _curve(algorithm: Algorithm, wanted: Wanted, trials: TrialColumns) -> Curve | None:
+    domain = algorithm.domain
+    if not isinstance(domain, Interval) or algorithm.n_told == 0:
+        return None
+    n = domain.n_candidates
+    shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_POINTS)).round().astype(np.int64))
+    points = domain.points[shown]
+    subject: object = algorithm
+    estimate = spread = lower = upper = None
+    if offers(subject, Predicts):
+        estimate, spread = subject.predict(points)
+    elif offers(subject, Estimates) and (fit := subject.fit) is not None:
+        sign = 1.0 if algorithm.direction == "maximize" else -1.0
+        estimate = sign * predict(fit, algorithm.features()[shown].T)
+    if wanted.certificates and _certifies(algorithm) and offers(subject, Certifies):
+        lower, upper = subject.confidence(points, wanted.delta)
+        if not np.all(np.isfinite(lower) & np.isfinite(upper)):
+            lower = upper = None
+    return Curve(points, estimate, spread, lower, upper, domain.points[trials.index])
