@@ -9,7 +9,7 @@ import pytest
 from alexp import ALExp, FiniteSet, ModelClass, Schedules, theory
 from alexp.decision.schedules import ReleasedSchedules
 from alexp.problem import Matrices
-from alexp.theory._restricted import certified_lower
+from alexp.theory._restricted import certified_lower, descend
 
 K1 = (exp(0.25) + exp(-0.25)) / sqrt(2)  # 1.4588...
 K2 = (sqrt(e) + 1) / 2  # 1.3243...
@@ -371,6 +371,15 @@ def test_restricted_eigenvalue__certificate():
     u[0, 2] = u[2, 0] = -0.1
     groups = [np.array([k]) for k in range(3)]
     assert certified_lower(gram, groups, (0, 1), 0.2, u) == pytest.approx(0.75 - 2 * 0.2 * 2 * 0.1, abs=1e-7)
+
+
+def test_restricted_eigenvalue__descent():
+    """1 + 0.8 b + b^2/4 for b_0 = 1 is least at b = -1.6, inside a cone of 3 and beyond one of 1.2."""
+    gram, groups = np.array([[1.0, 0.4], [0.4, 0.25]]), [np.array([0]), np.array([1])]
+    value, b = descend(gram, groups, (0,), 3.0, np.array([1.0, 0.5]))
+    assert (value, abs(b[0]), b[1] / b[0]) == pytest.approx((0.36, 1.0, -1.6), abs=1e-6)
+    value, b = descend(gram, groups, (0,), 1.2, np.array([1.0, 0.5]))
+    assert (value, b[1] / b[0]) == pytest.approx((1 - 0.96 + 0.36, -1.2), abs=1e-6)
 
 
 # -- regret --------------------------------------------------------------------------------------------------------
