@@ -30,7 +30,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -327,11 +327,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1 if stale else 0
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch, ThreadPoolExecutor(max(chosen.jobs, 1)) as pool:
-        for outcome in pool.map(Runner(Path(scratch), chosen.timeout), mutants):
+        runner = Runner(Path(scratch), chosen.timeout)
+        for done in as_completed([pool.submit(runner, mutant) for mutant in mutants]):
+            outcome = done.result()
             outcomes.append(outcome)
-            print(
-                f"{outcome.verdict:<9}{outcome.seconds:6.0f} s  {_label(outcome.mutant)}: {outcome.detail}", flush=True
-            )
+            line = f"{outcome.verdict:<9}{outcome.seconds:6.0f} s  {_label(outcome.mutant)}: {outcome.detail}"
+            print(line, flush=True)
+    outcomes.sort(key=lambda outcome: mutants.index(outcome.mutant))
     print()
     print(report(outcomes))
     return 0 if all(outcome.fine for outcome in outcomes) else 1

@@ -31,8 +31,8 @@ def test_schedules():
     w = log(2 * 7 / 0.05) + log(log(3))
     root = sqrt(1 + 12 / sqrt(2) * w + 5 / sqrt(2) * sqrt(3 * w))
     assert schedules.lambda_t(25, 0.3, 7, 3) == pytest.approx(0.2 * 0.6 / 5 * root)
-    assert Schedules(gamma=3.0).gamma_t(81) == 1.0
-    assert Schedules(gamma=3.0).gamma_t(82) < 1.0
+    assert Schedules(gamma=3.5).gamma_t(81) == 1.0
+    assert Schedules(gamma=3.5).gamma_t(200) < 1.0
 
 
 def test_defaults_are_the_documented_ones():
@@ -54,15 +54,15 @@ def test_released_schedules():
 
 
 def test_ucb_width():
-    # 0.5^2 (3 + 2 log(1/delta)) + 0.2^2 x 5^2 with delta = e^-3: 0.25 x 9 + 1
-    assert float(ucb_width(3.0, 0.2, 0.5, 5.0, exp(-3))) == pytest.approx(sqrt(3.25))
+    # 0.5^2 (3 + 2 log(1/delta)) + 0.2^2 x 10^2 with delta = e^-3: 0.25 x 9 + 4
+    assert float(ucb_width(3.0, 0.2, 0.5, 10.0, exp(-3))) == pytest.approx(sqrt(6.25))
 
 
 def test_model_radii():
     # sigma^2 = 1/4: E = (1 + 1, 2 + 0.5, 9 + 0.25); weights exp(-2 E)
     mixture = -0.5 * log((exp(-4) + exp(-5) + exp(-18.5)) / 3)
-    found = model_radii([1.0, 2.0, 9.0], [4.0, 2.0, 1.0], 0.2, 0.5, 5.0, exp(-3))
-    assert found == pytest.approx([mixture + 1.5 + 1 - loss for loss in (1.0, 2.0, 9.0)])
+    found = model_radii([1.0, 2.0, 9.0], [4.0, 2.0, 1.0], 0.2, 0.5, 7.5, exp(-3))
+    assert found == pytest.approx([mixture + 1.5 + 2.25 - loss for loss in (1.0, 2.0, 9.0)])
     assert found[2] < 0 < found[1]
 
 

@@ -9,7 +9,7 @@ import pytest
 from alexp import ALExp, FiniteSet, ModelClass, Schedules, theory
 from alexp.decision.schedules import ReleasedSchedules
 from alexp.problem import Matrices
-from alexp.theory._restricted import certified_lower
+from alexp.theory._restricted import certified_lower, descend
 
 K1 = (exp(0.25) + exp(-0.25)) / sqrt(2)  # 1.4588...
 K2 = (sqrt(e) + 1) / 2  # 1.3243...
@@ -373,6 +373,15 @@ def test_restricted_eigenvalue__certificate():
     assert certified_lower(gram, groups, (0, 1), 0.2, u) == pytest.approx(0.75 - 2 * 0.2 * 2 * 0.1, abs=1e-7)
 
 
+def test_restricted_eigenvalue__descent():
+    """1 + 0.8 b + b^2/4 for b_0 = 1 is least at b = -1.6, inside a cone of 3 and beyond one of 1.2."""
+    gram, groups = np.array([[1.0, 0.4], [0.4, 0.25]]), [np.array([0]), np.array([1])]
+    value, b = descend(gram, groups, (0,), 3.0, np.array([1.0, 0.5]))
+    assert (value, abs(b[0]), b[1] / b[0]) == pytest.approx((0.36, 1.0, -1.6), abs=1e-6)
+    value, b = descend(gram, groups, (0,), 1.2, np.array([1.0, 0.5]))
+    assert (value, b[1] / b[0]) == pytest.approx((1 - 0.96 + 0.36, -1.2), abs=1e-6)
+
+
 # -- regret --------------------------------------------------------------------------------------------------------
 
 
@@ -504,12 +513,12 @@ def test_plot_rates():
 
 
 def test_preflight():
-    """Columns 1 and 2x on -1, 0, 1, a model each, the second divided by 4: S = diag(1, m/4) with m the mass outside."""
-    models, domain = matrices([[1.0, -2.0], [1.0, 0.0], [1.0, 2.0]], [[0], [1]], [1.0, 4.0])
+    """Columns 1 and 2x on -1, 0, 1, a model each, divided by 1/2 and 4: S = diag(4, m/4) with m the mass outside 0."""
+    models, domain = matrices([[1.0, -2.0], [1.0, 0.0], [1.0, 2.0]], [[0], [1]], [0.5, 4.0])
     schedules = Schedules(gamma=0.5, eta=2.0, lam=0.25, delta=0.2)
     found = theory.preflight(models, domain, noise_std=0.3, reward_bound=2.0, schedules=schedules)
-    assert (found.problem["smallest_feature_norm"], found.problem["largest_feature_norm"]) == (0.5, 1.0)
-    assert found.problem["median_feature_norm"] == 0.75
+    assert (found.problem["smallest_feature_norm"], found.problem["largest_feature_norm"]) == (0.5, 2.0)
+    assert found.problem["median_feature_norm"] == 1.25
     designs = {row["design"]: row for row in found.designs}
     assert designs["Uniform"]["distinct"] == pytest.approx(1.0)  # diag(1, 4 x 2/3)
     assert designs["Uniform"]["model_wise"] == pytest.approx(1 / 6)  # 4 x 2/3 / 16
@@ -530,19 +539,18 @@ def test_preflight():
             "explored rounds, expected": explored[t - 1],
             "eta_t (used)": 2.0 / (2 * sqrt(t)),
             "lambda_t (used)": 0.25 * printed / sqrt(t),
-            "lambda_t, printed theorem": printed / sqrt(t),
-            "lambda_t, repaired constants": repaired / sqrt(t),
-            "lambda_t, proved (worst data)": lambda_bound(t, 0.3, 2, 1, 0.2),
+            "lambda_t, printed theorem": 2 * printed / sqrt(t),
+            "lambda_t, repaired constants": 2 * repaired / sqrt(t),
+            "lambda_t, proved (worst data)": lambda_bound(t, 0.3, 2, 1, 0.2, square=4.0, rho=8.0),
             "eta_t, theorem's shape (constant one)": 0.25 / (2 * sqrt(t) * complexity),
-            "lambda_min of every model's data, promised": max(
-                0.25 * explored[t - 1] - stitched(explored[t - 1], 0.2 / 2), 0.0
-            ),
+            "lambda_min of every model's data, promised": 0.0,  # 0.25 Gamma is still below the slack
         }
         assert set(expected) == set(lines)
         for name, value in expected.items():
             assert lines[name][f"t={t}"] == pytest.approx(value, rel=1e-4), (name, t)
-    everything = np.cumsum(np.minimum(1.0, 0.5 * np.arange(1, 100_001) ** -0.25))
-    start = next(t for t, g in enumerate(everything, 1) if 0.25 * g > stitched(g, 0.2 / 2))
+    # norms up to 2 and lambda_max up to 4: the slack is 4 times the curve, at delta over two models of one column
+    everything = np.cumsum(np.minimum(1.0, 0.5 * np.arange(1, 1_000_001) ** -0.25)).tolist()
+    start = next(t for t, g in enumerate(everything, 1) if 0.25 * g > 4 * stitched(g, 0.2 / 2))
     assert f"positive from t = {start}" in lines["lambda_min of every model's data, promised"]["formula"]
 
 
