@@ -1,0 +1,72 @@
+"""Everything about compilation: how functions are marked for it, and where their code is kept.
+
+`checked` and `ieee` differ in what division by zero does, an exception or infinity and NaN.  Each has three decorators:
+
+* ``entry``: Python may call it.  Its code, with that of all it calls, is kept on disk (`alexp.common._code_cache`).
+* ``kernel``: only compiled code calls it.
+* ``leaf``: a kernel that makes no arrays.  It does without reference counts, which Numba otherwise keeps for every
+  slice and which cost as much as the work on a small model.
+
+Nothing here needs attention when a kernel changes: kept code is valid for the sources it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+from alexp.common._code_cache import CodeCache
+
+try:
+    from alexp.common._pipeline import EntryCompiler, KernelCompiler
+except (ImportError, AttributeError):  # a Numba whose inner workings are different compiles the same code, slowly
+    _ENTRY: dict[str, Any] = {}
+    _KERNEL: dict[str, Any] = {}
+else:
+    _ENTRY = {"pipeline_class": EntryCompiler}
+    _KERNEL = {"pipeline_class": KernelCompiler}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | _KERNEL
+
+
+class Decorators:
+    """Ways to compile functions that agree on division by zero (`error_model` of Numba)."""
+
+    def __init__(self, error_model: str) -> None:
+        self._common = {"nogil": True, "error_model": error_model}
+
+    def entry(self, function: Function) -> Function:
+        """Compile a function that Python calls, and keep the result."""
+        return self._entry(function)
+
+    def fused_entry(self, function: Function) -> Function:
+        """``entry`` where the compiler may turn a product and a sum into one operation, which rounds differently."""
+        return self._entry(function, fastmath={"contract"})
+
+    def kernel(self, function: Function) -> Function:
+        """Compile a function that compiled code calls."""
+        return njit(**self._common, **_INNER)(function)  # type: ignore[no-any-return]
+
+    def leaf(self, function: Function) -> Function:
+        """Compile a function that compiled code calls and that makes no arrays."""
+        return njit(**self._common, **_INNER, _nrt=False)(function)  # type: ignore[no-any-return]
+
+    def loose_leaf(self, function: Function) -> Function:
+        """``leaf`` where the compiler may fuse and reorder sums: only for what allows for both."""
+        return njit(  # type: ignore[no-any-return]
+            **self._common, **_INNER, _nrt=False, fastmath={"contract", "reassoc"}
+        )(function)
+
+    def _entry(self, function: Function, **options: Any) -> Function:
+        compiled = njit(**self._common, **_ENTRY, **options)(function)
+        if isinstance(compiled, Dispatcher):  # and not the function itself, as NUMBA_DISABLE_JIT asks for
+            compiled._cache = CodeCache(function)
+        return compiled  # type: ignore[no-any-return]
+
+
+checked = Decorators("python")
+ieee = Decorators("numpy")
