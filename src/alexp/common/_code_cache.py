@@ -32,6 +32,7 @@ import numba
 from numba.core import config
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
@@ -151,8 +152,12 @@ class CodeCache(_Cache):  # type: ignore[misc]
         return None if folder is None else str(folder)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """The compiled function for a signature, or None."""
-        target.refresh()
+        """The compiled function for a signature, or None.
+
+        Numba would first load all it knows about types and operators, as for compiling, which takes longer than the
+        rest of a start.  Code that is there already needs the allocator of arrays only.
+        """
+        rtsys.initialize(target)
         if not self._enabled:
             return None
         name = self._file(signature, target.codegen())
