@@ -98,6 +98,11 @@ def _folders() -> _Folders:
     return _Folders()
 
 
+def cache_folder() -> Path | None:
+    """Where compiled code is kept, or None if it cannot be."""
+    return _folders().write
+
+
 def _writable(folder: Path) -> bool:
     """Whether files can be made there; makes the folder."""
     try:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
-from alexp.common._code_cache import CodeCache
+from alexp.common._code_cache import CodeCache, cache_folder
 
 try:
     from alexp.common._pipeline import EntryCompiler, KernelCompiler
@@ -28,6 +28,8 @@ except (ImportError, AttributeError):  # a Numba whose inner workings are differ
 else:
     _ENTRY = {"pipeline_class": EntryCompiler}
     _KERNEL = {"pipeline_class": KernelCompiler}
+
+__all__ = ["cache_folder", "checked", "ieee"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | _KERNEL

@@ -47,7 +47,9 @@ class CandidateTable:
             return Choices(self.order, self.table)
         indices = check_available(available, self.n_candidates)
         positions = np.sort(self.position[indices])
-        return Choices(self.order[positions], np.ascontiguousarray(self.table[:, positions]))
+        table = np.ascontiguousarray(self.table[:, positions])
+        table.flags.writeable = False  # like the whole table; sweeps would be compiled again for one that is
+        return Choices(self.order[positions], table)
 
 
 class Choices:
