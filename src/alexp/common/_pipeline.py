@@ -47,13 +47,13 @@ class _QuickFlags(Flags):  # type: ignore[misc]
     """Flags that remember their values: Numba compares them for every operator of every line."""
 
     __slots__ = ("_known",)
+    _known: Mapping[str, Any]
 
     def values(self) -> Mapping[str, Any]:
-        try:
-            return self._known
-        except AttributeError:
-            self._known: Mapping[str, Any] = super().values()
-            return self._known
+        """All options; flags do not change any more once they are compared."""
+        if not hasattr(self, "_known"):
+            self._known = super().values()
+        return self._known
 
     def __hash__(self) -> int:
         return _SAME_FOR_ALL
@@ -106,7 +106,7 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
         for library in reversed(self._linking_libraries):
             _visit(library, callees_first)
         # Callers go first: the linker leaves out what nothing refers to yet.
-        self._linking_libraries = list(reversed(callees_first))
+        self._linking_libraries[:] = reversed(callees_first)
         super().finalize()
 
     def _finalize_specific(self) -> None:

@@ -32,14 +32,14 @@ else:
 __all__ = ["cache_folder", "checked", "ieee"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | _KERNEL
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | _KERNEL
 
 
 class Decorators:
     """Ways to compile functions that agree on division by zero (`error_model` of Numba)."""
 
     def __init__(self, error_model: str) -> None:
-        self._common = {"nogil": True, "error_model": error_model}
+        self._common: dict[str, Any] = {"nogil": True, "error_model": error_model}
 
     def entry(self, function: Function) -> Function:
         """Compile a function that Python calls, and keep the result."""
@@ -51,23 +51,27 @@ class Decorators:
 
     def kernel(self, function: Function) -> Function:
         """Compile a function that compiled code calls."""
-        return njit(**self._common, **_INNER)(function)  # type: ignore[no-any-return]
+        return _compiled(function, self._common | _INNER)
 
     def leaf(self, function: Function) -> Function:
         """Compile a function that compiled code calls and that makes no arrays."""
-        return njit(**self._common, **_INNER, _nrt=False)(function)  # type: ignore[no-any-return]
+        return _compiled(function, self._common | _INNER | {"_nrt": False})
 
     def loose_leaf(self, function: Function) -> Function:
         """``leaf`` where the compiler may fuse and reorder sums: only for what allows for both."""
-        return njit(  # type: ignore[no-any-return]
-            **self._common, **_INNER, _nrt=False, fastmath={"contract", "reassoc"}
-        )(function)
+        options = self._common | _INNER | {"_nrt": False, "fastmath": {"contract", "reassoc"}}
+        return _compiled(function, options)
 
     def _entry(self, function: Function, **options: Any) -> Function:
-        compiled = njit(**self._common, **_ENTRY, **options)(function)
+        compiled = _compiled(function, self._common | _ENTRY | options)
         if isinstance(compiled, Dispatcher):  # and not the function itself, as NUMBA_DISABLE_JIT asks for
-            compiled._cache = CodeCache(function)
-        return compiled  # type: ignore[no-any-return]
+            vars(compiled)["_cache"] = CodeCache(function)
+        return compiled
+
+
+def _compiled(function: Function, options: dict[str, Any]) -> Function:
+    decorate: Callable[[Function], Function] = njit(**options)
+    return decorate(function)
 
 
 checked = Decorators("python")
