@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import alexp
@@ -111,6 +112,20 @@ def test_processes_that_compile_at_once_do_not_disturb_each_other(tree, tmp_path
     racing = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [run.communicate()[0].split()[0] for run in racing] == ["6.0"] * 3
     assert used(tree, cache) == ["6.0", "1"]
+
+
+def test_ordinary_compiled_code_may_call_kernels():
+    from numba import njit
+
+    from alexp.estimation.lasso._linalg import solve_factored
+
+    @njit
+    def solved(factor, b):
+        solve_factored(factor, b, b.size)
+        return b
+
+    factor = np.array([[2.0, 0.0], [1.0, 3.0]])
+    assert np.allclose(factor @ factor.T @ solved(factor, np.array([1.0, 2.0])), [1.0, 2.0])
 
 
 def test_all_kernel_files_count_and_no_others():

@@ -96,17 +96,33 @@ class Translated(JITCodeLibrary):  # type: ignore[misc]
         self._ensure_finalized()
         return 0
 
+    def own_module(self) -> Any:
+        """The code of the function itself, to be linked with that of its callees."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """The function and all it calls, for callers that were compiled in Numba's ordinary way."""
+        whole = self.own_module().clone()
+        for library in _callers_first(self):
+            if library is not self:
+                alone = library.own_module() if isinstance(library, Translated) else library._get_module_for_linking()
+                whole.link_in(alone, preserve=True)
+        return whole
+
 
 class Whole(JITCodeLibrary):  # type: ignore[misc]
     """The code of an entry point and of all it calls."""
 
     def finalize(self) -> None:
         """Link, optimise and make executable."""
-        callees_first: dict[Any, None] = {}
-        for library in reversed(self._linking_libraries):
-            _visit(library, callees_first)
-        # Callers go first: the linker leaves out what nothing refers to yet.
-        self._linking_libraries[:] = reversed(callees_first)
+        ordinary = []
+        for library in _callers_first(self)[1:]:
+            if isinstance(library, Translated):
+                self._reload_init.update(library._reload_init)
+                self._final_module.link_in(library.own_module(), preserve=True)
+            else:
+                ordinary.append(library)
+        self._linking_libraries[:] = ordinary
         super().finalize()
 
     def _finalize_specific(self) -> None:
@@ -118,12 +134,19 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
                     self._codegen.set_env(variable.name, environment)
 
 
-def _visit(library: Any, done: dict[Any, None]) -> None:
-    if library not in done:
-        if isinstance(library, Translated):
-            for part in reversed(library._linking_libraries):
-                _visit(part, done)
-        done[library] = None
+def _callers_first(root: Any) -> list[Any]:
+    """A library and those it needs, in the order in which to link them: what nothing refers to yet is left out."""
+    callees_first: dict[Any, None] = {}
+
+    def visit(library: Any) -> None:
+        if library not in callees_first:
+            if library is root or isinstance(library, Translated):
+                for part in reversed(library._linking_libraries):
+                    visit(part)
+            callees_first[library] = None
+
+    visit(root)
+    return list(reversed(callees_first))
 
 
 class EntryCompiler(Compiler):  # type: ignore[misc]
