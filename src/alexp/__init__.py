@@ -1,9 +1,9 @@
 """Choose the right model while optimising, with guarantees that hold at every moment."""
 
-from importlib.metadata import version as _version
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from alexp import decision, theory
+from alexp import decision
 from alexp.algorithms import (
     D3RB,
     ED2RB,
@@ -52,9 +52,13 @@ from alexp.problem import (
     Polynomial,
     RandomFourier,
 )
-from alexp.theory import preflight
 
-__version__ = _version("alexp")
+if TYPE_CHECKING:
+    from alexp import theory
+    from alexp.study import create_study, load_study
+    from alexp.theory import preflight
+
+    __version__: str
 
 __all__ = [
     "D3RB",
@@ -110,10 +114,26 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Durable studies need the extra `study`; they are loaded when first used."""
-    if name in ("create_study", "load_study"):
-        from alexp import study
+# Needed by few runs and slow to load; studies need the extra `study` as well.
+_LAZY = {"create_study": "alexp.study", "load_study": "alexp.study", "preflight": "alexp.theory"}
 
-        return getattr(study, name)
-    raise AttributeError(f"module 'alexp' has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Load what a run does not need when it is first used."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("alexp")
+    elif name == "theory":
+        value = import_module("alexp.theory")
+    elif name in _LAZY:
+        value = getattr(import_module(_LAZY[name]), name)
+    else:
+        raise AttributeError(f"module 'alexp' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,7 @@ from alexp.commands.preflight import preflight
 from alexp.commands.reproduce import reproduce
 from alexp.commands.run import run
 from alexp.commands.study import app as study
+from alexp.commands.warmup import warmup
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Choose the right model while optimising.")
 
@@ -46,6 +47,7 @@ app.command()(reproduce)
 app.command()(compare)
 app.command()(bench)
 app.command()(preflight)
+app.command()(warmup)
 app.add_typer(study, name="study")
 
 

@@ -1,22 +1,128 @@
-"""Compiling what an algorithm needs before it matters how long that takes."""
+"""Compile ahead of use what an algorithm will need, without touching the algorithm."""
 
 from __future__ import annotations
 
+import copy
+import time
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alexp.algorithms.alexp import ALExp
 from alexp.algorithms.base import Algorithm
+from alexp.algorithms.capabilities import WeighsModels, offers
+from alexp.algorithms.evidence_mixture import EvidenceMixture
+from alexp.algorithms.lmucb import LMUCB
+from alexp.problem import FiniteSet, Interval, ModelClass
 
-_ROUNDS = 2
-_done: set[tuple[object, ...]] = set()
+_warm: set[Hashable] = set()  # what has been through `warm_up` in this process
 
 
-def warm_up(algorithm: Algorithm) -> None:
-    """Compile, on a copy that is thrown away, what asks and tells of the algorithm need; cheap when done already."""
-    settings = {key: getattr(algorithm, key) for key in algorithm.settings}
-    shared = {key: getattr(algorithm, key) for key in ("noise_std", "reward_bound", "direction")}
-    key = (type(algorithm), algorithm.models.intercept, repr(settings))
-    if key in _done:
-        return
-    copy = type(algorithm)(algorithm.models, algorithm.domain, random_state=0, **shared, **settings)
-    everything = range(algorithm.domain.n_candidates)
-    for available in (None, everything[: max(1, len(everything) // 2)]) * _ROUNDS:
-        copy.tell(copy.ask(available=available), algorithm.reward_bound / 2.0)
-    _done.add(key)
+def warm_up(algorithm: Algorithm) -> float:
+    """Make sure that asking and telling `algorithm` will compile nothing; return the seconds that took.
+
+    A fresh algorithm with the same problem and settings is asked and told in its place. A second call for a problem of
+    the same kind and size returns at once.
+    """
+    key = _kind(algorithm)
+    if key in _warm:
+        return 0.0
+    begin = time.perf_counter()
+    _play(_fresh(algorithm))
+    _warm.add(key)
+    return time.perf_counter() - begin
+
+
+def _kind(algorithm: Algorithm) -> Hashable:
+    """What decides which compiled functions are called, and with which types."""
+    models = algorithm.models
+    problem = (models.n_models, models.n_columns, models.dimension, models.intercept, models.subset_size)
+    settings = tuple(_trait(getattr(algorithm, name)) for name in algorithm.settings)
+    return type(algorithm), problem, algorithm.domain.n_candidates, algorithm.reward_bound, settings
+
+
+def _trait(value: object) -> Hashable:
+    plain = value is None or isinstance(value, str | bool | int | float)
+    return repr(value) if plain else (type(value), repr(value) if isinstance(value, tuple) else None)
+
+
+def _fresh(algorithm: Algorithm) -> Algorithm:
+    """An algorithm with the same problem and settings and no history."""
+    settings: dict[str, Any] = {name: _own_copy(getattr(algorithm, name)) for name in algorithm.settings}
+    return type(algorithm)(
+        algorithm.models,
+        algorithm.domain,
+        noise_std=algorithm.noise_std,
+        reward_bound=algorithm.reward_bound,
+        direction=algorithm.direction,
+        random_state=0,
+        **settings,
+    )
+
+
+def _own_copy(setting: Any) -> Any:
+    """A copy, because an agent of the user's own may remember what it was asked."""
+    try:
+        return copy.deepcopy(setting)
+    except Exception:  # whatever it holds that cannot be copied; it is then shared, as it would be between two runs
+        return setting
+
+
+def _play(algorithm: Algorithm) -> None:
+    for share in (0.5, -0.25):
+        trial = algorithm.ask()
+        algorithm.tell(trial, share * algorithm.reward_bound)
+    if offers(algorithm, WeighsModels):
+        _ = algorithm.probabilities
+    algorithm.best()
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """One kind of problem that was compiled for, and what that took."""
+
+    problem: str
+    seconds: float
+
+
+def warm_up_common(progress: Callable[[Warmed], None] = lambda done: None) -> list[Warmed]:
+    """Compile what common problems need: subsets, explicit groups, independent maps, with and without an intercept."""
+    out = []
+    for problem, algorithm in _common():
+        out.append(Warmed(problem, warm_up(algorithm)))
+        progress(out[-1])
+    return out
+
+
+def _common() -> Iterator[tuple[str, Algorithm]]:
+    line = Interval(-1.0, 1.0, resolution=60)
+    rng = np.random.default_rng(0)
+    points = FiniteSet(rng.standard_normal((60, 2)))
+    matrices = {name: rng.standard_normal((60, size)) for name, size in (("a", 3), ("b", 6), ("c", 2))}
+    wide = ModelClass.from_matrices({name: rng.standard_normal((60, 40)) for name in "abc"})
+    waves = {f"w{k}": _Wave(float(k)) for k in range(1, 4)}
+    for intercept, ending in ((False, ""), (True, ", with an intercept")):
+        subsets = ModelClass.legendre(degree=5, size=3, intercept=intercept)
+        groups = ModelClass.from_matrices(matrices, intercept=intercept)
+        maps = ModelClass.from_maps(waves, intercept=intercept)
+        yield f"ALExp, Legendre subsets{ending}", ALExp(subsets, line)
+        yield f"ALExp, three matrices{ending}", ALExp(groups, points)
+        yield f"ALExp, independent maps{ending}", ALExp(maps, line)
+        yield f"EvidenceMixture, Legendre subsets{ending}", EvidenceMixture(subsets, line)
+        yield f"EvidenceMixture, three matrices{ending}", EvidenceMixture(groups, points)
+        yield f"LMUCB, Legendre subsets{ending}", LMUCB(subsets, line)
+        yield f"LMUCB, three matrices{ending}", LMUCB(groups, points)
+    yield "EvidenceMixture, three wide matrices", EvidenceMixture(wide, points)
+
+
+@dataclass(frozen=True)
+class _Wave:
+    """sin and cos of a frequency, a feature map of two columns."""
+
+    frequency: float
+
+    def __call__(self, x: Any) -> Any:
+        angle = self.frequency * np.asarray(x, dtype=np.float64)
+        return np.stack([np.sin(angle), np.cos(angle)], axis=-1)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray
+from alexp.common.compiling import checked
 
 _WIDTH = 64  # independent chains: enough to keep every arithmetic unit busy, few enough for the registers
 _REPEATS = 64
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})  # lets the compiler fuse, as a peak loop should
+@checked.fused_entry  # lets the compiler fuse, as a peak loop should
 def _chains(values: FloatArray, factor: float, term: float, rounds: int) -> None:
     """values <- values * factor + term, 64 times per round, in chunks that stay in registers."""
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""Compile time is user time: the first import, and the first step with and without a compiled cache."""
+"""Compile time is user time: the first import and the first steps, with and without a compiled cache."""
 
 from __future__ import annotations
 
@@ -13,40 +13,48 @@ import numpy as np
 from alexp.bench.records import Measurement, record
 from alexp.bench.worker import one_blas_thread_environment
 
-# A user's first minute, timed from inside; `step` is construction and the first ask and tell, `second` the next one,
-# which is the first to fit the group Lasso.
+# A user's first minute, timed from inside; `steps` are construction and two asks and tells, of which the second is the
+# first to fit the group Lasso.
 _SCRIPT = """
 import json, sys, time
 clock, cpu = time.perf_counter, time.process_time
 begin, worked = clock(), cpu()
 import alexp
-imported, imported_cpu = clock() - begin, cpu() - worked
+imported = [clock() - begin, cpu() - worked]
 heavy = sorted({"pandas", "matplotlib", "sklearn", "scipy.stats", "sqlalchemy", "rich", "typer"} & set(sys.modules))
-begin, worked = clock(), cpu()
-models = alexp.ModelClass.legendre(degree=10, size=3)
-opt = alexp.ALExp(models, alexp.Interval(-1.0, 1.0, resolution=2000), noise_std=0.01, random_state=0)
-def step():
+import numpy as np
+after, worked = clock(), cpu()
+case = sys.argv[1]
+if case == "matrices":
+    rng = np.random.default_rng(0)
+    sizes = {"a": 3, "b": 5, "c": 2}
+    models = alexp.ModelClass.from_matrices({name: rng.standard_normal((200, d)) for name, d in sizes.items()})
+    domain = alexp.FiniteSet(np.arange(200.0))
+else:
+    models, domain = alexp.ModelClass.legendre(degree=10, size=3), alexp.Interval(-1.0, 1.0, resolution=2000)
+kind = alexp.ALExp if case == "alexp" else alexp.EvidenceMixture
+opt = kind(models, domain, noise_std=0.01, random_state=0)
+for _ in range(2):
     trial = opt.ask()
-    opt.tell(trial, 1.0 - trial.x**2)
-step()
-first, first_cpu = clock() - begin, cpu() - worked
-begin, worked = clock(), cpu()
-step()
-second, second_cpu = clock() - begin, cpu() - worked
-print(json.dumps({"import": [imported, imported_cpu], "first": [first, first_cpu], "second": [second, second_cpu],
-                  "heavy": heavy}))
+    opt.tell(trial, 1.0 - 1e-4 * float(trial.x) ** 2)
+steps = [clock() - after, cpu() - worked]
+print(json.dumps({"import": imported, "steps": steps, "all": [clock() - begin, cpu()], "heavy": heavy}))
 """
 
-_SUBJECTS = {
-    "import": "import alexp",
-    "first": "construction and first step, M=165",
-    "second": "second step (first group Lasso)",
+CASES = {
+    "alexp": "ALExp, M=165",
+    "mixture": "EvidenceMixture, M=165",
+    "matrices": "EvidenceMixture, three matrices",
 }
+_PARTS = {"import": "import alexp", "steps": "construction and two steps", "all": "process"}
 
 
-def _fresh(cache: str | None) -> dict[str, list[float]]:
+def _fresh(case: str, cache: str | None) -> dict[str, list[float]]:
+    """What a fresh process took: wall and CPU seconds of its import, of its steps, and of all of it."""
     environment = one_blas_thread_environment() | ({} if cache is None else {"NUMBA_CACHE_DIR": cache})
-    done = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True, env=environment)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    command = [sys.executable, "-c", _SCRIPT, case]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     result: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
     return result
 
@@ -54,20 +62,24 @@ def _fresh(cache: str | None) -> dict[str, list[float]]:
 def bench_startup(quick: bool = False) -> list[Measurement]:
     """Fresh processes, first on an empty cache of compiled code (skipped when `quick`), then on the one it left."""
     if quick:
-        return _records("warm cache", [_fresh(os.environ.get("NUMBA_CACHE_DIR")) for _ in range(2)][1:])
-    with tempfile.TemporaryDirectory() as cache:
-        cold = [_fresh(cache)]
-        warm = [_fresh(cache) for _ in range(3)]
-    return _records("cold cache", cold) + _records("warm cache", warm)
+        return _records(
+            "warm cache", "alexp", [_fresh("alexp", os.environ.get("NUMBA_CACHE_DIR")) for _ in range(2)][1:]
+        )
+    out: list[Measurement] = []
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as cache:
+            out += _records("cold cache", case, [_fresh(case, cache)])
+            out += _records("warm cache", case, [_fresh(case, cache) for _ in range(5)])
+    return out
 
 
-def _records(instance: str, runs: list[dict[str, list[float]]]) -> list[Measurement]:
+def _records(instance: str, case: str, runs: list[dict[str, list[float]]]) -> list[Measurement]:
     return [
         record(
-            "startup", instance, subject,
+            "startup", f"{instance}, {CASES[case]}", subject,
             median_ms=1e3 * float(np.median([run[key][0] for run in runs])),
             cpu_ms=1e3 * float(np.median([run[key][1] for run in runs])),
             heavy_modules=", ".join(str(name) for name in runs[0]["heavy"]),
         )
-        for key, subject in _SUBJECTS.items()
+        for key, subject in _PARTS.items()
     ]  # fmt: skip

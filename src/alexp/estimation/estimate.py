@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
+from alexp.common.compiling import checked
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -99,7 +99,7 @@ def predict(estimate: Estimate, table: FloatArray) -> FloatArray:
     return np.asarray(_combination(beta, np.ascontiguousarray(table)) + estimate.intercept)
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def _combination(beta: FloatArray, table: FloatArray) -> FloatArray:
     """beta . table, shape (n,), summed in the order of the columns.
 

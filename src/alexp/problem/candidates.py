@@ -49,8 +49,9 @@ class CandidateTable:
             return Round(Choices(self.order, self.table), None)
         indices = check_available(available, self.n_candidates)
         positions = np.sort(self.position[indices])
-        choices = Choices(self.order[positions], np.ascontiguousarray(self.table[:, positions]))
-        return Round(choices, positions.tobytes())
+        table = np.ascontiguousarray(self.table[:, positions])
+        table.flags.writeable = False  # like the whole table; sweeps would be compiled again for one that is
+        return Round(Choices(self.order[positions], table), positions.tobytes())
 
     def distinct_columns(self, columns: IntArray | None = None) -> IntArray:
         """Columns of the dictionary, or some of them; of those that are equal on every candidate only the first."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray
+from alexp.common.compiling import checked
 
 
-@njit(cache=True)
+@checked.entry
 def ucb_path(
     noise: FloatArray,
     actions: FloatArray,
@@ -49,7 +49,7 @@ def ucb_path(
         level[t] = np.log(det / (penalty * penalty))
 
 
-@njit(cache=True)
+@checked.entry
 def worst_model_path(
     noise: FloatArray,
     features: FloatArray,

@@ -28,10 +28,11 @@ that is nowhere is listed as not installed.
 SECTIONS = {
     "startup": """## Start-up
 
-Fresh processes. Loops are compiled once per machine and kept in Numba's cache next to the source (or in
-`$NUMBA_CACHE_DIR`): the cold rows are what the first run after an installation or an upgrade waits for, the warm rows
-every run after it. A new number of models, candidates or rounds compiles nothing again. pandas, matplotlib and
-scikit-learn are not imported before something needs them.""",
+Fresh processes: the import, construction with two asks and tells, and the whole process. Loops are compiled once per
+machine and kept next to the source (or in `$NUMBA_CACHE_DIR`): the cold rows are what the first run after an
+installation or an upgrade waits for, unless `alexp warmup` went before it, the warm rows every run after it. A new
+number of models, candidates or rounds compiles nothing again. pandas, matplotlib and scikit-learn are not imported
+before something needs them.""",
     "step": """## One ask + tell
 
 Around round 100 at N = 2000, on all cores: wall time, the fastest step, and the CPU time of all threads together. The

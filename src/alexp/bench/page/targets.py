@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alexp.bench.records import Measurement, number
+from alexp.bench.startup import CASES
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,11 @@ def _celer(instance: str, limit: float) -> Target:
 
 
 TARGETS = (
-    Target("import alexp, ms", "startup", "warm cache", "import alexp", "median_ms", 1_500.0),
-    Target(
-        "construction and first step on a warm cache, ms",
-        "startup", "warm cache", "construction and first step, M=165", "median_ms", 3_000.0,
+    *(
+        Target(f"{case}: import and two steps, {cache} cache, CPU ms", "startup", f"{cache} cache, {case}", "process",
+               "cpu_ms", limit)
+        for cache, limits in (("cold", (12_000.0, 8_000.0, 8_000.0)), ("warm", (500.0, 500.0, 500.0)))
+        for case, limit in zip(CASES.values(), limits, strict=True)
     ),
     Target("ask + tell at M=165, N=2000, t=100, ms", "step", "Legendre s=3, p=10,", "step", "median_ms", 2.0),
     Target(

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.estimation.lasso._linalg import ZERO, cholesky, floats, integers, kernel, leaf, matrix, solve_factored
+from alexp.common.compiling import ieee
+from alexp.estimation.lasso._linalg import ZERO, cholesky, floats, integers, matrix, solve_factored
 
 BOTTOM, FREE, TOP = 0, 1, 2
 # Entries of ``Sides.tally``.
@@ -20,7 +21,7 @@ N_FREE, N_TOP, N_FIXED = 0, 1, 2
 SNAP = 1e-13
 
 
-@leaf
+@ieee.leaf
 def initial_states(c: FloatArray, k: int, size: int, d: FloatArray, tau: float, state: IntArray) -> None:
     """Classify the columns at a feasible point; at the origin the s largest gradients start at the top."""
     for i in range(k):
@@ -48,7 +49,7 @@ class Sides(NamedTuple):
     scratch: FloatArray  # (5 k + 5,)
 
 
-@kernel
+@ieee.kernel
 def sides_of(k: int) -> Sides:
     """Return room for k columns."""
     return Sides(
@@ -56,7 +57,7 @@ def sides_of(k: int) -> Sides:
     )
 
 
-@leaf
+@ieee.leaf
 def take_sides(k: int, size: int, state: IntArray, sides: Sides) -> None:
     """List the columns; with s of them at the top the capacity is used up and none is free."""
     free = ZERO
@@ -75,7 +76,7 @@ def take_sides(k: int, size: int, state: IntArray, sides: Sides) -> None:
     sides.tally[N_TOP] = top
 
 
-@leaf
+@ieee.leaf
 def equality_step(
     h: FloatArray, grad: FloatArray, size: int, cost: float, damping: float, sides: Sides, delta: FloatArray
 ) -> float:
@@ -121,7 +122,7 @@ def equality_step(
     return share * moved
 
 
-@leaf
+@ieee.leaf
 def longest_step(
     k: int, d: FloatArray, low: FloatArray, x: FloatArray, tau: float, delta: FloatArray, rise: float, state: IntArray
 ) -> float:
@@ -139,7 +140,7 @@ def longest_step(
     return length
 
 
-@leaf
+@ieee.leaf
 def move(
     h: FloatArray,
     k: int,
@@ -180,7 +181,7 @@ def move(
     return new
 
 
-@leaf
+@ieee.leaf
 def release(
     c: FloatArray, grad: FloatArray, k: int, size: int, cost: float, several: bool, state: IntArray, sides: Sides
 ) -> bool:
@@ -221,7 +222,7 @@ def release(
     return True
 
 
-@kernel
+@ieee.kernel
 def cone_quadratic(
     lower: FloatArray,
     c: FloatArray,

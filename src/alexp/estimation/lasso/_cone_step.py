@@ -6,8 +6,9 @@ import math
 from typing import NamedTuple
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.compiling import ieee
 from alexp.estimation.lasso._cone import SNAP, cone_quadratic
-from alexp.estimation.lasso._linalg import floats, integers, kernel, leaf
+from alexp.estimation.lasso._linalg import floats, integers
 from alexp.estimation.lasso._quadratic import FIRST_DAMPING, LARGEST_DAMPING
 from alexp.estimation.lasso._subsets import least_total
 from alexp.estimation.lasso._working import Point, Working
@@ -25,7 +26,7 @@ class ConeModel(NamedTuple):
     low: FloatArray  # (>= f,) least d after the step
 
 
-@kernel
+@ieee.kernel
 def cone_model(columns: int) -> ConeModel:
     """Return room for a model of this many columns."""
     return ConeModel(
@@ -39,7 +40,7 @@ def cone_model(columns: int) -> ConeModel:
     )
 
 
-@leaf
+@ieee.leaf
 def limit_falls(h: FloatArray, model: ConeModel, k: int, level: float) -> None:
     """Set the least d after the step: zero only for columns that would not be missed.
 
@@ -54,7 +55,7 @@ def limit_falls(h: FloatArray, model: ConeModel, k: int, level: float) -> None:
                 model.low[a] = 0.1 * model.d[a]
 
 
-@leaf
+@ieee.leaf
 def rescale(h: FloatArray, model: ConeModel, k: int, size: int, tau: float, target: float) -> None:
     """Make the model's step the Newton step for 1/|g_i| = 1/kappa (free columns), 1/||g_U|| = 1/T (those at the top).
 
@@ -96,7 +97,7 @@ def rescale(h: FloatArray, model: ConeModel, k: int, size: int, tau: float, targ
             model.linear[a] = model.pull[a] * (1.0 / (ratio * ratio) + 2.0 * (ratio - 1.0))
 
 
-@leaf
+@ieee.leaf
 def first_order(model: ConeModel, pull: FloatArray, k: int, size: int, tau: float, rise: float, cost: float) -> float:
     """Return cost rise - sum_i pull_i x_i, the derivative of F along the step, without cancellation near the optimum.
 
@@ -125,7 +126,7 @@ def first_order(model: ConeModel, pull: FloatArray, k: int, size: int, tau: floa
     return change
 
 
-@kernel
+@ieee.kernel
 def damped_cone_step(
     h: FloatArray, model: ConeModel, k: int, size: int, tau: float, cost: float, damping: float
 ) -> tuple[float, float, float]:
@@ -146,7 +147,7 @@ def damped_cone_step(
         secular = False
 
 
-@leaf
+@ieee.leaf
 def retreat_in_cone(
     model: ConeModel,
     work: Working,

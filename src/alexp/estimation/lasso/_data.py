@@ -12,16 +12,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray
+from alexp.common.compiling import ieee
 
 # Between these magnitudes the squares in sqrt(a^2 + b^2) neither overflow nor lose bits to underflow.
 _SAFE_SMALL = 1e-140
 _SAFE_LARGE = 1e140
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@ieee.entry
 def length(a: float, b: float) -> float:
     """Return sqrt(a^2 + b^2) from IEEE operations only, so that it is the same on every machine."""
     large = max(abs(a), abs(b))
@@ -33,7 +33,7 @@ def length(a: float, b: float) -> float:
     return math.sqrt(a * a + b * b)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@ieee.entry
 def centre_row(row: FloatArray, y: float, mean: FloatArray, count: float) -> tuple[FloatArray, float]:
     """Project an observation on the complement of the intercept and update the running means in place.
 
@@ -54,7 +54,7 @@ def centre_row(row: FloatArray, y: float, mean: FloatArray, count: float) -> tup
     return out, shrink * step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@ieee.entry
 def rotate_in(xt: FloatArray, z: FloatArray, rho: FloatArray, gram: FloatArray, row: FloatArray, y: float) -> int:
     """Absorb one observation into the triangular factor by Givens rotations, in place, in O(P^2).
 

@@ -6,11 +6,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.compiling import ieee
 from alexp.estimation.lasso._groups import worst_groups
-from alexp.estimation.lasso._linalg import floats, integers, kernel
+from alexp.estimation.lasso._linalg import floats, integers
 from alexp.estimation.lasso._newton import evaluate, hessian
 from alexp.estimation.lasso._quadratic import (
     FIRST_DAMPING,
@@ -38,9 +38,6 @@ from alexp.estimation.lasso._working import (
     with_groups,
 )
 
-# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
-# with them; a test says to what.
-INGREDIENTS = "fc5133b326ec"
 MAX_ADDED = 8
 # A pass over all groups is made when it costs less than a Newton step, when the gap on the working set is below the
 # goal (a tenth of the last known gap; at first FIRST_GOAL), or after so many steps without one.
@@ -60,7 +57,7 @@ class Model(NamedTuple):
     step: FloatArray  # (>= f,)
 
 
-@kernel
+@ieee.kernel
 def enlarged_model(model: Model, work: Working) -> Model:
     """Return a quadratic model with room for every group of the working set."""
     k = work.ids.size
@@ -69,13 +66,13 @@ def enlarged_model(model: Model, work: Working) -> Model:
     return Model(integers(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k))
 
 
-@kernel
+@ieee.kernel
 def empty_model(none: IntArray, zero: FloatArray) -> Model:
     """Return a quadratic model without room."""
     return Model(none, zero, zero, zero, zero, zero, zero)
 
 
-@kernel
+@ieee.kernel
 def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
     """List the groups that may move, active or violating, and what the quadratic model needs to know of them."""
     work.tally[4] = 0
@@ -89,7 +86,7 @@ def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
             work.tally[4] = a + 1
 
 
-@kernel
+@ieee.kernel
 def total_weight(work: Working) -> float:
     """Return sum_j w_j^2 eta_j."""
     total = 0.0
@@ -98,7 +95,7 @@ def total_weight(work: Working) -> float:
     return total
 
 
-@kernel
+@ieee.kernel
 def norm(work: Working, at: Point) -> float:
     """Return sum_j w_j ||theta_j|| for theta_j = eta_j slope_{S_j}, which add up to beta exactly."""
     total = 0.0
@@ -111,7 +108,7 @@ def norm(work: Working, at: Point) -> float:
     return total
 
 
-@kernel
+@ieee.kernel
 def limit_falls(h: FloatArray, model: Model, k: int) -> None:
     """Set the least steps: eta_j may fall to zero only if group j would not be missed.
 
@@ -124,7 +121,7 @@ def limit_falls(h: FloatArray, model: Model, k: int) -> None:
         model.low[a] = -0.9 * model.eta[a] if missed else -model.eta[a]
 
 
-@kernel
+@ieee.kernel
 def damped_step(h: FloatArray, model: Model, k: int, damping: float) -> tuple[float, float]:
     """Find a step that keeps eta >= 0; return the derivative of F along it (negative) and the damping it took.
 
@@ -148,7 +145,7 @@ def damped_step(h: FloatArray, model: Model, k: int, damping: float) -> tuple[fl
         secular = False
 
 
-@kernel
+@ieee.kernel
 def retreat(model: Model, at: Point, k: int, fraction: float) -> float:
     """Shorten a rejected step, given the violations it led to; return the derivative of F along the new one.
 
@@ -168,7 +165,7 @@ def retreat(model: Model, at: Point, k: int, fraction: float) -> float:
     return derivative
 
 
-@kernel
+@ieee.kernel
 def export(work: Working, at: Point, unit: float, n_columns: int) -> tuple[FloatArray, IntArray, FloatArray]:
     """Return beta (P,) and the active groups in increasing order with their eta, in the caller's units."""
     beta = floats(n_columns)
@@ -191,7 +188,7 @@ def export(work: Working, at: Point, unit: float, n_columns: int) -> tuple[Float
     return beta, copied_integers(active, k, k), copied(eta, k, k)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@ieee.entry
 def solve(
     xt: FloatArray,
     n: int,

@@ -6,51 +6,36 @@ Results are the same on every call and with any number of threads, which a threa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray
-
-_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
-
-# For functions that only compiled code calls. Without the wrappers for Python they compile a fifth faster. They are
-# not cached by themselves, only inside the entry points: Numba's cache notices changes in the caller's file alone.
-kernel: Callable[[_Kernel], _Kernel] = njit(  # type: ignore[call-overload]
-    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
-
-# The same for functions that make no arrays. They do without reference counts, which Numba keeps for every slice.
-leaf: Callable[[_Kernel], _Kernel] = njit(  # type: ignore[call-overload]
-    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
-)
+from alexp.common.compiling import ieee
 
 # Counters start from this and not from a literal 0, for which Numba would compile every function they are passed to
 # a second time.
 ZERO: int = np.int64(0)  # type: ignore[assignment]
 
 
-@kernel
+@ieee.kernel
 def floats(size: int) -> FloatArray:
     """Return an uninitialised vector. (Allocating through these helpers keeps compilation short.)"""
     return np.empty(size)
 
 
-@kernel
+@ieee.kernel
 def integers(size: int) -> IntArray:
     """Return an uninitialised vector of integers."""
     return np.empty(size, dtype=np.int64)
 
 
-@kernel
+@ieee.kernel
 def matrix(rows: int, columns: int) -> FloatArray:
     """Return a matrix of zeros."""
     return np.zeros((rows, columns))
 
 
-@leaf
+@ieee.leaf
 def dot(a: FloatArray, b: FloatArray, n: int) -> float:
     """Return sum of a[i] b[i] over i < n with eight fixed partial sums (vectorises without reassociation)."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -70,7 +55,7 @@ def dot(a: FloatArray, b: FloatArray, n: int) -> float:
     return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7)) + tail
 
 
-@leaf
+@ieee.leaf
 def cholesky(a: FloatArray, n: int, floor: float, scratch: FloatArray) -> None:
     """Factor a = L L' in place (lower triangle); a pivot below ``floor`` times its diagonal becomes the diagonal.
 
@@ -134,7 +119,7 @@ def cholesky(a: FloatArray, n: int, floor: float, scratch: FloatArray) -> None:
                 row[j] -= (l0 * q0[j] + l1 * q1[j]) + (l2 * q2[j] + l3 * q3[j])
 
 
-@leaf
+@ieee.leaf
 def solve_factored(factor: FloatArray, b: FloatArray, n: int) -> None:
     """Overwrite b with (L L')^-1 b."""
     for i in range(n):
@@ -147,7 +132,7 @@ def solve_factored(factor: FloatArray, b: FloatArray, n: int) -> None:
             b[j] -= value * row[j]
 
 
-@leaf
+@ieee.leaf
 def subtract_rows(row: FloatArray, weights: FloatArray, rows: FloatArray, n: int) -> None:
     """Subtract sum over j < n of weights[j] rows[j] from ``row``, four at a time."""
     width = row.size
@@ -170,7 +155,7 @@ def subtract_rows(row: FloatArray, weights: FloatArray, rows: FloatArray, n: int
             row[c] -= f0 * b0[c]
 
 
-@leaf
+@ieee.leaf
 def solve_lower_many(factor: FloatArray, b: FloatArray, n: int) -> None:
     """Overwrite the rows of b (n, k) with L^-1 b."""
     for i in range(n):
@@ -181,7 +166,7 @@ def solve_lower_many(factor: FloatArray, b: FloatArray, n: int) -> None:
             row[c] *= inverse
 
 
-@leaf
+@ieee.leaf
 def solve_upper_many(factor: FloatArray, b: FloatArray, n: int, scratch: FloatArray) -> None:
     """Overwrite the rows of b (n, k) with L'^-1 b; ``scratch`` has room for n numbers."""
     for i in range(n - 1, -1, -1):
@@ -195,7 +180,7 @@ def solve_upper_many(factor: FloatArray, b: FloatArray, n: int, scratch: FloatAr
             row[c] *= inverse
 
 
-@leaf
+@ieee.leaf
 def add_gram(rows: FloatArray, n_rows: int, out: FloatArray, n: int) -> None:
     """Add rows' rows (n, n) to the lower triangle of ``out``; ``rows`` is (n_rows, n)."""
     whole = n_rows - n_rows % 4

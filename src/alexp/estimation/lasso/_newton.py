@@ -18,13 +18,12 @@ import math
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.compiling import ieee
 from alexp.estimation.lasso._linalg import (
     add_gram,
     cholesky,
     dot,
     floats,
-    kernel,
-    leaf,
     matrix,
     solve_factored,
     solve_lower_many,
@@ -39,7 +38,7 @@ REFINED = 1e-12
 ROUNDED = 1e-14
 
 
-@leaf
+@ieee.leaf
 def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     """Complete the inner products of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
     done = work.tally[2]
@@ -53,7 +52,7 @@ def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     work.tally[2] = work.tally[1]
 
 
-@kernel
+@ieee.kernel
 def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
     """Solve (mu I + D^1/2 X'X D^1/2) u = D^1/2 X'z on the support; set beta, slope and r; return the factor.
 
@@ -65,7 +64,7 @@ def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working
     return factor
 
 
-@leaf
+@ieee.leaf
 def _solve_primal(
     xt: FloatArray,
     n: int,
@@ -112,7 +111,7 @@ def _solve_primal(
         at.slope[at.support[a]] = u[a] / at.root[a]
 
 
-@kernel
+@ieee.kernel
 def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
     """Solve (mu I + X D X') w = z; set r = mu w and slope = X'w on the support; return the factor.
 
@@ -124,7 +123,7 @@ def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, 
     return factor
 
 
-@leaf
+@ieee.leaf
 def _solve_dual(
     xt: FloatArray,
     n: int,
@@ -176,7 +175,7 @@ def _solve_dual(
         at.slope[at.support[a]] = u[a] / at.root[a]
 
 
-@kernel
+@ieee.kernel
 def evaluate(
     xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, work: Working, at: Point
 ) -> tuple[float, FloatArray]:
@@ -216,7 +215,7 @@ def evaluate(
     return 0.5 * value, factor
 
 
-@kernel
+@ieee.kernel
 def hessian(
     xt: FloatArray, n: int, full: FloatArray, mu: float, work: Working, at: Point, factor: FloatArray, who: IntArray
 ) -> FloatArray:
@@ -232,7 +231,7 @@ def hessian(
     return out
 
 
-@leaf
+@ieee.leaf
 def _hessian_by_rows(
     xt: FloatArray,
     n: int,
@@ -262,7 +261,7 @@ def _hessian_by_rows(
             out[a, b] *= inverse
 
 
-@leaf
+@ieee.leaf
 def _hessian_by_columns(
     mu: float,
     work: Working,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.compiling import ieee
 from alexp.estimation.lasso._cone import SNAP
 from alexp.estimation.lasso._cone_step import ConeModel, cone_model, damped_cone_step, first_order, retreat_in_cone
 from alexp.estimation.lasso._groups import keep_worst
-from alexp.estimation.lasso._linalg import ZERO, floats, integers, kernel, leaf
+from alexp.estimation.lasso._linalg import ZERO, floats, integers
 from alexp.estimation.lasso._newton import evaluate, hessian
 from alexp.estimation.lasso._quadratic import (
     FIRST_DAMPING,
@@ -36,9 +36,6 @@ from alexp.estimation.lasso._working import (
     with_groups,
 )
 
-# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
-# with them; a test says to what.
-INGREDIENTS = "7721a411cdff"
 # Few columns at a time keep the quadratic models small, and a step that fails twice needs damping, not patience.
 MAX_ADDED = 2
 MAX_RETREATS = 2
@@ -46,7 +43,7 @@ MAX_RETREATS = 2
 LEAST_SHARE = 1e-14
 
 
-@kernel
+@ieee.kernel
 def top_square(g: FloatArray, size: int) -> float:
     """Return the sum of the s largest g_i^2."""
     square = floats(size)
@@ -60,7 +57,7 @@ def top_square(g: FloatArray, size: int) -> float:
     return total
 
 
-@leaf
+@ieee.leaf
 def threshold(work: Working, at: Point, size: int, tau: float) -> float:
     """Return the g_i^2 above which a column is worth using: the least among those in use, or 0 if there is room."""
     least = np.inf
@@ -72,7 +69,7 @@ def threshold(work: Working, at: Point, size: int, tau: float) -> float:
     return least if used > 0.0 and used >= (1.0 - SNAP) * size * tau else 0.0
 
 
-@leaf
+@ieee.leaf
 def tempting(g: FloatArray, work: Working, least: float, size: int, worst: FloatArray, which: IntArray) -> int:
     """List the columns outside the working set with g_i^2 above ``least``, the largest first; return how many."""
     count = ZERO
@@ -82,7 +79,7 @@ def tempting(g: FloatArray, work: Working, least: float, size: int, worst: Float
     return min(count, MAX_ADDED if work.tally[0] > 0 else size)
 
 
-@leaf
+@ieee.leaf
 def choose_columns(mu: float, least: float, work: Working, at: Point, model: ConeModel) -> None:
     """List the columns that may move: those in use, and those with g_i^2 above ``least``."""
     work.tally[4] = 0
@@ -97,7 +94,7 @@ def choose_columns(mu: float, least: float, work: Working, at: Point, model: Con
             work.tally[4] = a + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@ieee.entry
 def solve_subsets(
     xt: FloatArray,
     n: int,

@@ -10,7 +10,8 @@ import math
 from typing import NamedTuple
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.estimation.lasso._linalg import ZERO, dot, floats, integers, kernel, leaf, matrix
+from alexp.common.compiling import ieee
+from alexp.estimation.lasso._linalg import ZERO, dot, floats, integers, matrix
 
 
 class Groups(NamedTuple):
@@ -48,7 +49,7 @@ class Point(NamedTuple):
     q: FloatArray  # (>= k,) ||g_{S_j}|| / (mu w_j)
 
 
-@kernel
+@ieee.kernel
 def copied(old: FloatArray, count: int, size: int) -> FloatArray:
     """Return an array of this size that starts with old[:count]."""
     new = floats(size)
@@ -57,7 +58,7 @@ def copied(old: FloatArray, count: int, size: int) -> FloatArray:
     return new
 
 
-@kernel
+@ieee.kernel
 def copied_integers(old: IntArray, count: int, size: int) -> IntArray:
     """Return an array of this size that starts with old[:count]."""
     new = integers(size)
@@ -66,7 +67,7 @@ def copied_integers(old: IntArray, count: int, size: int) -> IntArray:
     return new
 
 
-@kernel
+@ieee.kernel
 def empty_working(none: IntArray, zero: FloatArray, n_columns: int) -> Working:
     """Return a working set without groups; ``none`` and ``zero`` are empty arrays."""
     local = integers(n_columns)
@@ -80,13 +81,13 @@ def empty_working(none: IntArray, zero: FloatArray, n_columns: int) -> Working:
     return Working(none, zero, zero, start[:1], none, none, local, matrix(none.size, none.size), count)
 
 
-@kernel
+@ieee.kernel
 def empty_point(none: IntArray, zero: FloatArray) -> Point:
     """Return a point without room."""
     return Point(zero, zero, zero, zero, none, zero, zero, zero)
 
 
-@kernel
+@ieee.kernel
 def enlarged(work: Working, groups: int, members: int, columns: int) -> Working:
     """Return the working set with room for so many more groups, members and columns."""
     k = work.tally[0]
@@ -113,7 +114,7 @@ def enlarged(work: Working, groups: int, members: int, columns: int) -> Working:
     )
 
 
-@kernel
+@ieee.kernel
 def enlarged_point(at: Point, work: Working, n: int) -> Point:
     """Return the point with room for what the working set has room for."""
     c = work.tally[1]
@@ -134,7 +135,7 @@ def enlarged_point(at: Point, work: Working, n: int) -> Point:
     )
 
 
-@kernel
+@ieee.kernel
 def with_groups(work: Working, groups: Groups, new: IntArray, eta: FloatArray, scale: float, count: int) -> Working:
     """Return the working set with the groups ``new[:count]`` at ``scale * eta[:count]`` appended."""
     members = ZERO
@@ -160,7 +161,7 @@ def with_groups(work: Working, groups: Groups, new: IntArray, eta: FloatArray, s
     return work
 
 
-@kernel
+@ieee.kernel
 def include(
     work: Working,
     at: Point,
@@ -187,7 +188,7 @@ def include(
     return work, at
 
 
-@leaf
+@ieee.leaf
 def violation(mu: float, work: Working, at: Point, j: int) -> float:
     """Return ||g_{S_j}|| / (mu w_j) for group j of the working set; above one it violates."""
     total = 0.0
@@ -196,7 +197,7 @@ def violation(mu: float, work: Working, at: Point, j: int) -> float:
     return float(math.sqrt(total) / (mu * work.weight[j]))
 
 
-@kernel
+@ieee.kernel
 def scaled_copy(values: FloatArray, count: int, scale: float) -> FloatArray:
     """Return scale * values[:count]."""
     out = floats(count)
@@ -205,14 +206,14 @@ def scaled_copy(values: FloatArray, count: int, scale: float) -> FloatArray:
     return out
 
 
-@leaf
+@ieee.leaf
 def correlations(xt: FloatArray, n: int, r: FloatArray, g: FloatArray) -> None:
     """Write g = X'r (P,) for all dictionary columns."""
     for i in range(g.size):
         g[i] = dot(xt[i], r, n)
 
 
-@kernel
+@ieee.kernel
 def gap_terms(
     xt: FloatArray, n: int, z: FloatArray, rho2: float, penalty: float, work: Working, at: Point
 ) -> tuple[float, float, float, float]:
@@ -224,7 +225,7 @@ def gap_terms(
     return _gap_terms(xt, n, z, rho2, penalty, work, at, floats(n))
 
 
-@leaf
+@ieee.leaf
 def _gap_terms(
     xt: FloatArray, n: int, z: FloatArray, rho2: float, penalty: float, work: Working, at: Point, error: FloatArray
 ) -> tuple[float, float, float, float]:
@@ -246,7 +247,7 @@ def _gap_terms(
     return primal, c0, explained + dot(error, at.r, n), dot(at.r, at.r, n) + rho2
 
 
-@leaf
+@ieee.leaf
 def relative_gap(terms: tuple[float, float, float, float], top: float) -> float:
     """Return (P - D) / P at the best s with |s| <= 1/top, where top = max_j ||g_{S_j}|| / (mu w_j)."""
     primal, c0, c1, c2 = terms

@@ -13,12 +13,12 @@ the compiler sees they do not overlap.
 from __future__ import annotations
 
 from alexp.common.arrays import FloatArray, IntArray, RealArray
-from alexp.estimation.ridge._kernels import leaf
+from alexp.common.compiling import checked
 
 BLOCK = 256  # candidates per block; the rows of a small model then fit the first-level cache
 
 
-@leaf
+@checked.leaf
 def unpack(
     packed: FloatArray,
     rows: int,
@@ -48,7 +48,7 @@ def unpack(
     return constant * constant
 
 
-@leaf
+@checked.leaf
 def block_means(
     table: RealArray, columns: IntArray, low: int, high: int, coefficients: RealArray, mean: RealArray
 ) -> None:
@@ -82,7 +82,7 @@ def block_means(
         done += 4
 
 
-@leaf
+@checked.leaf
 def _eliminate(out: RealArray, known: RealArray, lower: RealArray, row: int, column: int, n: int) -> None:
     """Subtract four known coordinates (rows of ``known``) from four rows of ``out``, in order of column."""
     b0 = (row * (row - 1)) // 2 + column
@@ -101,7 +101,7 @@ def _eliminate(out: RealArray, known: RealArray, lower: RealArray, row: int, col
         out[3 * BLOCK + i] = (((out[3 * BLOCK + i] - a30 * u0) - a31 * u1) - a32 * u2) - a33 * u3
 
 
-@leaf
+@checked.leaf
 def _finish(out: RealArray, inverse: RealArray, lower: RealArray, row: int, total: RealArray) -> None:
     """Solve the 4 x 4 triangle among four rows of ``out``, in place, and add the squares to ``total``."""
     v0, v1, v2, v3 = inverse[row], inverse[row + 1], inverse[row + 2], inverse[row + 3]
@@ -122,7 +122,7 @@ def _finish(out: RealArray, inverse: RealArray, lower: RealArray, row: int, tota
         total[i] = (((total[i] + u0 * u0) + u1 * u1) + u2 * u2) + u3 * u3
 
 
-@leaf
+@checked.leaf
 def _single_row(
     out: RealArray, coords: RealArray, inverse: RealArray, lower: RealArray, row: int, total: RealArray
 ) -> None:
@@ -151,7 +151,7 @@ def _single_row(
         total[i] = total[i] + u * u
 
 
-@leaf
+@checked.leaf
 def block_quadratics(
     table: RealArray,
     columns: IntArray,

@@ -9,28 +9,18 @@ The last column is z = Q'y, the last diagonal entry is rho >= 0 with rho^2 the p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray
-
-Leaf = TypeVar("Leaf", bound=Callable[..., Any])
-
-# For functions that make no arrays and that only compiled code calls. They do without reference counts, which Numba
-# otherwise keeps for every slice and which cost as much as the work on a small model.
-leaf: Callable[[Leaf], Leaf] = njit(  # type: ignore[call-overload]
-    nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
+from alexp.common.compiling import checked
 
 # Between these magnitudes the squares in sqrt(a^2 + b^2) neither overflow nor lose bits to underflow.
 _SAFE_SMALL = 1e-140
 _SAFE_LARGE = 1e140
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def initial_factor(starts: IntArray, offsets: IntArray, lead: int, ridge: FloatArray) -> FloatArray:
     """Packed factors before any observation: ridge_j on the feature diagonal of model j, zero elsewhere."""
     factor = np.zeros(starts[-1])
@@ -44,7 +34,7 @@ def initial_factor(starts: IntArray, offsets: IntArray, lead: int, ridge: FloatA
     return factor
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def length(a: float, b: float) -> float:
     """sqrt(a^2 + b^2) from IEEE operations only, so that it is the same on every machine."""
     a = abs(a)
@@ -58,7 +48,7 @@ def length(a: float, b: float) -> float:
     return math.sqrt(a * a + b * b)
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def absorb(
     factor: FloatArray,
     starts: IntArray,
@@ -104,7 +94,7 @@ def absorb(
         factor[position] = length(factor[position], incoming[rows - 1])
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def back_substitute(packed: FloatArray, rows: int, lead: int, target: FloatArray) -> None:
     """Solve R theta = target on the feature coordinates, in place; ``packed`` is one model's factor.
 
@@ -120,7 +110,7 @@ def back_substitute(packed: FloatArray, rows: int, lead: int, target: FloatArray
         target[k] = total / packed[position]
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def model_coefficients(packed: FloatArray, rows: int, lead: int, out: FloatArray) -> None:
     """Write the posterior mean R^-1 z of one model's feature coefficients into ``out`` (d_j,)."""
     for k in range(rows - 1 - lead):
@@ -129,7 +119,7 @@ def model_coefficients(packed: FloatArray, rows: int, lead: int, out: FloatArray
     back_substitute(packed, rows, lead, out)
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def model_intercept(packed: FloatArray, rows: int, coefficients: FloatArray) -> float:
     """Intercept (z_0 - R_0 theta) / R_00 that goes with the coefficients; 0 before any observation."""
     if packed[0] == 0.0:
@@ -140,7 +130,7 @@ def model_intercept(packed: FloatArray, rows: int, coefficients: FloatArray) -> 
     return float(total / packed[0])
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def posterior_means(
     factor: FloatArray,
     starts: IntArray,
@@ -160,7 +150,7 @@ def posterior_means(
         intercepts[j] = model_intercept(packed, rows, out) if lead else 0.0
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def posterior_draws(
     factor: FloatArray,
     starts: IntArray,
@@ -190,7 +180,7 @@ def posterior_draws(
             out[k] += scale[j] * noise[k]
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def log_determinants(
     factor: FloatArray, starts: IntArray, offsets: IntArray, lead: int, ridge: FloatArray
 ) -> FloatArray:
@@ -208,7 +198,7 @@ def log_determinants(
     return out
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def all_finite(values: FloatArray) -> bool:
     """Whether a vector holds neither NaN nor an infinity."""
     bad = 0

@@ -15,17 +15,13 @@ Q counts the dictionary columns and, last, the constant when there is an interce
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.compiling import checked
 from alexp.estimation.ridge._blocks import BLOCK, block_means, block_quadratics, unpack
 
-# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
-# with them; a test says to what.
-INGREDIENTS = "455b1e329354"
 
-
-@njit(cache=True, nogil=True)
+@checked.entry
 def add_candidate_moments(
     factor: FloatArray,
     starts: IntArray,
@@ -75,7 +71,7 @@ def add_candidate_moments(
                 within[begin + i] += inner * quadratic[i]
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def add_mean_coefficients(
     columns: IntArray,
     offsets: IntArray,
@@ -95,7 +91,7 @@ def add_mean_coefficients(
             mean[mean.shape[0] - 1] += weights[k] * intercepts[j]
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def inverse_factor(packed: FloatArray, rows: int, out: FloatArray) -> None:
     """Upper triangular R^-1 of one model's packed factor, without the column of y, into ``out`` (n, n), n = rows - 1.
 
@@ -113,7 +109,7 @@ def inverse_factor(packed: FloatArray, rows: int, out: FloatArray) -> None:
             out[row, column] = value / pivot if pivot != 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def add_second_moments(
     factor: FloatArray,
     starts: IntArray,
@@ -175,7 +171,7 @@ def add_second_moments(
                 moments[min(place[a], place[b]), max(place[a], place[b])] += scaled * values[b]
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def quadratic_forms(table: FloatArray, matrix: FloatArray, lead: int, low: int, high: int, out: FloatArray) -> None:
     """out[i] = f' A f, f = (phi, 1?), at candidates low..high-1; ``matrix`` (Q, Q) is A's upper triangle."""
     size = matrix.shape[0]
@@ -200,7 +196,7 @@ def quadratic_forms(table: FloatArray, matrix: FloatArray, lead: int, low: int, 
                 target[i] += feature[i] * work[i]
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def add_band(
     factor: FloatArray,
     starts: IntArray,
@@ -245,7 +241,7 @@ def add_band(
                     model[begin + i] = j
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def certified_gaps(
     factor: FloatArray,
     starts: IntArray,
@@ -286,7 +282,7 @@ def certified_gaps(
                 estimates[k] = max(estimates[k], mu[i])
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def point_posteriors(
     factor: FloatArray,
     starts: IntArray,

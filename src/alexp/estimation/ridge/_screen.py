@@ -23,24 +23,13 @@ _TINY covers underflow.  A model whose numbers are too large for this is not scr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
+from alexp.common.compiling import checked
 from alexp.estimation.ridge._blocks import BLOCK, block_means, block_quadratics
-from alexp.estimation.ridge._kernels import Leaf, leaf
-
-# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
-# with them; a test says to what.
-INGREDIENTS = "455b1e329354"
-
-# ``leaf`` where the compiler may fuse and reorder sums; the slack allows for both.
-_sums: Callable[[Leaf], Leaf] = njit(  # type: ignore[call-overload]
-    nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"contract", "reassoc"}
-)
 
 RUN = 2048  # most candidates that are screened at once; a sum of two places must be exact in single precision
 _UNIT = 2.0**-24
@@ -58,7 +47,7 @@ class Screen(NamedTuple):
     terms: NarrowArray
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def narrow_table(table: FloatArray) -> tuple[NarrowArray, FloatArray]:
     """The table with every feature divided by a power of two, so that none exceeds one, and these powers (P,)."""
     narrow, scale = np.empty(table.shape, dtype=np.float32), np.ones(table.shape[0])
@@ -74,7 +63,7 @@ def narrow_table(table: FloatArray) -> tuple[NarrowArray, FloatArray]:
     return narrow, scale
 
 
-@njit(nogil=True)
+@checked.kernel
 def screen_for(table: NarrowArray, scale: FloatArray, widest: int) -> Screen:
     """Return a screen for models of up to ``widest`` features."""
     place = np.empty(RUN, dtype=np.float32)
@@ -84,13 +73,13 @@ def screen_for(table: NarrowArray, scale: FloatArray, widest: int) -> Screen:
     return Screen(table, scale, place, coords, terms)
 
 
-@leaf
+@checked.leaf
 def model_size(size: int) -> int:
     """Length of theta, shift and inverse (d each), constant (1) and lower, laid out in this order."""
     return 3 * size + 1 + (size * (size - 1)) // 2
 
 
-@leaf
+@checked.leaf
 def narrow_means(scale: FloatArray, own: IntArray, model: FloatArray, unit: float, out: NarrowArray) -> float:
     """Write theta in these units to ``out``; return S."""
     total = 0.0
@@ -101,7 +90,7 @@ def narrow_means(scale: FloatArray, own: IntArray, model: FloatArray, unit: floa
     return total
 
 
-@leaf
+@checked.leaf
 def narrow_quadratics(scale: FloatArray, own: IntArray, model: FloatArray, out: NarrowArray) -> bool:
     """Write the rest of a model in these units, its constant raised, to ``out``; return whether it can be screened.
 
@@ -132,7 +121,7 @@ def narrow_quadratics(scale: FloatArray, own: IntArray, model: FloatArray, out: 
     return squares < _HUGE and largest < _HUGE
 
 
-@leaf
+@checked.leaf
 def narrow_bound(score: float, unit: float, size: int, total: float) -> float:
     """B / unit, lowered by the slack, or NaN if it is out of range; ``total`` is S."""
     scaled = score / unit
@@ -140,7 +129,7 @@ def narrow_bound(score: float, unit: float, size: int, total: float) -> float:
     return lowered if total + abs(scaled) < _HUGE else math.nan
 
 
-@_sums
+@checked.loose_leaf
 def _block_hits(terms: NarrowArray, widened: bool, bound: float, place: NarrowArray) -> tuple[int, int]:
     """Hits and their places, given means and, if ``widened``, quadratic forms BLOCK further on."""
     zero, one = np.float32(0.0), np.float32(1.0)
@@ -153,7 +142,7 @@ def _block_hits(terms: NarrowArray, widened: bool, bound: float, place: NarrowAr
     return int(hits), int(where)
 
 
-@_sums
+@checked.loose_leaf
 def _small_linear_hits(
     table: NarrowArray, own: IntArray, low: int, high: int, model: NarrowArray, bound: float, place: NarrowArray
 ) -> tuple[int, int]:
@@ -172,7 +161,7 @@ def _small_linear_hits(
     return int(hits), int(where)
 
 
-@_sums
+@checked.loose_leaf
 def _small_hits(
     table: NarrowArray, own: IntArray, low: int, high: int, model: NarrowArray, bound: float, place: NarrowArray
 ) -> tuple[int, int]:
@@ -228,7 +217,7 @@ def _small_hits(
     return int(hits), int(where)
 
 
-@leaf
+@checked.leaf
 def narrow_hits(
     screen: Screen, own: IntArray, low: int, high: int, model: NarrowArray, widened: bool, bound: float
 ) -> tuple[int, int]:

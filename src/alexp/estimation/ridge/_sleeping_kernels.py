@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.compiling import checked
 from alexp.estimation.ridge._kernels import absorb, posterior_means
 
-# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
-# with them; a test says to what.
-INGREDIENTS = "3cd327631a73"
 
-
-@njit(cache=True, nogil=True)
+@checked.entry
 def absorb_members(
     factor: FloatArray,
     starts: IntArray,
@@ -33,7 +28,7 @@ def absorb_members(
             absorb(factor, starts, columns, offsets, lead, rows[t], rewards[t], members[k], members[k] + 1)
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def member_evidence(
     factor: FloatArray,
     starts: IntArray,
@@ -57,7 +52,7 @@ def member_evidence(
         out[k] = -(factor[position] * factor[position]) / scale - total
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def member_means(
     factor: FloatArray,
     starts: IntArray,

@@ -17,11 +17,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
+from alexp.common.compiling import checked
 from alexp.estimation.ridge._blocks import BLOCK, block_means, block_quadratics, unpack
-from alexp.estimation.ridge._kernels import leaf, model_coefficients
+from alexp.estimation.ridge._kernels import model_coefficients
 from alexp.estimation.ridge._screen import (
     RUN,
     Screen,
@@ -32,10 +32,6 @@ from alexp.estimation.ridge._screen import (
     narrow_quadratics,
     screen_for,
 )
-
-# Hash of the kernels this file is made of. Numba's cache looks for changes in this file only, so this line must change
-# with them; a test says to what.
-INGREDIENTS = "5f611cff8313"
 
 # Suppose fl(mean + x) >= B with x = fl(width fl(sqrt(q))).  Then x >= B - mean up to 2^-53 |B|, which lowering B by
 # _MARGIN |B| absorbs, and g^2 <= width^2 q up to a handful of relative roundings, absorbed by width^2 (1 + _MARGIN).
@@ -61,7 +57,7 @@ class Batch(NamedTuple):
     terms: FloatArray
 
 
-@njit(nogil=True)
+@checked.kernel
 def _batch_for(widest: int) -> Batch:
     """Return room for models of up to ``widest`` features."""
     length = model_size(widest)
@@ -77,7 +73,7 @@ def _batch_for(widest: int) -> Batch:
     )
 
 
-@leaf
+@checked.leaf
 def _score(table: FloatArray, own: IntArray, candidate: int, model: FloatArray, width: float) -> float:
     """theta'phi + width sqrt(q) at one candidate, by the operations of the block kernels in the same order."""
     size = own.shape[0]
@@ -98,7 +94,7 @@ def _score(table: FloatArray, own: IntArray, candidate: int, model: FloatArray, 
     return mean + width * math.sqrt(quadratic)
 
 
-@leaf
+@checked.leaf
 def _prepare(
     table: FloatArray, screen: Screen, own: IntArray, width: float, guess: int, batch: Batch, slot: int
 ) -> None:
@@ -114,7 +110,7 @@ def _prepare(
     batch.unit[slot] = unit if sound else 0.0
 
 
-@leaf
+@checked.leaf
 def _possible(terms: FloatArray, n: int, squared: float, bound: float) -> int:
     """How many of n candidates may reach ``bound``: means and, BLOCK further on, quadratic forms."""
     hits = 0
@@ -124,7 +120,7 @@ def _possible(terms: FloatArray, n: int, squared: float, bound: float) -> int:
     return hits
 
 
-@leaf
+@checked.leaf
 def _best_in_block(
     table: FloatArray, own: IntArray, low: int, high: int, batch: Batch, slot: int, best: float, winner: int
 ) -> tuple[float, int]:
@@ -153,7 +149,7 @@ def _best_in_block(
     return best, winner
 
 
-@leaf
+@checked.leaf
 def _best_screened(
     table: FloatArray,
     screen: Screen,
@@ -184,7 +180,7 @@ def _best_screened(
     return others <= 1, best, winner
 
 
-@leaf
+@checked.leaf
 def _best(
     table: FloatArray, screen: Screen, own: IntArray, low: int, high: int, batch: Batch, slot: int, guess: int
 ) -> tuple[float, int]:
@@ -205,7 +201,7 @@ def _best(
     return best, winner
 
 
-@leaf
+@checked.leaf
 def _search_batch(
     columns: IntArray,
     offsets: IntArray,
@@ -225,7 +221,7 @@ def _search_batch(
         value[j], index[j] = _best(table, screen, own, low, high, batch, j - begin, index[j])
 
 
-@leaf
+@checked.leaf
 def _unpack_batch(
     factor: FloatArray,
     starts: IntArray,
@@ -251,7 +247,7 @@ def _unpack_batch(
         _prepare(table, screen, own, width[j], guess[j], batch, j - begin)
 
 
-@leaf
+@checked.leaf
 def _load_batch(
     columns: IntArray,
     offsets: IntArray,
@@ -271,7 +267,7 @@ def _load_batch(
         _prepare(table, screen, own, 0.0, guess[j], batch, j - begin)
 
 
-@leaf
+@checked.leaf
 def _complete_guesses(first: int, begin: int, end: int, low: int, high: int, index: IntArray) -> None:
     """Where there is no guess within low..high-1, take the winner of the model before the batch."""
     for j in range(begin, end):
@@ -279,7 +275,7 @@ def _complete_guesses(first: int, begin: int, end: int, low: int, high: int, ind
             index[j] = index[begin - 1] if begin > first else low
 
 
-@leaf
+@checked.leaf
 def _widest(offsets: IntArray, first: int, last: int) -> int:
     widest = 0
     for j in range(first, last):
@@ -287,7 +283,7 @@ def _widest(offsets: IntArray, first: int, last: int) -> int:
     return widest
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def sweep_linear(
     columns: IntArray,
     offsets: IntArray,
@@ -316,7 +312,7 @@ def sweep_linear(
         _search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch)
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def sweep_ucb(
     factor: FloatArray,
     starts: IntArray,
@@ -344,7 +340,7 @@ def sweep_ucb(
         _search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch)
 
 
-@njit(cache=True, nogil=True)
+@checked.entry
 def model_posterior(
     packed: FloatArray,
     lead: int,

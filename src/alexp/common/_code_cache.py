@@ -1,0 +1,233 @@
+"""Compiled code on disk.
+
+A folder holds the code of one state of the sources: its name is a hash of every file of this library that holds
+compiled functions, and of the versions of Numba, llvmlite and Python.  Each function and signature is one file, which
+begins with a hash of what follows.  Files are written under another name and renamed, so that processes may share a
+folder; a file that is damaged counts as missing and is written again.
+
+Folders are looked for in ``NUMBA_CACHE_DIR``, beside the sources, and in the user's cache folder.  All are read; the
+first that can be written to is written to.  If there is none, a private folder for temporary files takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import shutil
+import stat
+import sys
+import tempfile
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from numba.core import config
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
+from numba.misc.appdirs import AppDirs
+
+PACKAGE = Path(__file__).resolve().parent.parent
+_MARK = b"alexp.common.compiling"  # what a file with compiled functions imports
+_PREFIX = "alexp-code-"
+_DIGEST = 32
+_FORGOTTEN = 60 * 86_400.0  # seconds after which the code of other sources is thrown away
+
+
+def kernel_files(package: Path = PACKAGE) -> list[Path]:
+    """The files that decide what compiled code does, in a fixed order."""
+    compilers = {package / "common" / name for name in ("compiling.py", "_pipeline.py", "_code_cache.py")}
+    return sorted(path for path in package.rglob("*.py") if path in compilers or _MARK in path.read_bytes())
+
+
+@cache
+def source_stamp(package: Path = PACKAGE) -> str:
+    """Hash of all kernel sources and of the tools that compile them; that a file was touched does not matter."""
+    tools = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag)
+    total = hashlib.sha256(repr(tools).encode())
+    for path in kernel_files(package):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        total.update(f"{path.relative_to(package).as_posix()} {content}\n".encode())
+    return total.hexdigest()[:24]
+
+
+def _places() -> Iterator[Path]:
+    """Where a folder may be, the best place first."""
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
+    yield PACKAGE / "__pycache__"
+    with contextlib.suppress(RuntimeError, OSError, KeyError):  # a user without a home
+        yield Path(AppDirs(appname="alexp", appauthor=False).user_cache_dir)
+
+
+class _Folders:
+    """The folders of this process, looked for when code is first wanted."""
+
+    def __init__(self) -> None:
+        name = _PREFIX + source_stamp()
+        self.read = [place / name for place in _places()]
+        self.write = next((folder for folder in self.read if _writable(folder)), None)
+        if self.write is None:
+            self.write = _private_folder(name)
+            if self.write is None:
+                told = "it is compiled again by every process"
+            else:
+                self.read.append(self.write)
+                told = f"it goes to {self.write.parent}"
+            warnings.warn(
+                f"alexp found no folder to keep compiled code in; {told}. Set NUMBA_CACHE_DIR to a folder that can be "
+                "written to.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        else:
+            _forget_others(self.write)
+
+
+@cache
+def _folders() -> _Folders:
+    return _Folders()
+
+
+def cache_folder() -> Path | None:
+    """Where compiled code is kept, or None if it cannot be."""
+    return _folders().write
+
+
+def _writable(folder: Path) -> bool:
+    """Whether files can be made there; makes the folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _private_folder(name: str) -> Path | None:
+    """A folder for temporary files that nobody else can write to, or None.
+
+    What is read from there is executed.  A folder that others own or may enter, or a link, is therefore not used.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    own = Path(tempfile.gettempdir()) / f"alexp-code-of-{user}"
+    try:
+        with contextlib.suppress(FileExistsError):
+            own.mkdir(mode=0o700)
+        found = own.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077:
+            return None
+        if hasattr(os, "getuid") and found.st_uid != user:
+            return None
+    except OSError:
+        return None
+    return own / name if _writable(own / name) else None
+
+
+def _forget_others(folder: Path) -> None:
+    """Mark this folder as used, and remove its neighbours that no process has used for long."""
+    with contextlib.suppress(OSError):
+        os.utime(folder)
+        for other in folder.parent.glob(_PREFIX + "*"):
+            if other != folder and time.time() - other.stat().st_mtime > _FORGOTTEN:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+class CodeCache(_Cache):  # type: ignore[misc]
+    """The compiled signatures of one function, as Numba's dispatchers ask for them."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+        self._function = function
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str | None:
+        """Where new code goes."""
+        folder = _folders().write
+        return None if folder is None else str(folder)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The compiled function for a signature, or None.
+
+        Numba would first load all it knows about types and operators, as for compiling, which takes longer than the
+        rest of a start.  Code that is there already needs the allocator of arrays only.
+        """
+        rtsys.initialize(target)
+        if not self._enabled:
+            return None
+        name = self._file(signature, target.codegen())
+        for folder in _folders().read:
+            data = _read(folder / name)
+            if data is not None:
+                try:
+                    return CompileResult._rebuild(target, *pickle.loads(data))
+                except Exception:  # made by something that is not here any more; whatever it is, compiling helps
+                    _discard(folder / name)
+        return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep a compiled function; where that fails the next process compiles it again."""
+        folder = _folders().write
+        if not self._enabled or folder is None or compiled.library.has_dynamic_globals:
+            return
+        data = dumps(compiled._reduce())
+        with contextlib.suppress(OSError):
+            _write(folder / self._file(signature, compiled.codegen), data)
+
+    def enable(self) -> None:
+        """Use the cache."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Neither read nor write."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Forget the code of this function."""
+        folder = _folders().write
+        if folder is not None:
+            for path in folder.glob(f"{self._name}-*.nbc"):
+                _discard(path)
+
+    def _file(self, signature: Any, codegen: Any) -> str:
+        key = repr((signature, codegen.magic_tuple(), int(config.OPT), config.BOUNDSCHECK))
+        return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
+
+
+def _read(path: Path) -> bytes | None:
+    """What was kept there, or None; a damaged file is removed."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+        _discard(path)
+        return None
+    return content[_DIGEST:]
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Put a file into place at once, whoever else may be writing it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.tmp")
+    try:
+        draft.write_bytes(hashlib.sha256(data).digest() + data)
+        os.replace(draft, path)
+    except OSError:
+        _discard(draft)
+        raise
+
+
+def _discard(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

@@ -1,0 +1,190 @@
+"""How Numba is made to compile this library: every function is translated once and optimised once.
+
+Left to itself Numba optimises a function, emits machine code for it, and does both again inside each caller, at every
+level of the call tree.  Functions that only compiled code calls are therefore left as translated; their code is linked
+into the entry points that reach them, which alone are optimised and made executable.  Steps of Numba's front end that
+these functions have no use for are left out: object mode, closures, array expressions, branches on None.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.compiler_machinery import PassManager
+from numba.core.environment import lookup_environment
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
+
+from alexp.common._notice import Notice
+
+_STEPS = (
+    TranslateByteCode,
+    FixupArgs,
+    IRProcessing,
+    GenericRewrites,  # constant indices, which named tuples need
+    ReconstructSSA,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+)
+_SAME_FOR_ALL = hash(Flags())  # Numba hashes flags by their names only
+
+
+class _QuickFlags(Flags):  # type: ignore[misc]
+    """Flags that remember their values: Numba compares them for every operator of every line."""
+
+    __slots__ = ("_known",)
+    _known: Mapping[str, Any]
+
+    def values(self) -> Mapping[str, Any]:
+        """All options; flags do not change any more once they are compared."""
+        if not hasattr(self, "_known"):
+            self._known = super().values()
+        return self._known
+
+    def __hash__(self) -> int:
+        return _SAME_FOR_ALL
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(super().__eq__(other))
+
+
+class _NoEngine:
+    """A code generator as seen by a function without machine code: there is nowhere to put its environment."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Leave it to the entry points that link the function."""
+
+
+class Translated(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that is neither optimised nor made executable by itself."""
+
+    @property
+    def codegen(self) -> _NoEngine:
+        """What Numba asks for when it wants to make a function executable."""
+        return _NoEngine(self._codegen)
+
+    def finalize(self) -> None:
+        """Accept no more code."""
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Zero: no symbol has an address."""
+        self._ensure_finalized()
+        return 0
+
+    def own_module(self) -> Any:
+        """The code of the function itself, to be linked with that of its callees."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """The function and all it calls, for callers that were compiled in Numba's ordinary way."""
+        whole = self.own_module().clone()
+        for library in _callers_first(self):
+            if library is not self:
+                alone = library.own_module() if isinstance(library, Translated) else library._get_module_for_linking()
+                whole.link_in(alone, preserve=True)
+        return whole
+
+
+class Whole(JITCodeLibrary):  # type: ignore[misc]
+    """The code of an entry point and of all it calls."""
+
+    def finalize(self) -> None:
+        """Link, optimise and make executable."""
+        ordinary = []
+        for library in _callers_first(self)[1:]:
+            if isinstance(library, Translated):
+                self._reload_init.update(library._reload_init)
+                self._final_module.link_in(library.own_module(), preserve=True)
+            else:
+                ordinary.append(library)
+        self._linking_libraries[:] = ordinary
+        super().finalize()
+
+    def _finalize_specific(self) -> None:
+        super()._finalize_specific()
+        for variable in self._final_module.global_variables:
+            if variable.name.startswith("_ZN08NumbaEnv"):
+                environment = lookup_environment(variable.name)
+                if environment is not None:
+                    self._codegen.set_env(variable.name, environment)
+
+
+def _callers_first(root: Any) -> list[Any]:
+    """A library and those it needs, in the order in which to link them: what nothing refers to yet is left out."""
+    callees_first: dict[Any, None] = {}
+
+    def visit(library: Any) -> None:
+        if library not in callees_first:
+            if library is root or isinstance(library, Translated):
+                for part in reversed(library._linking_libraries):
+                    visit(part)
+            callees_first[library] = None
+
+    visit(root)
+    return list(reversed(callees_first))
+
+
+class EntryCompiler(Compiler):  # type: ignore[misc]
+    """Compiles a function that Python calls."""
+
+    _library: type[JITCodeLibrary] = Whole
+
+    def define_pipelines(self) -> list[PassManager]:
+        """The steps of compilation."""
+        steps = PassManager("alexp")
+        for step in _STEPS:
+            steps.add_pass(step, step.__name__)
+        steps.finalize()
+        return [steps]
+
+    def _compile_core(self) -> CompileResult:
+        state = self.state
+        state.flags = _QuickFlags(state.flags)
+        if state.library is None:
+            state.library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+        with Notice.while_compiling(), _without_collector():
+            return super()._compile_core()
+
+
+class KernelCompiler(EntryCompiler):
+    """Compiles a function that only compiled code calls."""
+
+    _library = Translated
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Compiling makes a hundred thousand objects that live to its end: there is no garbage to look for among them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,78 @@
+"""Everything about compilation: how functions are marked for it, and where their code is kept.
+
+`checked` and `ieee` differ in what division by zero does, an exception or infinity and NaN.  Each has three decorators:
+
+* ``entry``: Python may call it.  Its code, with that of all it calls, is kept on disk (`alexp.common._code_cache`).
+* ``kernel``: only compiled code calls it.
+* ``leaf``: a kernel that makes no arrays.  It does without reference counts, which Numba otherwise keeps for every
+  slice and which cost as much as the work on a small model.
+
+Nothing here needs attention when a kernel changes: kept code is valid for the sources it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+from alexp.common._code_cache import CodeCache, cache_folder
+
+try:
+    from alexp.common._pipeline import EntryCompiler, KernelCompiler
+except (ImportError, AttributeError):  # a Numba whose inner workings are different compiles the same code, slowly
+    _ENTRY: dict[str, Any] = {}
+    _KERNEL: dict[str, Any] = {}
+else:
+    _ENTRY = {"pipeline_class": EntryCompiler}
+    _KERNEL = {"pipeline_class": KernelCompiler}
+
+__all__ = ["cache_folder", "checked", "ieee"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | _KERNEL
+
+
+class Decorators:
+    """Ways to compile functions that agree on division by zero (`error_model` of Numba)."""
+
+    def __init__(self, error_model: str) -> None:
+        self._common: dict[str, Any] = {"nogil": True, "error_model": error_model}
+
+    def entry(self, function: Function) -> Function:
+        """Compile a function that Python calls, and keep the result."""
+        return self._entry(function)
+
+    def fused_entry(self, function: Function) -> Function:
+        """``entry`` where the compiler may turn a product and a sum into one operation, which rounds differently."""
+        return self._entry(function, fastmath={"contract"})
+
+    def kernel(self, function: Function) -> Function:
+        """Compile a function that compiled code calls."""
+        return _compiled(function, self._common | _INNER)
+
+    def leaf(self, function: Function) -> Function:
+        """Compile a function that compiled code calls and that makes no arrays."""
+        return _compiled(function, self._common | _INNER | {"_nrt": False})
+
+    def loose_leaf(self, function: Function) -> Function:
+        """``leaf`` where the compiler may fuse and reorder sums: only for what allows for both."""
+        options = self._common | _INNER | {"_nrt": False, "fastmath": {"contract", "reassoc"}}
+        return _compiled(function, options)
+
+    def _entry(self, function: Function, **options: Any) -> Function:
+        compiled = _compiled(function, self._common | _ENTRY | options)
+        if isinstance(compiled, Dispatcher):  # and not the function itself, as NUMBA_DISABLE_JIT asks for
+            vars(compiled)["_cache"] = CodeCache(function)
+        return compiled
+
+
+def _compiled(function: Function, options: dict[str, Any]) -> Function:
+    decorate: Callable[[Function], Function] = njit(**options)
+    return decorate(function)
+
+
+checked = Decorators("python")
+ieee = Decorators("numpy")
