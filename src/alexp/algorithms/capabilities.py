@@ -9,7 +9,7 @@ from __future__ import annotations
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import Action, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from alexp.algorithms.certified import Band, StopReport
@@ -44,7 +44,7 @@ class Certifies(Protocol):
     def plausible_models(self, delta: float = ...) -> IntArray:
         """Numbers of the models not ruled out."""
 
-    def confidence(self, x: Any, delta: float = ...) -> Band:
+    def confidence(self, x: Action, delta: float = ...) -> Band:
         """Certified band of the reward."""
 
     def stop_report(self, delta: float = ..., epsilon: float | None = ...) -> StopReport:
@@ -54,7 +54,7 @@ class Certifies(Protocol):
 class Predicts(Protocol):
     """Has a predictive mean and standard deviation of the reward."""
 
-    def predict(self, x: Any) -> tuple[Any, Any]:
+    def predict(self, x: Action) -> tuple[Any, Any]:
         """Mean and standard deviation at `x`."""
 
 

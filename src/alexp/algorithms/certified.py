@@ -20,18 +20,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import fraction, positive
 from alexp.decision.pool import AgentPool
 from alexp.decision.widths import model_radii
 from alexp.estimation.posteriors import Posteriors
 
+Ends = Any  # a float for one action, an array (n,) for several
+
 
 class Band(NamedTuple):
     """Certified lower and upper ends of the reward; floats for one action, arrays for several."""
 
-    lower: Any
-    upper: Any
+    lower: Ends
+    upper: Ends
 
 
 class CertifiedFits(NamedTuple):
@@ -76,7 +78,7 @@ class StopReport:
         estimate has its maximum elsewhere. Largest gap first.
     """
 
-    x: Any
+    x: Action
     index: int
     delta: float
     epsilon: float
@@ -117,7 +119,7 @@ class Certified(Algorithm):
         """
         return np.sort(np.concatenate([fit.models for fit in self._plausible(delta)]))
 
-    def confidence(self, x: Any, delta: float = 0.1) -> Band:
+    def confidence(self, x: Action, delta: float = 0.1) -> Band:
         """Certified band of the noiseless reward at `x`, over all plausible models and all their coefficients.
 
         Both ends are infinite while nothing is known, with an intercept before the first reward.

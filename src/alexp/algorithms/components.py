@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from alexp.common.codec import Packable
 from alexp.decision import agents, designs, schedules
 from alexp.estimation.lasso import group_lasso, post_lasso
 from alexp.estimation.mixture import evidence
@@ -21,7 +22,7 @@ _KNOWN: dict[str, type[Any]] = {
 }
 
 
-def component_to_dict(value: Any) -> Any:
+def component_to_dict(value: object) -> Packable:
     """Numbers and text as they are, known dataclasses by name and fields, anything else marked as the user's own."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -35,7 +36,7 @@ def component_to_dict(value: Any) -> Any:
     return {"kind": "own", "type": kind}
 
 
-def component_from_dict(value: Any, name: str) -> Any:
+def component_from_dict(value: Packable, name: str) -> Packable:
     """Invert `component_to_dict`; `name` is the setting, for the error when the user must pass it again."""
     if isinstance(value, list):
         return [component_from_dict(item, name) for item in value]

@@ -12,7 +12,7 @@ import numpy as np
 from alexp.algorithms.certified import Certified, CertifiedFits
 from alexp.algorithms.rounds import Decision, Observation
 from alexp.algorithms.streams import AGENTS
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.validation import count, non_negative, positive
 from alexp.decision.plays import Among, Certain, Explore
@@ -177,7 +177,7 @@ class EvidenceMixture(Certified):
         """Square root of the posterior mean of the noise variance."""
         return sqrt(self._noise_variance(self._weights()))
 
-    def predict(self, x: Any) -> tuple[Any, Any]:
+    def predict(self, x: Action) -> tuple[Any, Any]:
         """Mixture mean and standard deviation of the reward at `x`; a credible, not a confidence statement."""
         rows, single = self.models.rows(self.domain, x)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None

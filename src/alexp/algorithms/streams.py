@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 RandomState = int | np.random.Generator | None
@@ -22,7 +20,7 @@ class Streams:
     True
     """
 
-    def __init__(self, random_state: RandomState | Any = None) -> None:
+    def __init__(self, random_state: RandomState | object = None) -> None:
         if isinstance(random_state, np.random.Generator):
             words = random_state.integers(0, 2**32, size=4, dtype=np.uint64)
             self.entropy = sum(int(word) << (32 * i) for i, word in enumerate(words))

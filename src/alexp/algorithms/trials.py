@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from alexp.common.arrays import Action
 from alexp.common.codec import State, jsonable
 from alexp.problem.domains import Domain
 
@@ -30,7 +31,7 @@ class Trial:
     """
 
     id: int
-    x: Any
+    x: Action
     index: int
     model: int | None
     explored: bool
@@ -45,7 +46,7 @@ class Trial:
 class Recommendation:
     """The action an algorithm would stop with: its estimated reward, and the model the estimate comes from."""
 
-    x: Any
+    x: Action
     index: int
     value: float
     model: int | None

@@ -6,7 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.lmucb import LMUCB
+from alexp.common.arrays import Action
+from alexp.common.codec import State
 from alexp.problem import FiniteSet, Interval, ModelClass
 
+_T = TypeVar("_T")
 _warm: set[Hashable] = set()  # what has been through `warm_up` in this process
 
 
@@ -50,7 +53,7 @@ def _trait(value: object) -> Hashable:
 
 def _fresh(algorithm: Algorithm) -> Algorithm:
     """An algorithm with the same problem and settings and no history."""
-    settings: dict[str, Any] = {name: _own_copy(getattr(algorithm, name)) for name in algorithm.settings}
+    settings: State = {name: _own_copy(getattr(algorithm, name)) for name in algorithm.settings}
     return type(algorithm)(
         algorithm.models,
         algorithm.domain,
@@ -62,7 +65,7 @@ def _fresh(algorithm: Algorithm) -> Algorithm:
     )
 
 
-def _own_copy(setting: Any) -> Any:
+def _own_copy(setting: _T) -> _T:
     """A copy, because an agent of the user's own may remember what it was asked."""
     try:
         return copy.deepcopy(setting)
@@ -123,6 +126,6 @@ class _Wave:
 
     frequency: float
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Action) -> Any:
         angle = self.frequency * np.asarray(x, dtype=np.float64)
         return np.stack([np.sin(angle), np.cos(angle)], axis=-1)

@@ -1,4 +1,4 @@
-"""Names of the array types; shapes are given where the arrays are."""
+"""Names of the array types, and of what users act with; shapes are given where the arrays are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Action = Any  # one action or several, in the user's own form: numbers, arrays, rows of a table, whatever
 AnyArray = NDArray[Any]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]

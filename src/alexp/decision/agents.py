@@ -8,7 +8,7 @@ probability for every candidate. The built-in agents answer for all models at on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Agent:
         return Suggestions.distributions(rows, len(crowd.choices))
 
 
-def _as_distribution(answer: Any, n: int, who: str) -> FloatArray:
+def _as_distribution(answer: int | FloatArray, n: int, who: str) -> FloatArray:
     if np.ndim(answer) == 0:
         position = count(f"the position returned by {who}.policy", np.asarray(answer).item(), 0)
         if position >= n:

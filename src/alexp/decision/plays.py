@@ -61,12 +61,12 @@ class Certain:
 
 @dataclass(frozen=True)
 class Even:
-    """Any of n choices alike: exploration."""
+    """Each of n choices alike: exploration."""
 
     n: int
 
     def draw(self, rng: np.random.Generator) -> Proposal:
-        """Any choice."""
+        """One of all choices."""
         return Proposal(int(rng.integers(self.n)), None, True, 1.0 / self.n)
 
     def probability(self, position: int) -> float:

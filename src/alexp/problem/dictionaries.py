@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix, positive
 from alexp.problem.descriptions import Description
 
@@ -21,7 +21,7 @@ from alexp.problem.descriptions import Description
 class Transformer(Protocol):
     """A fitted scikit-learn transformer, or anything with its `transform`."""
 
-    def transform(self, x: Any) -> Any:
+    def transform(self, x: Action) -> Any:
         """Features of n points, shape (n, d), dense or sparse."""
 
 
@@ -40,7 +40,7 @@ class Dictionary(Protocol):
     def names(self) -> Sequence[str]:
         """One short name per feature."""
 
-    def __call__(self, x: Any) -> FloatArray:
+    def __call__(self, x: Action) -> FloatArray:
         """Features of n points, shape (n, P)."""
 
     def to_dict(self) -> Description | None:
@@ -273,7 +273,7 @@ class Maps:
         if example is not None:
             self(example)
 
-    def _apply(self, name: str, x: Any) -> FloatArray:
+    def _apply(self, name: str, x: Action) -> FloatArray:
         feature_map = self.maps[name]
         if hasattr(feature_map, "transform"):
             is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype != object
@@ -303,7 +303,7 @@ class Maps:
         """map[column]."""
         return [f"{name}[{i}]" for name, d in zip(self.maps, self.sizes, strict=True) for i in range(d)]
 
-    def __call__(self, x: Any) -> FloatArray:
+    def __call__(self, x: Action) -> FloatArray:
         """Features of n points, shape (n, P)."""
         blocks = [self._apply(name, x) for name in self.maps]
         sizes = [block.shape[1] for block in blocks]

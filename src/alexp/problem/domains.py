@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix
 from alexp.problem.descriptions import Description
 
@@ -22,13 +22,13 @@ class Domain(Protocol):
         """N."""
 
     @property
-    def points(self) -> Any:
+    def points(self) -> Action:
         """All candidates in the form that feature maps take."""
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Action:
         """Candidate `index` in the user's own form."""
 
-    def batch(self, x: Any) -> tuple[Any, bool]:
+    def batch(self, x: Action) -> tuple[Action, bool]:
         """Return the action or actions `x` as points for feature maps, and whether it was a single one."""
 
     def to_dict(self) -> Description | None:
@@ -187,7 +187,7 @@ class FiniteSet:
     'ethanol'
     """
 
-    def __init__(self, candidates: Any) -> None:
+    def __init__(self, candidates: Action) -> None:
         if isinstance(candidates, str | bytes | dict | set) or not hasattr(candidates, "__len__"):
             raise TypeError(f"candidates must be an array, a DataFrame or a list, got {type(candidates).__name__}")
         self.candidates = candidates
@@ -201,11 +201,11 @@ class FiniteSet:
         return len(self.candidates)
 
     @property
-    def points(self) -> Any:
+    def points(self) -> Action:
         """The table as the user gave it."""
         return self.candidates
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Action:
         if hasattr(self.candidates, "iloc"):
             return self.candidates.iloc[index]
         return self.candidates[index]

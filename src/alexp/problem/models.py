@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, pairwise
 from math import comb
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import (
@@ -180,11 +180,11 @@ class ModelClass:
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
-    def columns(self, x: Any) -> FloatArray:
+    def columns(self, x: Action) -> FloatArray:
         """The dictionary at n points, shape (n, P)."""
         return self.dictionary(x)
 
-    def features(self, j: int, x: Any) -> FloatArray:
+    def features(self, j: int, x: Action) -> FloatArray:
         """phi_j at n points, shape (n, d_j)."""
         return np.asarray(self.columns(x)[:, self.groups[j]] / self.scales[j])
 
@@ -208,7 +208,7 @@ class ModelClass:
         self._layout()
         return columns
 
-    def rows(self, domain: Domain, x: Any) -> tuple[FloatArray, bool]:
+    def rows(self, domain: Domain, x: Action) -> tuple[FloatArray, bool]:
         """The dictionary at the action(s) `x` of a domain, shape (n, P), and whether `x` was a single action."""
         points, single = domain.batch(x)
         if isinstance(domain, FiniteSet) and not isinstance(self.dictionary, Matrices):

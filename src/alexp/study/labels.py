@@ -10,7 +10,7 @@ import numpy as np
 
 from alexp.algorithms.trials import TrialLog
 from alexp.problem.domains import Domain
-from alexp.study.view import State
+from alexp.study.view import TrialState
 
 
 def candidate_columns(domain: Domain, index: int) -> dict[str, object]:
@@ -46,10 +46,10 @@ def labeller(domain: Domain) -> Callable[[int], str]:
     return cache(lambda index: label(domain, index))
 
 
-def trial_states(log: TrialLog, trials: Iterable[int]) -> list[State]:
+def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
     """State of some trials."""
 
-    def state(trial: int) -> State:
+    def state(trial: int) -> TrialState:
         if trial in log.abandoned:
             return "abandoned"
         if isnan(log.propensity[trial]):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix
 from alexp.problem.domains import Domain, FiniteSet
 
@@ -50,7 +50,7 @@ def _place(frame: pd.DataFrame, i: int) -> str:
     return f"{frame.index.name or 'row'} {frame.index[i]}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -65,7 +65,7 @@ def _in_table(domain: FiniteSet, frame: pd.DataFrame) -> list[int]:
                 + f"; it has {list(frame.columns)}"
             )
         return [_one_of(domain, _place(frame, i), value) for i, value in enumerate(frame["x"])]
-    numbers: dict[tuple[Any, ...], list[int]] = {}
+    numbers: dict[tuple[object, ...], list[int]] = {}
     for i, key in enumerate(table[shared].itertuples(index=False, name=None)):
         numbers.setdefault(key, []).append(i)
     found = []
@@ -79,7 +79,7 @@ def _in_table(domain: FiniteSet, frame: pd.DataFrame) -> list[int]:
     return found
 
 
-def _one_of(domain: FiniteSet, place: str, value: Any) -> int:
+def _one_of(domain: FiniteSet, place: str, value: Action) -> int:
     try:
         return domain.locate(value)
     except ValueError as error:

@@ -15,6 +15,7 @@ from alexp.algorithms import Algorithm
 from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.registry import algorithm_named
 from alexp.algorithms.streams import RandomState, Streams
+from alexp.common.codec import State
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.study import problem
@@ -174,9 +175,7 @@ def _insert(connection: Connection, name: str, draft: _Draft) -> StudyRow:
     return row
 
 
-def _open(
-    where: Storage, row: StudyRow, models: ModelClass | None, domain: Domain | None, settings: dict[str, Any]
-) -> Study:
+def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Domain | None, settings: State) -> Study:
     with where.reading() as connection:
         stored: Problem = problem.decode(connection, row.id, row.problem)
         probe: Probe = problem.decode(connection, row.id, row.probe)
@@ -187,7 +186,7 @@ def _open(
     return Study(where, row, make, first)
 
 
-def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: dict[str, Any]) -> Callable[[], Algorithm]:
+def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
     kind, saved = algorithm_named(row.algorithm), json.loads(row.settings)
     try:
         stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}

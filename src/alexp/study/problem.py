@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
 
 import numpy as np
 from sqlalchemy.engine import Connection
 
 from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
-from alexp.common.codec import fingerprint
+from alexp.common.codec import Packable, State, fingerprint
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.models import ModelClass
 from alexp.study.database.records import get_array, put_array
@@ -27,8 +27,8 @@ _TOLERANCE = 1e-8
 class Problem(TypedDict):
     """Models and domain as they describe themselves; None in place of what only the user can bring back."""
 
-    models: dict[str, Any] | None
-    domain: dict[str, Any] | None
+    models: State | None
+    domain: State | None
     names: list[str] | None
 
 
@@ -62,10 +62,10 @@ def _to_json(value: object, refer: Callable[[AnyArray], str]) -> str:
     return json.dumps(replace(value))
 
 
-def decode(connection: Connection, study: int, text: str) -> Any:
+def decode(connection: Connection, study: int, text: str) -> Packable:
     """Invert `encode`."""
 
-    def replace(item: Any) -> Any:
+    def replace(item: Packable) -> Packable:
         if isinstance(item, dict):
             if _REFERENCE in item:
                 return get_array(connection, study, item[_REFERENCE])
@@ -90,8 +90,8 @@ def rebuild(stored: Problem, name: str, models: ModelClass | None, domain: Domai
     def part(
         key: str,
         given: _Part | None,
-        described: dict[str, Any] | None,
-        build: Callable[[dict[str, Any]], _Part],
+        described: State | None,
+        build: Callable[[State], _Part],
         why: str,
     ) -> _Part:
         if given is not None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isclose
 from time import perf_counter
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.trials import Trial
 from alexp.common.arrays import AnyArray, IntArray
+from alexp.common.codec import State
 from alexp.common.validation import count
 from alexp.study.database.events import (
     Event,
@@ -34,7 +35,7 @@ class Snapshot(TypedDict):
     """Everything that opening needs: trials, and the state of the algorithm."""
 
     log: dict[str, AnyArray]
-    state: dict[str, Any]
+    state: State
     abandoned: NotRequired[AnyArray]  # where 0.1.0 stored them
 
 

@@ -31,7 +31,7 @@ Available = Sequence[int] | Sequence[bool] | AnyArray
 class Study:
     """A durable run of an algorithm; make one with `create_study` or `load_study`.
 
-    Any number of processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it
+    Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it
     locks the study, applies what others have done since, acts, appends the events, and commits. What a method
     has returned is therefore in the database, and all processes agree on every trial.
     """

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.codec import jsonable
+from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.codec import Packable, State, jsonable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-State = Literal["told", "pending", "abandoned", "observed"]
+TrialState = Literal["told", "pending", "abandoned", "observed"]
 
 
 class Counts(TypedDict):
@@ -56,7 +56,7 @@ class TrialColumns:
     explored: list[bool]
     propensity: FloatArray
     reward: FloatArray
-    state: list[State]
+    state: list[TrialState]
 
     def dataframe(self) -> pd.DataFrame:
         """One row per trial."""
@@ -85,7 +85,7 @@ class Best:
 
     index: int
     label: str
-    x: Any
+    x: Action
     value: float
     model: int | None
     model_name: str | None
@@ -215,7 +215,7 @@ class StudyView:
     algorithm: str
     direction: str
     reward_bound: float
-    settings: dict[str, Any]
+    settings: State
     explained: list[Setting]
     n_models: int
     n_candidates: int
@@ -230,12 +230,12 @@ class StudyView:
     certificates: Certificates | None
     curve: Curve | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> State:
         """The view as JSON data: dicts, lists, text, numbers and None, which also stands for NaN and infinity."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Packable:
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:

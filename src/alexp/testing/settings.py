@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.trials import Trial
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import State
 from alexp.decision.designs import DOptimal
 from alexp.problem.dictionaries import Legendre
 from alexp.problem.domains import Domain, FiniteSet, Interval
@@ -120,7 +121,7 @@ def make(kind: Kind, setting: Setting = PLAIN, **arguments: object) -> Algorithm
     return kind(setting.models, setting.domain, **arguments_for(kind, setting, **arguments))
 
 
-def arguments_for(kind: Kind, setting: Setting, **arguments: object) -> dict[str, Any]:
+def arguments_for(kind: Kind, setting: Setting, **arguments: object) -> State:
     """Constructor arguments: the suite's, the class's own example, the setting's, and then what is asked for."""
     return {"noise_std": 0.1, "random_state": 3} | kind.example | dict(setting.arguments) | arguments
 

@@ -216,7 +216,7 @@ class RidgeBank(PackedFactors):
         if table.ndim != 2 or table.shape[0] < self._n_columns or table.shape[1] == 0:
             raise ValueError(f"table must have shape (P, N) with P >= {self._n_columns} and N >= 1, got {table.shape}")
 
-    def _search(self, table: FloatArray, kernel: Callable[..., None], state: tuple[Any, ...]) -> IntArray:
+    def _search(self, table: FloatArray, kernel: Callable[..., None], state: tuple[object, ...]) -> IntArray:
         """Run a sweep over all models and candidates, split by models or, with few models, by candidates."""
         candidates = table.shape[1]
         state = (*state, *self._prepared(table))

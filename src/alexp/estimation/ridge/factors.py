@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -156,7 +156,7 @@ def check_groups(columns: IntArray, offsets: IntArray) -> None:
         raise ValueError(f"columns must not be negative, got {columns.min()}")
 
 
-def float_vector(name: str, values: Any, size: int) -> FloatArray:
+def float_vector(name: str, values: npt.ArrayLike, size: int) -> FloatArray:
     """Checked vector of finite numbers, shape (size,)."""
     vector = np.ascontiguousarray(values, dtype=np.float64)
     if vector.shape != (size,):

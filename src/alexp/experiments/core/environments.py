@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.algorithms.streams import RandomState, Streams
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, non_negative, positive
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
@@ -52,13 +52,13 @@ class Environment:
         """A noisy reward of candidate `index`."""
         return float(self.rewards[index]) + self.noise()
 
-    def reward(self, x: Any) -> Any:
+    def reward(self, x: Action) -> Any:
         """Noiseless reward of an action: a float, or an array for several actions of an Interval or Box."""
         if isinstance(self.domain, FiniteSet):
             return float(self.rewards[self.domain.locate(x)])
         raise TypeError("this environment knows rewards at its candidates only; use .rewards[index]")
 
-    def observe(self, x: Any) -> Any:
+    def observe(self, x: Action) -> Any:
         """The reward of `x` plus noise."""
         value = self.reward(x)
         if np.ndim(value) == 0:
@@ -119,7 +119,7 @@ class SyntheticEnvironment(ModelEnvironment):
             domain, features[:, self._columns] @ self._beta, noise_std=noise_std, random_state=streams.entropy
         )
 
-    def reward(self, x: Any) -> Any:
+    def reward(self, x: Action) -> Any:
         """Noiseless reward of any action of the domain, candidate or not."""
         rows, single = self.models.rows(self.domain, x)
         values = rows[:, self._columns] @ self._beta

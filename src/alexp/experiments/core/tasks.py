@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from alexp.algorithms import Algorithm
 from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.registry import load_installed
 from alexp.common.arrays import FloatArray, NarrowArray
+from alexp.common.codec import State
 from alexp.common.validation import count
 from alexp.experiments.core.environments import ModelEnvironment
 from alexp.experiments.core.fingerprint import code_fingerprint
@@ -184,7 +185,7 @@ def build(task: Task) -> tuple[Algorithm, ModelEnvironment]:
         for name, value in settings.items()
     }
     stated_noise = task.scenario.noise_std * task.scenario.stated_noise
-    arguments: dict[str, Any] = {"noise_std": stated_noise, "random_state": algorithm_seed} | filled
+    arguments: State = {"noise_std": stated_noise, "random_state": algorithm_seed} | filled
     return registered()[kind](environment.models, environment.domain, **arguments), environment
 
 

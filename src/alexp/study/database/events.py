@@ -10,14 +10,14 @@ import zlib
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import floor, log
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
-from alexp.common.codec import pack, unpack
+from alexp.common.codec import Packable, pack, unpack
 
 LIBRARY = version("alexp")
 Kind = Literal["ask", "tell", "observe", "abandon"]
@@ -89,7 +89,7 @@ def compress(value: object) -> bytes:
     return zlib.compress(json.dumps(pack(value), separators=(",", ":")).encode(), 1)
 
 
-def decompress(data: bytes) -> Any:
+def decompress(data: bytes) -> Packable:
     """Invert `compress`."""
     return unpack(json.loads(zlib.decompress(data)))
 
