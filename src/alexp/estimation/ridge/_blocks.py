@@ -12,8 +12,13 @@ the compiler sees they do not overlap.
 
 from __future__ import annotations
 
+import numpy as np
+
 from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.common.compiling import checked
+
+# A count that starts from a literal 0 makes Numba compile what it is passed to a second time.
+ZERO: int = np.int64(0)  # type: ignore[assignment]
 
 BLOCK = 256  # candidates per block; the rows of a small model then fit the first-level cache
 
@@ -169,7 +174,7 @@ def block_quadratics(
     size = columns.shape[0]
     total = quadratic[:n]
     total[:] = constant
-    row = 0
+    row = ZERO
     while row + 4 <= size:
         out = coords[row * BLOCK : (row + 4) * BLOCK]
         s0, s1, s2, s3 = shift[row], shift[row + 1], shift[row + 2], shift[row + 3]

@@ -218,6 +218,16 @@ def _small_hits(
 
 
 @checked.leaf
+def small_narrow_hits(
+    screen: Screen, own: IntArray, low: int, high: int, model: NarrowArray, widened: bool, bound: float
+) -> tuple[int, int]:
+    """``narrow_hits`` where every model has one to four features: much less to compile."""
+    if widened:
+        return _small_hits(screen.table, own, low, high, model, bound, screen.place)
+    return _small_linear_hits(screen.table, own, low, high, model, bound, screen.place)
+
+
+@checked.leaf
 def narrow_hits(
     screen: Screen, own: IntArray, low: int, high: int, model: NarrowArray, widened: bool, bound: float
 ) -> tuple[int, int]:
@@ -226,11 +236,9 @@ def narrow_hits(
     ``widened`` says whether the width is positive; if not, only theta is used.
     """
     size = own.shape[0]
-    table, place, coords, terms = screen.table, screen.place, screen.coords, screen.terms
     if 1 <= size <= 4:
-        if widened:
-            return _small_hits(table, own, low, high, model, bound, place)
-        return _small_linear_hits(table, own, low, high, model, bound, place)
+        return small_narrow_hits(screen, own, low, high, model, widened, bound)
+    table, place, coords, terms = screen.table, screen.place, screen.coords, screen.terms
     theta, shift, inverse, lower = model[:size], model[size:], model[2 * size :], model[3 * size + 1 :]
     total, where = 0, 0
     for begin in range(low, high, BLOCK):
