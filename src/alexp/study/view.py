@@ -235,14 +235,17 @@ class StudyView:
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
 
+_AS_IT_IS = {bool, int, str, type(None)}
+
+
 def _plain(value: object) -> Packable:
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:
+    if isinstance(value, np.ndarray):
         numbers = value.tolist()
-        return numbers if np.isfinite(value).all() else [_plain(number) for number in numbers]
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(item) for item in value]
+        return numbers if value.dtype.kind in "bi" or np.isfinite(value).all() else _plain(numbers)
+    if isinstance(value, list | tuple):
+        return list(value) if set(map(type, value)) <= _AS_IT_IS else [_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     return jsonable(value)

@@ -124,7 +124,7 @@ def _pending(algorithm: Algorithm, chronicle: Chronicle, name: Callable[[int], s
     index = algorithm.log.index
     return [
         PendingTrial(trial, index[trial], name(index[trial]), *chronicle.asked[trial])
-        for trial in algorithm.log.pending()
+        for trial in sorted(chronicle.asked)
     ]
 
 
