@@ -127,8 +127,11 @@ def test_ratio_compares_the_steps_that_both_ran(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell")
 def test_looking_for_rivals_leaves_the_process_its_cores():
     cores = os.sched_getaffinity(0)
-    assert installed()[0]
+    found, _ = installed()
+    assert found
     assert os.sched_getaffinity(0) == cores
+    for rival in found:
+        rival.close()
 
 
 def test_a_rival_may_live_in_an_environment_of_its_own():
@@ -154,7 +157,9 @@ def test_a_rival_may_live_in_an_environment_of_its_own():
 
 def test_a_worker_says_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.setattr(rivals_module, "RIVALS", (Rival("no_such_solver", solvers.celer, lambda *_: 1.0),))
-    assert installed()[1] == {"no_such_solver": "not installed"}
+    with monkeypatch.context() as patch:
+        patch.setattr(rivals_module, "rivals_python", lambda chosen: None)
+        assert installed()[1] == {"no_such_solver": "not installed"}
     _, missing = installed(Path(sys.executable))
     assert missing == {"no_such_solver": "not installed; not installed in the other environment"}
     with pytest.raises(ValueError, match="make rivals"):
