@@ -1,0 +1,47 @@
+"""Compiling ahead leaves the algorithm alone, and afterwards there is nothing left to compile."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core import event
+
+import alexp
+from alexp.algorithms.warming import warm_up
+
+
+class Remembers(alexp.Agent):
+    """An agent that counts its questions."""
+
+    ridge = 0.1
+
+    def __init__(self):
+        self.asked = 0
+
+    def policy(self, view):
+        self.asked += 1
+        return int(np.argmax(view.mean))
+
+
+def test_nothing_is_left_to_compile_and_nothing_has_changed():
+    models = alexp.ModelClass.legendre(degree=4, size=2, intercept=True)
+    domain = alexp.Interval(-1.0, 1.0, resolution=37)
+    warmed, plain = (alexp.ALExp(models, domain, random_state=3) for _ in range(2))
+    before = warmed.to_dict()
+    assert warm_up(warmed) > 0.0
+    assert warmed.to_dict() == before
+    assert warm_up(warmed) == 0.0
+    with event.install_recorder("numba:compile") as recorder:
+        for algorithm in (warmed, plain):
+            for _ in range(3):
+                trial = algorithm.ask()
+                algorithm.tell(trial, 1.0 - trial.x**2)
+            algorithm.best()
+    assert not recorder.buffer
+    assert warmed.to_dict() == plain.to_dict()
+
+
+def test_agents_of_the_users_own_are_not_asked():
+    agent = Remembers()
+    models, domain = alexp.ModelClass.legendre(degree=3, size=2), alexp.Interval(-1.0, 1.0, resolution=23)
+    warm_up(alexp.ALExp(models, domain, agents=agent, random_state=0))
+    assert agent.asked == 0
