@@ -56,7 +56,7 @@ def bench_floor(quick: bool = False) -> list[Measurement]:
     """
     out: list[Measurement] = []
     for case in QUICK if quick else CASES:
-        history = History(case.problem)
+        history = EvenHistory(case.problem)
         history.observe(100)
         for kind in ("ucb", "greedy"):
             history.sweep(kind)()
@@ -69,7 +69,7 @@ def bench_floor(quick: bool = False) -> list[Measurement]:
     return out
 
 
-class History:
+class EvenHistory:
     """Posteriors of all models, on one thread, that see rewards of even draws."""
 
     def __init__(self, problem: LegendreProblem) -> None:

@@ -28,7 +28,7 @@ from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
-__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "Uniform", "Weighted"]
+__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "HasWeights", "Uniform"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Design:
         return self._independent[1]
 
 
-class Weighted(Protocol):
+class HasWeights(Protocol):
     """What exploring rounds need of a design."""
 
     @property
@@ -99,7 +99,7 @@ class Weighted(Protocol):
 class Exploration(Protocol):
     """Anything that turns models and a domain into weights over the candidates: `Uniform()`, or an object of yours."""
 
-    def design(self, models: ModelClass, domain: Domain) -> Weighted:
+    def design(self, models: ModelClass, domain: Domain) -> HasWeights:
         """Weights over the domain's candidates."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from alexp.common.arrays import AnyArray, IntArray
 
 
-class Groups(Sequence[IntArray]):
+class ColumnGroups(Sequence[IntArray]):
     """Column indices of every model, a view on the compressed arrays."""
 
     def __init__(self, columns: IntArray, offsets: IntArray) -> None:
@@ -35,7 +35,7 @@ class Groups(Sequence[IntArray]):
 class SubsetNames(Sequence[str]):
     """Names such as P0+P3 made when asked for: a million of them need not exist at once."""
 
-    def __init__(self, columns: Sequence[str], groups: Groups) -> None:
+    def __init__(self, columns: Sequence[str], groups: ColumnGroups) -> None:
         self._columns, self._groups = columns, groups
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ from alexp.problem.dictionaries import (
     RandomFourier,
 )
 from alexp.problem.domains import Domain, FiniteSet
-from alexp.problem.groups import Groups, SubsetNames, compress
+from alexp.problem.groups import ColumnGroups, SubsetNames, compress
 
 _T = TypeVar("_T")
 
@@ -166,12 +166,16 @@ class ModelClass:
     @property
     def groups(self) -> Sequence[IntArray]:
         """Column indices of each model."""
-        return Groups(*self._layout())
+        return ColumnGroups(*self._layout())
 
     @property
     def names(self) -> Sequence[str]:
         """One name per model."""
-        return self._names if self._names is not None else SubsetNames(self.dictionary.names, Groups(*self._layout()))
+        return (
+            self._names
+            if self._names is not None
+            else SubsetNames(self.dictionary.names, ColumnGroups(*self._layout()))
+        )
 
     @property
     def scales(self) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alexp.algorithms.base import Algorithm
 from alexp.decision.schedules import Schedules
-from alexp.study.view import Setting
+from alexp.study.view import SettingLine
 
 _MEANING = {
     "noise_std": "σ, standard deviation of the noise",
@@ -13,36 +13,38 @@ _MEANING = {
 }
 
 
-def explained_settings(algorithm: Algorithm) -> list[Setting]:
+def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
     """Everything an algorithm was constructed with."""
     models, domain = algorithm.models, algorithm.domain
     sizes = f"{models.n_models}, {models.n_columns}, {models.dimension}"
     rows = [
-        Setting("models", "M models over P columns, the largest with d", sizes),
-        Setting("domain", "N candidates", f"{type(domain).__name__}, {domain.n_candidates}"),
+        SettingLine("models", "M models over P columns, the largest with d", sizes),
+        SettingLine("domain", "N candidates", f"{type(domain).__name__}, {domain.n_candidates}"),
     ]
-    rows += [Setting(key, meaning, _text(getattr(algorithm, key))) for key, meaning in _MEANING.items()]
+    rows += [SettingLine(key, meaning, _text(getattr(algorithm, key))) for key, meaning in _MEANING.items()]
     for key in algorithm.settings:
         value = getattr(algorithm, key)
         if isinstance(value, Schedules):
             rows += _schedules(algorithm, value)
         else:
-            rows.append(Setting(key, "", _text(value)))
+            rows.append(SettingLine(key, "", _text(value)))
     return rows
 
 
-def _schedules(algorithm: Algorithm, schedules: Schedules) -> list[Setting]:
+def _schedules(algorithm: Algorithm, schedules: Schedules) -> list[SettingLine]:
     t, models = max(algorithm.n_told, 1), algorithm.models
     gamma, eta = schedules.gamma_t(t), schedules.eta_t(t, algorithm.reward_bound)
     lam = schedules.lambda_t(t, algorithm.noise_std, models.n_models, models.dimension)
     if type(schedules) is not Schedules:
         now = f"now γ = {gamma:.3g}, η = {eta:.3g}, λ = {lam:.3g}"
-        return [Setting("schedules", _text(schedules), now)]
+        return [SettingLine("schedules", _text(schedules), now)]
     width = "√(1 + (12/√2) w + (5/√2) √(d w)), w = log(2M/δ) + (log log d)₊"
     return [
-        Setting("exploration rate", f"γ_t = min(1, γ t^(-1/4)), γ = {schedules.gamma:g}", f"{gamma:.3g} at t = {t}"),
-        Setting("learning rate", f"η_t = η / (B √t), η = {schedules.eta:g}", f"{eta:.3g} at t = {t}"),
-        Setting(
+        SettingLine(
+            "exploration rate", f"γ_t = min(1, γ t^(-1/4)), γ = {schedules.gamma:g}", f"{gamma:.3g} at t = {t}"
+        ),
+        SettingLine("learning rate", f"η_t = η / (B √t), η = {schedules.eta:g}", f"{eta:.3g} at t = {t}"),
+        SettingLine(
             "regularisation",
             f"λ_t = c (2σ/√t) {width}, c = {schedules.lam:g}, δ = {schedules.delta:g}",
             f"{lam:.3g} at t = {t}",

@@ -26,7 +26,7 @@ class Counts(TypedDict):
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingLine:
     """One setting: its name, the formula or meaning behind it, and its value now."""
 
     name: str
@@ -216,7 +216,7 @@ class StudyView:
     direction: str
     reward_bound: float
     settings: State
-    explained: list[Setting]
+    explained: list[SettingLine]
     n_models: int
     n_candidates: int
     domain: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from alexp.algorithms.alexp import ALExp
+from alexp.algorithms.certified import Band
 from alexp.common.validation import fraction
 from alexp.estimation.lasso.group_lasso import LassoFit
-from alexp.theory.lasso import Band, column_cover, distinct_columns_band, self_normalised_lambda
+from alexp.theory.lasso import column_cover, distinct_columns_band, self_normalised_lambda
 
 __all__ = ["lasso_confidence"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from alexp.algorithms.certified import Band
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.schedules import anytime_lasso_lambda
@@ -30,13 +30,6 @@ __all__ = [
     "self_normalised_lambda",
     "self_normalised_lambda_bound",
 ]
-
-
-class Band(NamedTuple):
-    """Lower and upper ends of a confidence band, both of shape (n,)."""
-
-    lower: FloatArray
-    upper: FloatArray
 
 
 def printed_lambda(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from alexp.algorithms.certified import Band
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.widths import model_radii, ucb_width
-from alexp.theory.lasso import Band
 
 __all__ = [
     "coefficient_radius",

@@ -8,7 +8,7 @@ from typing import TypedDict
 Constant = dict[str, str | float]
 
 
-class Problem(TypedDict):
+class ProblemFacts(TypedDict):
     """Sizes and feature norms."""
 
     models: int

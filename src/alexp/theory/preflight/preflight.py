@@ -20,7 +20,7 @@ from alexp.problem.models import ModelClass
 from alexp.theory.eigenvalues import concatenation
 from alexp.theory.preflight import _checks as checks
 from alexp.theory.preflight._audit import AUDIT_TIMES, audit
-from alexp.theory.preflight._facts import Achieved, Columns, Constant, DesignRow, Problem
+from alexp.theory.preflight._facts import Achieved, Columns, Constant, DesignRow, ProblemFacts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ class Preflight:
     advice : what to do about it, most important first; empty if nothing is wrong.
     """
 
-    problem: Problem
+    problem: ProblemFacts
     columns: Columns
     c_min: dict[str, float | None]
     designs: list[DesignRow]
@@ -164,7 +164,7 @@ def preflight(
     return Preflight(problem, columns, eigenvalues, designs, constants, _advice(problem, columns, designs, chosen))
 
 
-def _problem(models: ModelClass, features: FloatArray, norms: FloatArray) -> Problem:
+def _problem(models: ModelClass, features: FloatArray, norms: FloatArray) -> ProblemFacts:
     sizes = np.diff(models.offsets)
     return {
         "models": models.n_models, "candidates": features.shape[0], "columns": features.shape[1],
@@ -261,7 +261,7 @@ def _least(bounds: Iterable[float | None]) -> float | None:
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def _advice(problem: Problem, columns: Columns, designs: list[DesignRow], schedules: Schedules) -> list[str]:
+def _advice(problem: ProblemFacts, columns: Columns, designs: list[DesignRow], schedules: Schedules) -> list[str]:
     out = []
     for name in columns["deficient_models"][:3]:
         out.append(f"Model {name!r} has linearly dependent columns on this domain; drop one of them.")
