@@ -110,6 +110,15 @@ class Translated(JITCodeLibrary):  # type: ignore[misc]
         return whole
 
 
+class Polished(Translated):
+    """The same, optimised by itself: long loops are vectorised best before they disappear into their callers."""
+
+    def finalize(self) -> None:
+        """Accept no more code, and optimise what there is."""
+        self._optimize_final_module()
+        super().finalize()
+
+
 class Whole(JITCodeLibrary):  # type: ignore[misc]
     """The code of an entry point and of all it calls."""
 
@@ -176,6 +185,12 @@ class KernelCompiler(EntryCompiler):
     """Compiles a function that only compiled code calls."""
 
     _library = Translated
+
+
+class LoopCompiler(EntryCompiler):
+    """Compiles a function that only compiled code calls and that spends its time in loops of its own."""
+
+    _library = Polished
 
 
 @contextmanager

@@ -21,13 +21,15 @@ from numba.core.dispatcher import Dispatcher
 from alexp.common._code_cache import CodeCache, cache_folder
 
 try:
-    from alexp.common._pipeline import EntryCompiler, KernelCompiler
+    from alexp.common._pipeline import EntryCompiler, KernelCompiler, LoopCompiler
 except (ImportError, AttributeError):  # a Numba whose inner workings are different compiles the same code, slowly
     _ENTRY: dict[str, Any] = {}
     _KERNEL: dict[str, Any] = {}
+    _LOOP: dict[str, Any] = {}
 else:
     _ENTRY = {"pipeline_class": EntryCompiler}
     _KERNEL = {"pipeline_class": KernelCompiler}
+    _LOOP = {"pipeline_class": LoopCompiler}
 
 __all__ = ["cache_folder", "checked", "ieee"]
 
@@ -59,7 +61,7 @@ class Decorators:
 
     def loose_leaf(self, function: Function) -> Function:
         """``leaf`` where the compiler may fuse and reorder sums: only for what allows for both."""
-        options = self._common | _INNER | {"_nrt": False, "fastmath": {"contract", "reassoc"}}
+        options = self._common | _INNER | _LOOP | {"_nrt": False, "fastmath": {"contract", "reassoc"}}
         return _compiled(function, options)
 
     def _entry(self, function: Function, **options: Any) -> Function:
