@@ -96,6 +96,17 @@ class Translated(JITCodeLibrary):  # type: ignore[misc]
         self._ensure_finalized()
         return 0
 
+    def _optimize_functions(self, module: Any) -> None:
+        """Tidy up only; the thorough passes come when it is linked."""
+        try:
+            module.data_layout = self._codegen._data_layout
+            for function in module.functions:
+                if not function.is_declaration:
+                    passes, builder = self._codegen._function_pass_manager(opt=1)
+                    passes.run(function, builder)
+        except (TypeError, ValueError):  # an older Numba, whose pass managers are made for a module
+            super()._optimize_functions(module)
+
     def own_module(self) -> Any:
         """The code of the function itself, to be linked with that of its callees."""
         return super()._get_module_for_linking()
