@@ -9,7 +9,7 @@ import alexp
 from alexp.common.codec import pack, unpack
 from alexp.problem import CandidateTable, Maps, Matrices
 from alexp.problem.domains import domain_from_dict
-from alexp.problem.groups import Groups, SubsetNames, compress
+from alexp.problem.groups import ColumnGroups, SubsetNames, compress
 from alexp.problem.models import dictionary_from_dict
 
 
@@ -142,7 +142,7 @@ def test_dictionaries_come_back_the_same():
 
 
 def test_groups():
-    groups = Groups(np.array([4, 5, 6]), np.array([0, 2, 3]))
+    groups = ColumnGroups(np.array([4, 5, 6]), np.array([0, 2, 3]))
     assert [groups[j].tolist() for j in (0, 1, -1, -2)] == [[4, 5], [6], [6], [4, 5]]
     assert [g.tolist() for g in groups[::-1]] == [[6], [4, 5]]
     with pytest.raises(IndexError, match="no model 2"):
