@@ -105,6 +105,7 @@ class ALExp(AgentBased):
         self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
         self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights
+        self._pi_on_all = on_choices(self._pi, self._everything.choices)  # in visiting order
         self._returns = np.zeros(models.n_models)  # R_t,j: hallucinated returns summed up to the last scored reward
         self._played = np.zeros((models.n_models, models.n_columns)) if returns == "retrospective" else None
         self._fit: Estimate | None = None
@@ -122,7 +123,8 @@ class ALExp(AgentBased):
             else:
                 played = played + fresh * policies.expected_features(choices.table)
                 returns = t * self._clip(predict(fit, played.T / t))
-        pi, gamma = on_choices(self._pi, choices), self.schedules.gamma_t(t + 1)
+        pi = self._pi_on_all if round_.is_full else on_choices(self._pi, choices)
+        gamma = self.schedules.gamma_t(t + 1)
         play = Explore(gamma, len(choices), pi, Follow(self._weights(returns), policies))
         return Plan(play, fit, returns, played)
 

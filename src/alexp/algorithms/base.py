@@ -90,7 +90,7 @@ class Algorithm(Saved):
         self._streams = Streams(random_state)
         order = self._streams.generator(ORDER).permutation(domain.n_candidates)
         self._candidates = CandidateTable(models, domain, order)
-        self._everything = self._candidates.round()
+        self._everything = self._candidates.everything
         self._log = TrialLog()
         self._notes: dict[int, Packable] = {}  # of trials whose reward is out
         self._known: dict[Hashable, object] = {}  # what was computed since the last reward

@@ -16,7 +16,7 @@ class Decision:
     play: Play
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)  # one per tell; a frozen one takes four times as long to make
 class Observation:
     """A reward, as algorithms learn from it: larger is better, whatever the direction.
 

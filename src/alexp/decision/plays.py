@@ -16,7 +16,7 @@ from alexp.decision.weights import draw_index
 from alexp.problem.candidates import Choices
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # one per ask; a frozen one takes four times as long to make
 class Proposal:
     """What was drawn; `position` counts within the round's choices.
 
@@ -158,13 +158,16 @@ class Explore:
         if rng.random() < self.share:
             position = int(rng.integers(self.n)) if self.design is None else draw_index(self.design, rng)
             return Proposal(position, None, True, self.probability(position))
-        proposal = self.otherwise.draw(rng)
-        return Proposal(proposal.position, proposal.model, False, self.probability(proposal.position))
+        other = self.otherwise.draw(rng)
+        return Proposal(other.position, other.model, False, self._mixed(other.position, other.propensity))
 
     def probability(self, position: int) -> float:
         """share x exploration + (1 - share) x the other play."""
+        return self._mixed(position, self.otherwise.probability(position))
+
+    def _mixed(self, position: int, otherwise: float) -> float:
         explored = self.share / self.n if self.design is None else self.share * self.design[position]
-        return float(explored + (1.0 - self.share) * self.otherwise.probability(position))
+        return float(explored + (1.0 - self.share) * otherwise)
 
 
 def on_choices(weights: FloatArray, choices: Choices) -> FloatArray:

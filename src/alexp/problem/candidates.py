@@ -25,6 +25,7 @@ class CandidateTable:
     table : (P, N) float64, C-contiguous; `table[:, k]` are the features of candidate `order[k]`.
     order : (N,) candidate visited k-th.
     position : (N,) inverse of `order`.
+    everything : the round on all candidates.
     """
 
     def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
@@ -33,6 +34,7 @@ class CandidateTable:
         self.position[order] = np.arange(order.size)
         self.table = np.ascontiguousarray(models.matrix(domain)[order].T)
         self.table.flags.writeable = False  # sweeps keep a copy in single precision
+        self.everything = Round(Choices(order, self.table), None)
 
     @property
     def n_candidates(self) -> int:
@@ -46,7 +48,7 @@ class CandidateTable:
     def round(self, available: Available = None) -> Round:
         """The round on all candidates, or on those with the given indices."""
         if available is None:
-            return Round(Choices(self.order, self.table), None)
+            return self.everything
         indices = check_available(available, self.n_candidates)
         positions = np.sort(self.position[indices])
         table = np.ascontiguousarray(self.table[:, positions])

@@ -157,7 +157,7 @@ class GroupLassoPath:
             raise ValueError(f"row must have shape ({self.n_columns},), got {row.shape}")
         if not (math.isfinite(y) and np.isfinite(row).all()):
             raise ValueError("row and y must be finite")
-        if not (math.isfinite(weight) and weight > 0.0):
+        if weight != 1.0 and not (math.isfinite(weight) and weight > 0.0):
             raise ValueError(f"weight must be positive and finite, got {weight!r}")
         self.n_observations += 1
         self._weight += weight
