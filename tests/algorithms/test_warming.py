@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 from numba.core import event
 
@@ -38,6 +41,17 @@ def test_nothing_is_left_to_compile_and_nothing_has_changed():
             algorithm.best()
     assert not recorder.buffer
     assert warmed.to_dict() == plain.to_dict()
+
+
+def test_what_is_compiled_is_kept():
+    code = (
+        "import alexp; from numba.core import event; from alexp.algorithms.warming import warm_up_common\n"
+        "with event.install_recorder('numba:compile') as recorder: warm_up_common()\n"
+        "print(sorted({e.data['dispatcher'].py_func.__qualname__ for _, e in recorder.buffer}))"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[1].stdout.strip() == "[]"
+    assert not runs[1].stderr
 
 
 def test_agents_of_the_users_own_are_not_asked():

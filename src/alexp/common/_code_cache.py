@@ -178,7 +178,10 @@ class CodeCache(_Cache):  # type: ignore[misc]
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a compiled function; where that fails the next process compiles it again."""
         folder = _folders().write
-        if not self._enabled or folder is None or compiled.library.has_dynamic_globals:
+        if not self._enabled or folder is None:
+            return
+        if compiled.library.has_dynamic_globals:  # addresses of this process
+            warnings.warn(f"the code of {self._name} cannot be kept", RuntimeWarning, stacklevel=2)
             return
         data = dumps(compiled._reduce())
         with contextlib.suppress(OSError):

@@ -31,7 +31,7 @@ else:
     _KERNEL = {"pipeline_class": KernelCompiler}
     _LOOP = {"pipeline_class": LoopCompiler}
 
-__all__ = ["cache_folder", "checked", "ieee"]
+__all__ = ["cache_folder", "checked", "ieee", "variant"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | _KERNEL
@@ -69,6 +69,19 @@ class Decorators:
         if isinstance(compiled, Dispatcher):  # and not the function itself, as NUMBA_DISABLE_JIT asks for
             vars(compiled)["_cache"] = CodeCache(function)
         return compiled
+
+
+def variant(kind: str) -> Callable[[Function], Function]:
+    """Give a function that is defined several times over, inside another, a name for this time.
+
+    Code is linked and kept under the names of functions, so two that differ must not share one.
+    """
+
+    def named(function: Function) -> Function:
+        function.__qualname__ = f"{function.__qualname__}.{kind}"
+        return function
+
+    return named
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
-from alexp.common.compiling import checked
+from alexp.common.compiling import checked, variant
 from alexp.estimation.ridge._blocks import BLOCK, block_means, block_quadratics, unpack
 from alexp.estimation.ridge._kernels import model_coefficients
 from alexp.estimation.ridge._screen import (
@@ -150,86 +150,89 @@ def _best_in_block(
     return best, winner
 
 
-@checked.leaf
-def _best_screened(
-    table: FloatArray,
-    screen: Screen,
-    own: IntArray,
-    low: int,
-    high: int,
-    batch: Batch,
-    slot: int,
-    best: float,
-    winner: int,
-    hits: Hits,
-) -> tuple[bool, float, int]:
-    """Whether the screen settles candidates low..high-1, and the best score so far and its candidate.
+def search_with(hits: Hits, kind: str) -> Callable[..., None]:
+    """The search of a batch with a screen of this kind; the screen decides how much there is to compile."""
 
-    It does if it leaves one of them to be scored, or none; the best so far always passes and is known.
-    """
-    width, unit = batch.width[slot], batch.unit[slot]
-    bound = narrow_bound(best, unit, own.shape[0], batch.total[slot]) if unit > 0.0 else math.nan
-    if math.isnan(bound):
-        return False, best, winner
-    others, where = hits(screen, own, low, high, batch.narrow[slot], width > 0.0, bound)
-    if low <= winner < high:
-        others -= 1
-        where -= winner - low
-    if others == 1:
-        score = _score(table, own, low + where, batch.exact[slot], width)
-        if score > best or (score == best and low + where < winner):
-            best, winner = score, low + where
-    return others <= 1, best, winner
+    @checked.leaf
+    @variant(kind)
+    def _best_screened(
+        table: FloatArray,
+        screen: Screen,
+        own: IntArray,
+        low: int,
+        high: int,
+        batch: Batch,
+        slot: int,
+        best: float,
+        winner: int,
+    ) -> tuple[bool, float, int]:
+        """Whether the screen settles candidates low..high-1, and the best score so far and its candidate.
 
+        It does if it leaves one of them to be scored, or none; the best so far always passes and is known.
+        """
+        width, unit = batch.width[slot], batch.unit[slot]
+        bound = narrow_bound(best, unit, own.shape[0], batch.total[slot]) if unit > 0.0 else math.nan
+        if math.isnan(bound):
+            return False, best, winner
+        others, where = hits(screen, own, low, high, batch.narrow[slot], width > 0.0, bound)
+        if low <= winner < high:
+            others -= 1
+            where -= winner - low
+        if others == 1:
+            score = _score(table, own, low + where, batch.exact[slot], width)
+            if score > best or (score == best and low + where < winner):
+                best, winner = score, low + where
+        return others <= 1, best, winner
 
-@checked.leaf
-def _best(
-    table: FloatArray,
-    screen: Screen,
-    own: IntArray,
-    low: int,
-    high: int,
-    batch: Batch,
-    slot: int,
-    guess: int,
-    hits: Hits,
-) -> tuple[float, int]:
-    """Largest score over candidates low..high-1 and the first candidate that attains it."""
-    best, winner = batch.score[slot], guess
-    if math.isnan(best):
-        best, winner = -np.inf, low
-    begin, closer = low, low  # candidates before ``closer`` are looked at block by block
-    while begin < high:
-        end = min(begin + (BLOCK if begin < closer else RUN), high)
-        settled, best, winner = _best_screened(table, screen, own, begin, end, batch, slot, best, winner, hits)
-        if not settled and end - begin > BLOCK:
-            closer = end
-            continue
-        if not settled:
-            best, winner = _best_in_block(table, own, begin, end, batch, slot, best, winner)
-        begin = end
-    return best, winner
+    @checked.leaf
+    @variant(kind)
+    def _best(
+        table: FloatArray,
+        screen: Screen,
+        own: IntArray,
+        low: int,
+        high: int,
+        batch: Batch,
+        slot: int,
+        guess: int,
+    ) -> tuple[float, int]:
+        """Largest score over candidates low..high-1 and the first candidate that attains it."""
+        best, winner = batch.score[slot], guess
+        if math.isnan(best):
+            best, winner = -np.inf, low
+        begin, closer = low, low  # candidates before ``closer`` are looked at block by block
+        while begin < high:
+            end = min(begin + (BLOCK if begin < closer else RUN), high)
+            settled, best, winner = _best_screened(table, screen, own, begin, end, batch, slot, best, winner)
+            if not settled and end - begin > BLOCK:
+                closer = end
+                continue
+            if not settled:
+                best, winner = _best_in_block(table, own, begin, end, batch, slot, best, winner)
+            begin = end
+        return best, winner
 
+    @checked.leaf
+    @variant(kind)
+    def search_batch(
+        columns: IntArray,
+        offsets: IntArray,
+        table: FloatArray,
+        screen: Screen,
+        begin: int,
+        end: int,
+        low: int,
+        high: int,
+        index: IntArray,
+        value: FloatArray,
+        batch: Batch,
+    ) -> None:
+        """The best candidate of models begin..end-1 and its score; ``index`` holds the guesses on entry."""
+        for j in range(begin, end):
+            own = columns[offsets[j] : offsets[j + 1]]
+            value[j], index[j] = _best(table, screen, own, low, high, batch, j - begin, index[j])
 
-@checked.leaf
-def search_batch(
-    columns: IntArray,
-    offsets: IntArray,
-    table: FloatArray,
-    screen: Screen,
-    begin: int,
-    end: int,
-    low: int,
-    high: int,
-    index: IntArray,
-    value: FloatArray,
-    batch: Batch,
-    hits: Hits,
-) -> None:
-    """The best candidate of models begin..end-1 and its score; ``index`` holds the guesses on entry."""
-    for j in range(begin, end):
-        own = columns[offsets[j] : offsets[j + 1]]
-        value[j], index[j] = _best(table, screen, own, low, high, batch, j - begin, index[j], hits)
+    return search_batch
 
 
 @checked.leaf

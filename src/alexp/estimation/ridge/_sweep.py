@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import checked
+from alexp.common.arrays import FloatArray, IntArray, NarrowArray
+from alexp.common.compiling import checked, variant
 from alexp.estimation.ridge._blocks import BLOCK, block_means, block_quadratics, unpack
 from alexp.estimation.ridge._screen import (
     narrow_hits,
@@ -21,56 +22,72 @@ from alexp.estimation.ridge._search import (
     batch_for,
     complete_guesses,
     load_batch,
-    search_batch,
+    search_with,
     unpack_batch,
     widest_model,
 )
 
 
-@checked.kernel
-def _linear(hits: Hits, state: tuple[Any, ...]) -> None:
-    """``sweep_linear`` with a given screen."""
-    columns, offsets, coefficients, table, narrow, scale, first, last, low, high, index, value = state
-    widest = widest_model(offsets, first, last)
-    screen, batch = screen_for(narrow, scale, widest), batch_for(widest)
-    for begin in range(first, last, BATCH):
-        end = min(begin + BATCH, last)
-        complete_guesses(first, begin, end, low, high, index)
-        load_batch(columns, offsets, coefficients, table, screen, begin, end, index, batch)
-        search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch, hits)
+def _sweeps(hits: Hits, kind: str) -> tuple[Callable[..., None], Callable[..., None]]:
+    """`sweep_linear` and `sweep_ucb` with a screen of this kind."""
+    search_batch = search_with(hits, kind)
+
+    @checked.entry
+    @variant(kind)
+    def linear(
+        columns: IntArray,
+        offsets: IntArray,
+        coefficients: FloatArray,
+        table: FloatArray,
+        narrow: NarrowArray,
+        scale: FloatArray,
+        first: int,
+        last: int,
+        low: int,
+        high: int,
+        index: IntArray,
+        value: FloatArray,
+    ) -> None:
+        widest = widest_model(offsets, first, last)
+        screen, batch = screen_for(narrow, scale, widest), batch_for(widest)
+        for begin in range(first, last, BATCH):
+            end = min(begin + BATCH, last)
+            complete_guesses(first, begin, end, low, high, index)
+            load_batch(columns, offsets, coefficients, table, screen, begin, end, index, batch)
+            search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch)
+
+    @checked.entry
+    @variant(kind)
+    def ucb(
+        factor: FloatArray,
+        starts: IntArray,
+        columns: IntArray,
+        offsets: IntArray,
+        lead: int,
+        width: FloatArray,
+        table: FloatArray,
+        narrow: NarrowArray,
+        scale: FloatArray,
+        first: int,
+        last: int,
+        low: int,
+        high: int,
+        index: IntArray,
+        value: FloatArray,
+    ) -> None:
+        widest = widest_model(offsets, first, last)
+        screen, batch = screen_for(narrow, scale, widest), batch_for(widest)
+        for begin in range(first, last, BATCH):
+            end = min(begin + BATCH, last)
+            complete_guesses(first, begin, end, low, high, index)
+            unpack_batch(factor, starts, columns, offsets, lead, table, screen, width, begin, end, index, batch)
+            search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch)
+
+    return linear, ucb
 
 
-@checked.kernel
-def _ucb(hits: Hits, state: tuple[Any, ...]) -> None:
-    """``sweep_ucb`` with a given screen."""
-    factor, starts, columns, offsets, lead, width, table, narrow, scale, first, last, low, high, index, value = state
-    widest = widest_model(offsets, first, last)
-    screen, batch = screen_for(narrow, scale, widest), batch_for(widest)
-    for begin in range(first, last, BATCH):
-        end = min(begin + BATCH, last)
-        complete_guesses(first, begin, end, low, high, index)
-        unpack_batch(factor, starts, columns, offsets, lead, table, screen, width, begin, end, index, batch)
-        search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch, hits)
-
-
-@checked.entry
-def _small_linear(*state: Any) -> None:
-    _linear(small_narrow_hits, state)
-
-
-@checked.entry
-def _any_linear(*state: Any) -> None:
-    _linear(narrow_hits, state)
-
-
-@checked.entry
-def _small_ucb(*state: Any) -> None:
-    _ucb(small_narrow_hits, state)
-
-
-@checked.entry
-def _any_ucb(*state: Any) -> None:
-    _ucb(narrow_hits, state)
+_small_linear, _small_ucb = _sweeps(small_narrow_hits, "small")
+_any_linear, _any_ucb = _sweeps(narrow_hits, "any")
 
 
 @checked.entry
