@@ -15,7 +15,7 @@ lint: install
 	$(BIN)/ruff format --check src tests tools
 	$(BIN)/mypy
 
-# Not part of `make test`: breaks the code on purpose, some two hundred times, and asks whether the tests notice.
+# Not part of `make test`: breaks the code on purpose, some three hundred times, and asks whether the tests notice.
 mutants: install
 	$(BIN)/python tools/mutants.py --jobs 2
 

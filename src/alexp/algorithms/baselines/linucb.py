@@ -65,7 +65,7 @@ class LinUCB(Certified):
         return [CertifiedFits(self._pool.fits[0], only, self.agent.ridge)]
 
     def plausible_models(self, delta: float = 0.1) -> IntArray:
-        """The model it plays, unless the rewards rule it out; for the naive baseline all models or none."""
+        """The model it plays; for the naive baseline, which judges none, all of them."""
         alive = super().plausible_models(delta)
         return np.arange(self.models.n_models) if self.model is None and alive.size else alive
 

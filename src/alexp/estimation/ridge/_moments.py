@@ -1,7 +1,7 @@
 """Compiled kernels for mixtures of ridge posteriors.
 
 A component c is one model's ridge regression with posterior mean theta_c and covariance s_c^2 V_c^-1, and has
-weight w_c.  The factors are packed as in ``_ridge_kernels``.  Two routes lead to the mean and the total variance
+weight w_c.  The factors are packed as in ``_kernels``.  Two routes lead to the mean and the total variance
 of the mixture at the candidates:
 
 * by candidates: mean and variance of every component on every candidate, merged by the updating formula of West

@@ -2,7 +2,7 @@
 
 The score of a candidate is mean + width * sqrt(q); a width of zero gives greedy agents.  Almost no candidate wins, so
 candidates are first screened against a score that one of them reaches, usually that of the winner of the sweep before:
-one observation moves few winners.  The screen (``_screen_kernels``) works in single precision, with slack for all
+one observation moves few winners.  The screen (``_screen``) works in single precision, with slack for all
 rounding.  It may let losers through but never drops a winner.  A long run of candidates that leaves at most one
 besides the best so far is settled at once; others are screened again block by block, and the blocks that are left are
 scored in double precision, where roots are saved by the exact form of the same test: a candidate can only reach B if

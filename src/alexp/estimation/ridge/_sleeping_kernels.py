@@ -1,4 +1,4 @@
-"""Compiled kernels on some members of a bank of packed R-factors; see `_ridge_kernels` for their layout."""
+"""Compiled kernels on some members of a bank of packed R-factors; see `_kernels` for their layout."""
 
 from __future__ import annotations
 
