@@ -283,7 +283,7 @@ def test_public_names_exist():
         ("def f():\n    from alexp.algorithms import base", "alexp.problem.groups", True),
         ("if TYPE_CHECKING:\n    import alexp.study", "alexp.estimation.estimate", True),
         ("import alexp", "alexp.decision.pool", True),
-        ("from alexp import testing", "alexp.algorithms.base", True),
+        ("from alexp import testing", "alexp.algorithms.protocol.base", True),
         ("from . import pool", "alexp.decision.agents", False),
         ("from alexp.common.arrays import FloatArray", "alexp.problem.groups", False),
         ("from alexp.problem import models", "alexp.common.codec", True),

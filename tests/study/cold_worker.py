@@ -13,7 +13,7 @@ from numba import njit
 from numba.core import event
 
 import alexp
-from alexp.algorithms.rounds import Decision
+from alexp.algorithms.protocol.rounds import Decision
 from alexp.decision.plays import Certain
 from alexp.study import Storage, load_study
 

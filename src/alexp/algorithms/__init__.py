@@ -3,7 +3,6 @@
 from typing import Any
 
 from alexp.algorithms.alexp import ALExp
-from alexp.algorithms.base import Algorithm
 from alexp.algorithms.baselines.etc import ETC
 from alexp.algorithms.baselines.ets import ETS
 from alexp.algorithms.baselines.fs_scb import FSSCB
@@ -18,8 +17,15 @@ from alexp.algorithms.lmucb import LMUCB
 from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
 from alexp.algorithms.masters.exp4ix import EXP4IX
+from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.trials import (
+    AbandonedTrialError,
+    AlreadyToldError,
+    Recommendation,
+    Trial,
+    UnknownTrialError,
+)
 from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
-from alexp.algorithms.trials import AbandonedTrialError, AlreadyToldError, Recommendation, Trial, UnknownTrialError
 from alexp.common.codec import State
 
 __all__ = [

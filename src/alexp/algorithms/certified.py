@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
+from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import fraction, positive
 from alexp.decision.pool import AgentPool

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from alexp.algorithms.certified import Certified, CertifiedFits
-from alexp.algorithms.rounds import Decision, Observation
-from alexp.algorithms.streams import AGENTS
+from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.validation import count, non_negative, positive

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar, Unpack
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.base import Shared
-from alexp.algorithms.rounds import Decision, Observation
-from alexp.algorithms.streams import AGENTS
+from alexp.algorithms.protocol.base import Shared
+from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import non_negative, positive
 from alexp.decision.agents import UCB

@@ -7,8 +7,8 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.base import Shared
-from alexp.algorithms.rounds import Decision, Observation
+from alexp.algorithms.protocol.base import Shared
+from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import fraction, positive
 from alexp.decision.agents import UCB

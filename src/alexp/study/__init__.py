@@ -5,7 +5,7 @@ from importlib.util import find_spec
 if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
     raise ModuleNotFoundError("durable studies need SQLAlchemy and Alembic: pip install alexp[study]")
 
-from alexp.algorithms.trials import AbandonedTrialError
+from alexp.algorithms.protocol.trials import AbandonedTrialError
 from alexp.study.database.records import StudySummary
 from alexp.study.database.storage import Storage
 from alexp.study.errors import (

@@ -9,7 +9,7 @@ from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from alexp.algorithms.base import Algorithm
+from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
 from alexp.study.database import records
 from alexp.study.database.events import LIBRARY, Event, compress

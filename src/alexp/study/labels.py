@@ -8,7 +8,7 @@ from math import isnan
 
 import numpy as np
 
-from alexp.algorithms.trials import TrialLog
+from alexp.algorithms.protocol.trials import TrialLog
 from alexp.problem.domains import Domain
 from alexp.study.view import TrialState
 

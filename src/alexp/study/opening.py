@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy.engine import URL, Connection
 
 from alexp.algorithms import Algorithm
-from alexp.algorithms.components import component_from_dict
+from alexp.algorithms.protocol.components import component_from_dict
+from alexp.algorithms.protocol.streams import RandomState, Streams
 from alexp.algorithms.registry import algorithm_named
-from alexp.algorithms.streams import RandomState, Streams
 from alexp.common.codec import State
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass

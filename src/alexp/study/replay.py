@@ -9,8 +9,8 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
-from alexp.algorithms.trials import Trial
+from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
 from alexp.common.validation import count

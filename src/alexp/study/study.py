@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, overload
 
-from alexp.algorithms.base import Algorithm, check_reward
-from alexp.algorithms.trials import AlreadyToldError, Recommendation, Trial
+from alexp.algorithms.protocol.base import Algorithm, check_reward
+from alexp.algorithms.protocol.trials import AlreadyToldError, Recommendation, Trial
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.candidates import check_available

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alexp.algorithms.trials import Trial
+from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import matrix
 from alexp.study.labels import candidate_columns

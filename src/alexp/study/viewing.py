@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, offers
-from alexp.algorithms.components import component_to_dict
+from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.components import component_to_dict
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable
 from alexp.common.validation import count, fraction

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
+from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import IntArray
 from alexp.testing.settings import PLAIN, Kind, Setting, make, play, weights_of
 

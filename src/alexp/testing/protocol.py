@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
-from alexp.algorithms.trials import Trial
+from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.trials import Trial
 from alexp.experiments.core.environments import SyntheticEnvironment
 from alexp.experiments.core.simulation import simulate
 from alexp.problem.domains import FiniteSet, Interval

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from alexp.algorithms.baselines.etc import ETC, Commitment
-from alexp.algorithms.rounds import Decision, Observation
-from alexp.algorithms.streams import AGENTS
+from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.decision.agents import UCB, Agent

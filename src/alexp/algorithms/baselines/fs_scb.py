@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from alexp.algorithms.baselines.squarecb import SquareCB
-from alexp.algorithms.rounds import Observation
+from alexp.algorithms.protocol.rounds import Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.decision.forecasters import AggregatingForecaster

@@ -6,10 +6,10 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.base import Shared
 from alexp.algorithms.certified import Certified, CertifiedFits
-from alexp.algorithms.rounds import Decision, Observation
-from alexp.algorithms.streams import AGENTS
+from alexp.algorithms.protocol.base import Shared
+from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import IntArray
 from alexp.common.codec import State
 from alexp.common.validation import count

@@ -7,9 +7,9 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.base import Shared
 from alexp.algorithms.certified import Certified, CertifiedFits
-from alexp.algorithms.rounds import Decision, Observation
+from alexp.algorithms.protocol.base import Shared
+from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import fraction, positive

@@ -6,8 +6,8 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm, Shared
-from alexp.algorithms.rounds import Decision, Observation
+from alexp.algorithms.protocol.base import Algorithm, Shared
+from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.codec import State
 from alexp.decision.plays import Even
 from alexp.problem.candidates import Round

@@ -9,9 +9,9 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.base import Shared
-from alexp.algorithms.rounds import Decision, Observation
-from alexp.algorithms.streams import AGENTS
+from alexp.algorithms.protocol.base import Shared
+from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import positive

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.algorithms.streams import RandomState, Streams
+from alexp.algorithms.protocol.streams import RandomState, Streams
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, non_negative, positive
 from alexp.problem.domains import Domain, FiniteSet

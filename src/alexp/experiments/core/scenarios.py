@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from alexp.algorithms.streams import Streams
+from alexp.algorithms.protocol.streams import Streams
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, non_negative, positive
 from alexp.experiments.core.environments import ModelEnvironment, SyntheticEnvironment

@@ -8,8 +8,8 @@ from time import perf_counter
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
-from alexp.algorithms.trials import Trial
+from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count
 from alexp.experiments.core.environments import Environment

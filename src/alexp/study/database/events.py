@@ -14,8 +14,8 @@ from typing import Literal, TypedDict
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
+from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, pack, unpack
 

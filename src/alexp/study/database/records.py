@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from alexp.algorithms.saving import FORMAT, READABLE
+from alexp.algorithms.protocol.saving import FORMAT, READABLE
 from alexp.common.arrays import AnyArray
 from alexp.common.codec import fingerprint
 from alexp.study.database.events import Belief, Detail, Event, EventDict, belief_is_due, decompress

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from alexp.algorithms.components import component_from_dict, component_to_dict
-from alexp.algorithms.streams import Streams
-from alexp.algorithms.trials import TrialLog
+from alexp.algorithms.protocol.components import component_from_dict, component_to_dict
+from alexp.algorithms.protocol.streams import Streams
+from alexp.algorithms.protocol.trials import TrialLog
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
 from alexp.problem.candidates import CandidateTable

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar, cast, overload
 
-from alexp.algorithms.rounds import Decision, Observation
-from alexp.algorithms.saving import Saved
-from alexp.algorithms.streams import ASK, ORDER, RandomState, Streams
-from alexp.algorithms.trials import Recommendation, Trial, TrialLog
+from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.protocol.saving import Saved
+from alexp.algorithms.protocol.streams import ASK, ORDER, RandomState, Streams
+from alexp.algorithms.protocol.trials import Recommendation, Trial, TrialLog
 from alexp.common.codec import Packable, State
 from alexp.common.validation import count, finite, positive
 from alexp.decision.plays import Proposal
