@@ -17,6 +17,7 @@ from alexp.algorithms.lmucb import LMUCB
 from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
 from alexp.algorithms.masters.exp4ix import EXP4IX
+from alexp.algorithms.protocol.assumptions import AssumptionWarning, NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import (
     AbandonedTrialError,
@@ -41,6 +42,7 @@ __all__ = [
     "AbandonedTrialError",
     "Algorithm",
     "AlreadyToldError",
+    "AssumptionWarning",
     "Band",
     "Certified",
     "Corral",
@@ -48,6 +50,7 @@ __all__ = [
     "EvidenceSampling",
     "LinUCB",
     "MixtureThompson",
+    "NotCertified",
     "Recommendation",
     "SquareCB",
     "StopReport",

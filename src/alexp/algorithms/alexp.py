@@ -102,7 +102,7 @@ class ALExp(AgentBased):
         self.oracle = GroupLasso() if oracle is None else oracle
         self.exploration = Uniform() if exploration is None else exploration
         self.schedules = Schedules() if schedules is None else schedules
-        self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
+        self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
         self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights
         self._pi_on_all = on_choices(self._pi, self._everything.choices)  # in visiting order

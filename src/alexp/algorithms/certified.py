@@ -1,13 +1,13 @@
 """Certificates: which models are still plausible, what the reward can be, and whether one may stop.
 
 All statements of this file hold at every moment of an adaptive run at once with probability 1 - delta, if one of
-the models is true, its coefficients have norm at most `reward_bound` (in the features as `ModelClass.features`
+the models is true, its coefficients have norm at most `norm_bound` (in the features as `ModelClass.features`
 returns them) and the noise is sub-Gaussian with parameter `noise_std`. They need neither a prior nor exploration.
 
 The likelihood-mixing argument: average the Gaussian marginal likelihoods of all M models. Divided by the likelihood
 of the truth it is a non-negative supermartingale that starts at one, so by Ville's inequality it exceeds 1/delta at
 any time with probability at most delta. The ridge penalty of the fits is the prior used in that average; any fixed
-value is valid, noise_std / reward_bound is the natural one. With an unpenalised intercept the first reward fixes the
+value is valid, noise_std / norm_bound is the natural one. With an unpenalised intercept the first reward fixes the
 constant: delta is split between that reward's noise and all that follows.
 """
 
@@ -156,7 +156,7 @@ class Certified(Algorithm):
         out = []
         for fit, start, stop in zip(fits, ends[:-1], ends[1:], strict=True):
             squares = self._squared_radii(losses, determinants, fit, delta)[start:stop]
-            squares = squares + (np.square(fit.ridge) - np.max(fit.ridge) ** 2) * self.reward_bound**2
+            squares = squares + (np.square(fit.ridge) - np.max(fit.ridge) ** 2) * self.norm_bound**2
             local = np.flatnonzero(squares >= 0.0)
             out.append(PlausibleFits(fit.fits, local, fit.members[local], np.sqrt(squares[local])))
         return out
@@ -166,7 +166,7 @@ class Certified(Algorithm):
     ) -> FloatArray:
         """rad_j^2 of `model_radii` with the fit's largest ridge, plus the price of an unknown constant, if any."""
         fraction("delta", delta)
-        known = (float(np.max(fit.ridge)), self.noise_std, self.reward_bound)
+        known = (float(np.max(fit.ridge)), self.noise_std, self.norm_bound)
         if not fit.fits.intercept:
             return model_radii(losses, determinants, *known, delta)
         if fit.fits.n_observations == 0:

@@ -35,8 +35,8 @@ class EvidenceSampling(AgentBased):
     ) -> None:
         super().__init__(models, domain, **shared)
         self.beta, self.temper = non_negative("beta", beta), positive("temper", temper)
-        agent = UCB(beta=self.beta, ridge=self.noise_std / self.reward_bound)
-        self._pool = AgentPool(agent, models, self.noise_std, self.reward_bound)
+        agent = UCB(beta=self.beta, ridge=self.noise_std / self.norm_bound)
+        self._pool = AgentPool(agent, models, self.noise_std, self.norm_bound)
 
     def _decide(self, round_: Round) -> Decision:
         policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))

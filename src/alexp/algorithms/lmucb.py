@@ -58,8 +58,8 @@ class LMUCB(AgentBased):
     ) -> None:
         super().__init__(models, domain, **shared)
         self.delta = fraction("delta", delta)
-        self.ridge = self.noise_std / self.reward_bound if ridge is None else positive("ridge", ridge)
-        self._pool = AgentPool(UCB(ridge=self.ridge), models, self.noise_std, self.reward_bound)
+        self.ridge = self.noise_std / self.norm_bound if ridge is None else positive("ridge", ridge)
+        self._pool = AgentPool(UCB(ridge=self.ridge), models, self.noise_std, self.norm_bound)
 
     def _decide(self, round_: Round) -> Decision:
         (fit,) = self._plausible(self.delta)

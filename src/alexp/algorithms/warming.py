@@ -53,16 +53,8 @@ def _trait(value: object) -> Hashable:
 
 def _fresh(algorithm: Algorithm) -> Algorithm:
     """An algorithm with the same problem and settings and no history."""
-    settings: State = {name: _own_copy(getattr(algorithm, name)) for name in algorithm.settings}
-    return type(algorithm)(
-        algorithm.models,
-        algorithm.domain,
-        noise_std=algorithm.noise_std,
-        reward_bound=algorithm.reward_bound,
-        direction=algorithm.direction,
-        random_state=0,
-        **settings,
-    )
+    arguments: State = {name: _own_copy(value) for name, value in algorithm.arguments().items()}
+    return type(algorithm)(algorithm.models, algorithm.domain, random_state=0, **arguments)
 
 
 def _own_copy(setting: _T) -> _T:

@@ -9,6 +9,8 @@ from alexp.study.view import SettingLine
 _MEANING = {
     "noise_std": "σ, standard deviation of the noise",
     "reward_bound": "B, bound on the size of the reward",
+    "norm_bound": "bound on the norm of the coefficients",
+    "repeats": "whether a measured candidate may be proposed again",
     "direction": "whether large or small rewards are good",
 }
 
@@ -21,7 +23,9 @@ def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
         SettingLine("models", "M models over P columns, the largest with d", sizes),
         SettingLine("domain", "N candidates", f"{type(domain).__name__}, {domain.n_candidates}"),
     ]
-    rows += [SettingLine(key, meaning, _text(getattr(algorithm, key))) for key, meaning in _MEANING.items()]
+    for key, meaning in _MEANING.items():
+        assumed = ", assumed" if getattr(algorithm.stated, key, True) is None else ""
+        rows.append(SettingLine(key, meaning, _text(getattr(algorithm, key)) + assumed))
     for key in algorithm.settings:
         value = getattr(algorithm, key)
         if isinstance(value, Schedules):

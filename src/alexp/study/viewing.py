@@ -77,7 +77,6 @@ def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: C
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
     certificates = _certificates(algorithm, wanted, listed)
     trials = _trials(algorithm, wanted.trials, name)
-    keys = ("noise_std", "reward_bound", "direction", *algorithm.settings)
     return StudyView(
         name=study.name,
         where=study.where,
@@ -87,7 +86,7 @@ def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: C
         algorithm=algorithm.name,
         direction=algorithm.direction,
         reward_bound=algorithm.reward_bound,
-        settings={key: component_to_dict(getattr(algorithm, key)) for key in keys},
+        settings={key: component_to_dict(value) for key, value in algorithm.arguments().items()},
         explained=explained_settings(algorithm),
         n_models=models.n_models,
         n_candidates=algorithm.domain.n_candidates,

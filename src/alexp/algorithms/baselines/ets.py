@@ -100,7 +100,7 @@ class ETS(ETC):
         return self.models.groups[int(np.argmax(np.sqrt(squares) / self.models.scales))]
 
     def _agent_on(self, columns: IntArray) -> AgentPool:
-        return AgentPool(self.agent, self.models.pooled(columns), self.noise_std, self.reward_bound)
+        return AgentPool(self.agent, self.models.pooled(columns), self.noise_std, self.norm_bound)
 
     def _state(self) -> State:
         pool = None if self._pool is None else self._pool.state()

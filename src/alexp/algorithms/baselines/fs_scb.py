@@ -28,7 +28,7 @@ class FSSCB(SquareCB):
 
     def __init__(self, models: ModelClass, domain: Domain, **settings: Any) -> None:
         super().__init__(models, domain, **settings)
-        fits = posteriors(models, self.noise_std / self.reward_bound)
+        fits = posteriors(models, self.noise_std / self.norm_bound)
         self._forecaster = AggregatingForecaster(fits, models.n_columns)
         self._bound = self.reward_bound + 3.0 * self.noise_std
 

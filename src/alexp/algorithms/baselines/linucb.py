@@ -45,7 +45,7 @@ class LinUCB(Certified):
         if model is not None and count("model", model, 0) >= models.n_models:
             raise ValueError(f"model must be below the number of models ({models.n_models}), got {model}")
         self.model, self.agent = None if model is None else int(model), UCB() if agent is None else agent
-        self._pool = AgentPool(self.agent, self._single(), self.noise_std, self.reward_bound)
+        self._pool = AgentPool(self.agent, self._single(), self.noise_std, self.norm_bound)
 
     def _single(self) -> ModelClass:
         """The class whose only model is the one to play."""

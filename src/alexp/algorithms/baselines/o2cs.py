@@ -46,7 +46,7 @@ class O2CSEW(Certified):
     ) -> None:
         super().__init__(models, domain, **shared)
         self.delta, self.scale = fraction("delta", delta), positive("scale", scale)
-        self.ridge = self.noise_std / self.reward_bound
+        self.ridge = self.noise_std / self.norm_bound
         self._forecaster = AggregatingForecaster(posteriors(models, self.ridge), models.n_columns)
         self._set = posteriors(models.pooled(self._candidates.distinct_columns()), self.ridge)
 

@@ -59,9 +59,9 @@ class SquareCB(Certified):
         super().__init__(models, domain, **shared)
         one_of("arms", arms, ("suggestions", "all"))
         self.agents, self.gain, self.arms = UCB() if agents is None else agents, positive("gain", gain), arms
-        self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
+        self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
         pooled = models.pooled(self._candidates.distinct_columns())
-        self._oracle = posteriors(pooled, self.noise_std / self.reward_bound)
+        self._oracle = posteriors(pooled, self.noise_std / self.norm_bound)
 
     def _decide(self, round_: Round) -> Decision:
         choices = round_.choices

@@ -77,7 +77,7 @@ class Corral(AgentBased):
         self.loss_range, self.variant = loss_range, variant
         self._loss = LossScale.of(loss_range, self.reward_bound, self.noise_std, self._sign)
         pool = OwnDataPool if self.data_mode == "own" else AgentPool
-        self._pool: OwnDataPool | AgentPool = pool(self.agents, models, self.noise_std, self.reward_bound)
+        self._pool: OwnDataPool | AgentPool = pool(self.agents, models, self.noise_std, self.norm_bound)
         self._p = np.full(m, 1.0 / m)
         self._rates, self._rho = np.full(m, self.eta), np.full(m, 2.0 * m)
 

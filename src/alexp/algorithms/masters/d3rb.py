@@ -62,7 +62,7 @@ class D3RB(AgentBased):
         self.width = non_negative("width", width)
         self._loss = LossScale.of(loss_range, self.reward_bound, self.noise_std, self._sign)
         pool = OwnDataPool if data_mode == "own" else AgentPool
-        self._pool: OwnDataPool | AgentPool = pool(self.agents, models, self.noise_std, self.reward_bound)
+        self._pool: OwnDataPool | AgentPool = pool(self.agents, models, self.noise_std, self.norm_bound)
         self._order = self._streams.generator(AGENTS).permutation(models.n_models)  # who plays first among equals
         self._counts, self._sums = np.zeros(models.n_models), np.zeros(models.n_models)
         self._d, self._potential = np.full(models.n_models, self.d_min), np.zeros(models.n_models)

@@ -55,7 +55,7 @@ class EXP4IX(AgentBased):
         self.agents = UCB() if agents is None else agents
         self.eta, self.loss_range = positive("eta", eta), loss_range
         self._loss = LossScale.of(loss_range, self.reward_bound, self.noise_std, self._sign)
-        self._pool = AgentPool(self.agents, models, self.noise_std, self.reward_bound)
+        self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
         self._losses = np.zeros(models.n_models)
         self._n_actions = 0.0  # W_t
 

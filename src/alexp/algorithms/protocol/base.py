@@ -6,12 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar, cast, overload
 
+import numpy as np
+
+from alexp.algorithms.protocol.assumptions import ASSUMED_BOUND, ASSUMED_NOISE, Stated
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.saving import Saved
 from alexp.algorithms.protocol.streams import ASK, ORDER, RandomState, Streams
 from alexp.algorithms.protocol.trials import Recommendation, Trial, TrialLog
 from alexp.common.codec import Packable, State
-from alexp.common.validation import count, finite, positive
+from alexp.common.validation import count, finite
 from alexp.decision.plays import Proposal
 from alexp.problem.candidates import Available, CandidateTable, Round
 from alexp.problem.domains import Domain
@@ -30,8 +33,10 @@ _T = TypeVar("_T")
 class Shared(TypedDict, total=False):
     """Constructor keywords that all algorithms share."""
 
-    noise_std: float
-    reward_bound: float
+    noise_std: float | None
+    reward_bound: float | None
+    norm_bound: float | None
+    repeats: bool
     direction: str
     random_state: RandomState
 
@@ -46,6 +51,15 @@ class Algorithm(Saved):
     `_decide` changes nothing and is called once per round and state of knowledge, however many actions are asked for.
     What deciding should leave behind goes into `_commit`, what a trial should remember until its reward comes into
     `_note`.
+
+    Parameters
+    ----------
+    noise_std, reward_bound, norm_bound
+        What is known about the problem, see `Stated`; None where nothing is. An algorithm that needs a number then
+        assumes one (0.1 and 1), and gives no certificates. Where coefficients' norms matter and `norm_bound` is not
+        stated, `reward_bound` stands in for it.
+    repeats
+        Whether a candidate that has been measured may be proposed again.
 
     A second algorithm with the same name is an error, unless its class says `replaces=True`:
     `class Mine(ALExp, replaces=True)`.
@@ -72,8 +86,10 @@ class Algorithm(Saved):
         models: ModelClass,
         domain: Domain,
         *,
-        noise_std: float = 0.1,
-        reward_bound: float = 1.0,
+        noise_std: float | None = None,
+        reward_bound: float | None = None,
+        norm_bound: float | None = None,
+        repeats: bool = True,
         direction: str = "maximize",
         random_state: RandomState = None,
     ) -> None:
@@ -84,8 +100,13 @@ class Algorithm(Saved):
         if direction not in ("maximize", "minimize"):
             raise ValueError(f'direction must be "maximize" or "minimize", got {direction!r}')
         self.models, self.domain, self.direction = models, domain, direction
-        self.noise_std = positive("noise_std", noise_std)
-        self.reward_bound = positive("reward_bound", reward_bound)
+        if not isinstance(repeats, bool | np.bool_):
+            raise TypeError(f"repeats must be True or False, got {repeats!r}")
+        self.repeats = bool(repeats)
+        self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
+        self.noise_std = self.stated.noise_std or ASSUMED_NOISE
+        self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND
+        self.norm_bound = self.stated.norm_bound or self.reward_bound
         self._sign = 1.0 if direction == "maximize" else -1.0
         self._streams = Streams(random_state)
         order = self._streams.generator(ORDER).permutation(domain.n_candidates)

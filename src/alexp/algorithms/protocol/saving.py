@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
+from alexp.algorithms.protocol.assumptions import Stated
 from alexp.algorithms.protocol.components import component_from_dict, component_to_dict
 from alexp.algorithms.protocol.streams import Streams
 from alexp.algorithms.protocol.trials import TrialLog
@@ -17,9 +18,9 @@ from alexp.problem.candidates import CandidateTable
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.models import ModelClass
 
-FORMAT = 2  # version of what to_dict writes
+FORMAT = 3  # version of what to_dict writes
 _T = TypeVar("_T")
-READABLE = (1, 2)  # formats that from_dict reads: 1 is that of version 0.1.0
+READABLE = (1, 2, 3)  # formats that from_dict reads: 1 is that of version 0.1.0
 
 
 class Saved(ABC):
@@ -30,6 +31,9 @@ class Saved(ABC):
     registry: ClassVar[dict[str, type[Any]]] = {}  # every algorithm by its name
     models: ModelClass
     domain: Domain
+    stated: Stated
+    repeats: bool
+    direction: str
     _streams: Streams
     _candidates: CandidateTable
     _log: TrialLog
@@ -45,10 +49,14 @@ class Saved(ABC):
     def _restore(self, state: State) -> None:
         """Continue from `_state`."""
 
+    def arguments(self) -> State:
+        """Keywords that construct this algorithm again, apart from its seed; None for what was not stated."""
+        shared = self.stated._asdict() | {"repeats": self.repeats, "direction": self.direction}
+        return shared | {key: getattr(self, key) for key in self.settings}
+
     def to_dict(self, problem: bool = True) -> State:
         """JSON-safe state. With `problem`, built-in models and plain tables are stored along with it."""
-        shared = ("noise_std", "reward_bound", "direction")
-        settings = {key: component_to_dict(getattr(self, key)) for key in (*shared, *self.settings)}
+        settings = {key: component_to_dict(value) for key, value in self.arguments().items()}
         stored = {"models": self.models.to_dict(), "domain": self.domain.to_dict()} if problem else {}
         data = {
             "format": FORMAT,
