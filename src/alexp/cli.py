@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from alexp.commands.bench import bench
 from alexp.commands.compare import compare
+from alexp.commands.extras import advice_for
 from alexp.commands.preflight import preflight
 from alexp.commands.reproduce import reproduce
 from alexp.commands.run import run
@@ -18,8 +20,20 @@ from alexp.commands.warmup import warmup
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Choose the right model while optimising.")
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import alexp
+
+        typer.echo(f"alexp {alexp.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
     """Choose the right model while optimising, with guarantees that hold at every moment."""
 
 
@@ -51,5 +65,17 @@ app.command()(warmup)
 app.add_typer(study, name="study")
 
 
+def main() -> None:
+    """The command line; a package that is not installed is named in one line, with the extra that brings it."""
+    try:
+        app()
+    except ImportError as error:
+        advice = advice_for(error)
+        if advice is None:
+            raise
+        typer.secho(f"error: {advice}", err=True, fg="red")
+        sys.exit(1)
+
+
 if __name__ == "__main__":
-    app()
+    main()

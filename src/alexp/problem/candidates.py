@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ class CandidateTable:
         self.position[order] = np.arange(order.size)
         self.table = np.ascontiguousarray(models.matrix(domain)[order].T)
         self.table.flags.writeable = False  # sweeps keep a copy in single precision
+        _point_out_empty_models(models, self.table)
         self.everything = Round(Choices(order, self.table), None)
 
     @property
@@ -96,6 +98,21 @@ class Round:
     def is_full(self) -> bool:
         """Whether every candidate of the domain may be chosen."""
         return self.key is None
+
+
+def _point_out_empty_models(models: ModelClass, table: FloatArray) -> None:
+    """Warn of models whose features all vanish on every candidate."""
+    filled = np.asarray(table.any(axis=1))
+    if filled.all():
+        return
+    empty = np.flatnonzero(~np.logical_or.reduceat(filled[models.columns_flat], models.offsets[:-1]))
+    if empty.size:
+        others = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
+        warnings.warn(
+            f"model {models.names[int(empty[0])]!r} is zero on every candidate{others}: it predicts the same reward "
+            "for all of them; leave it out unless that is meant",
+            stacklevel=4,
+        )
 
 
 def check_available(available: Sequence[int] | AnyArray, n_candidates: int) -> IntArray:

@@ -6,7 +6,7 @@ columns, so a feature that many models share is computed and stored once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix, positive
 from alexp.problem.descriptions import Description
+from alexp.problem.labels import check_same_rows, frame_labels
 
 
 class Transformer(Protocol):
@@ -89,6 +90,17 @@ class Legendre:
         for k in range(1, self.degree):
             out[:, k + 1] = ((2 * k + 1) * z * out[:, k] - k * out[:, k - 1]) / (k + 1)
         return out
+
+    def check_covers(self, x: ArrayLike) -> None:
+        """Raise unless all points lie in [lower, upper]."""
+        points = _scalars(x, "Legendre")
+        slack = 1e-9 * (self.upper - self.lower)
+        if points.size and not (self.lower - slack <= points.min() and points.max() <= self.upper + slack):
+            raise ValueError(
+                f"these Legendre polynomials live on [{self.lower:g}, {self.upper:g}] and explode outside, but the "
+                f"points reach from {points.min():g} to {points.max():g}; pass lower={points.min():g}, "
+                f"upper={points.max():g}"
+            )
 
     def to_dict(self) -> Description:
         """JSON-safe description."""
@@ -209,9 +221,15 @@ class RandomFourier:
 
 
 class Matrices:
-    """Feature matrices of a fixed list of candidates, side by side; points are row numbers."""
+    """Feature matrices of a fixed list of candidates, side by side; points are row numbers.
+
+    `labels` are what DataFrames call their rows; None where rows are merely numbered.
+    """
+
+    labels: list[Hashable] | None = None
 
     def __init__(self, blocks: Mapping[str, ArrayLike]) -> None:
+        self.labels = check_same_rows([str(name) for name in blocks], [frame_labels(b) for b in blocks.values()])
         rows: int | None = None
         checked: dict[str, FloatArray] = {}
         for name, block in blocks.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix
 from alexp.problem.descriptions import Description
+from alexp.problem.labels import equal_candidates
 
 
 @runtime_checkable
@@ -79,6 +81,9 @@ class Interval:
         if not np.all((points >= self.lower) & (points <= self.upper)):
             raise ValueError(f"x must lie in [{self.lower}, {self.upper}], got {x!r}")
         return np.atleast_1d(points), points.ndim == 0
+
+    def __repr__(self) -> str:
+        return f"Interval({self.lower:g}, {self.upper:g}, resolution={self.resolution})"
 
     def to_dict(self) -> Description:
         """JSON-safe description."""
@@ -168,6 +173,9 @@ class Box:
         single = points.ndim <= 1
         return self._inside(np.atleast_2d(points)), single
 
+    def __repr__(self) -> str:
+        return f"Box({self.lower.tolist()}, {self.upper.tolist()}, {self.n_candidates} candidates)"
+
     def to_dict(self) -> Description:
         """JSON-safe description after packing."""
         return {
@@ -193,6 +201,12 @@ class FiniteSet:
         self.candidates = candidates
         if len(candidates) == 0:
             raise ValueError("candidates must not be empty")
+        if (equal := equal_candidates(candidates)) is not None:
+            warnings.warn(
+                f"candidates {equal[0]} and {equal[1]} are equal ({_short(self[equal[1]])}): each counts as one of its "
+                "own, and looking one up finds the first; drop duplicates unless that is meant",
+                stacklevel=2,
+            )
         self._lookup: dict[Hashable, int] | None = None
 
     @property
@@ -234,6 +248,9 @@ class FiniteSet:
         """Row number of one candidate; pass many as a list of rows through `locate`."""
         return [self.locate(x)], True
 
+    def __repr__(self) -> str:
+        return f"FiniteSet({self.n_candidates} candidates: {_short(self[0])}{', ...' * (self.n_candidates > 1)})"
+
     def to_dict(self) -> Description | None:
         """The table, when it is made of numbers and text; None when only the user can bring it back."""
         candidates = self.candidates
@@ -244,6 +261,13 @@ class FiniteSet:
         if all(isinstance(item, str | int | float | bool) for item in candidates):
             return {"kind": "list", "candidates": list(candidates)}
         return None
+
+
+def _short(candidate: Any) -> str:
+    """A candidate in at most 60 characters of one line."""
+    shown = candidate.to_dict() if hasattr(candidate, "to_dict") else candidate
+    text = " ".join(repr(shown.tolist() if isinstance(shown, np.ndarray) else shown).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _frame_to_dict(frame: Any) -> Description | None:

@@ -25,6 +25,7 @@ from alexp.problem.dictionaries import (
 )
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.groups import ColumnGroups, SubsetNames, compress
+from alexp.problem.labels import check_labels
 
 _T = TypeVar("_T")
 
@@ -128,6 +129,11 @@ class ModelClass:
         out._names, out._scales = _distinct([str(name) for name in names], len(names)), None
         return out
 
+    def __repr__(self) -> str:
+        size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"
+        constant = ", intercept" if self.intercept else ""
+        return f"ModelClass({_plural(self.n_models, 'model')}{size}{constant})"
+
     # -- shape -------------------------------------------------------------------------------------------------
 
     def _layout(self) -> tuple[IntArray, IntArray]:
@@ -202,7 +208,11 @@ class ModelClass:
                     f"the feature matrices have {self.dictionary.n_rows} rows but the domain has "
                     f"{domain.n_candidates} candidates; they must match row by row"
                 )
+            if self.dictionary.labels is not None and isinstance(domain, FiniteSet):
+                check_labels(self.dictionary.labels, domain.candidates)
             return self.dictionary.table
+        if isinstance(self.dictionary, Legendre):
+            self.dictionary.check_covers(domain.points)
         columns = self.columns(domain.points)
         if columns.shape != (domain.n_candidates, self.n_columns) or not np.all(np.isfinite(columns)):
             raise ValueError(
@@ -283,6 +293,10 @@ def dictionary_from_dict(data: Description) -> Dictionary:
     if family not in families:
         raise ValueError(f"unknown family of features {family!r}; known are {sorted(families)}")
     return families[family](**arguments)
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _distinct(names: Sequence[str], n_models: int) -> list[str]:

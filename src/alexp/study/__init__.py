@@ -1,24 +1,24 @@
 """Durable studies: experiments that outlive their processes, with many workers, and nothing lost."""
 
+from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
-    raise ModuleNotFoundError("durable studies need SQLAlchemy and Alembic: pip install alexp[study]")
-
-from alexp.algorithms.protocol.trials import AbandonedTrialError
-from alexp.study.database.records import StudySummary
-from alexp.study.database.storage import Storage
-from alexp.study.errors import (
-    ProblemMismatchError,
-    ReplayError,
-    StorageError,
-    StudyError,
-    StudyExistsError,
-    StudyNotFoundError,
-)
-from alexp.study.opening import create_study, delete_study, list_studies, load_study
-from alexp.study.study import Study
-from alexp.study.view import StudyView
+if TYPE_CHECKING:
+    from alexp.algorithms.protocol.trials import AbandonedTrialError
+    from alexp.study.database.records import StudySummary
+    from alexp.study.database.storage import Storage
+    from alexp.study.errors import (
+        ProblemMismatchError,
+        ReplayError,
+        StorageError,
+        StudyError,
+        StudyExistsError,
+        StudyNotFoundError,
+    )
+    from alexp.study.opening import create_study, delete_study, list_studies, load_study
+    from alexp.study.study import Study
+    from alexp.study.view import StudyView
 
 __all__ = [
     "AbandonedTrialError",
@@ -37,3 +37,26 @@ __all__ = [
     "list_studies",
     "load_study",
 ]
+
+# Reading tables needs no database, so that the names that do are loaded when they are used.
+_HOMES = {
+    "alexp.algorithms.protocol.trials": ("AbandonedTrialError",),
+    "alexp.study.database.records": ("StudySummary",),
+    "alexp.study.database.storage": ("Storage",),
+    "alexp.study.errors": tuple(name for name in __all__ if name.endswith("Error") and name != "AbandonedTrialError"),
+    "alexp.study.opening": ("create_study", "delete_study", "list_studies", "load_study"),
+    "alexp.study.study": ("Study",),
+    "alexp.study.view": ("StudyView",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'alexp.study' has no attribute {name!r}")
+    if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
+        raise ModuleNotFoundError("durable studies need SQLAlchemy and Alembic: pip install 'alexp[study]'")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -116,6 +116,12 @@ class Algorithm(Saved):
         self._notes: dict[int, Packable] = {}  # of trials whose reward is out
         self._known: dict[Hashable, object] = {}  # what was computed since the last reward
 
+    def __repr__(self) -> str:
+        models, candidates = self.models.n_models, self.domain.n_candidates
+        counts = f"{models} model{'s' * (models != 1)}, {candidates} candidate{'s' * (candidates != 1)}"
+        waiting = self.n_asked - self.n_told - len(self._log.abandoned)
+        return f"{type(self).__name__}({counts}, {self.n_told} told{f', {waiting} pending' if waiting else ''})"
+
     # -- what users call ---------------------------------------------------------------------------------------
 
     @overload

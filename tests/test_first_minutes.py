@@ -1,0 +1,88 @@
+"""What a newcomer meets first: version, module, missing extras in one line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import alexp
+from alexp.commands.extras import advice_for
+
+ROOT = Path(__file__).parent.parent
+
+BLOCK = """
+import sys
+
+
+class Absent:
+    names = set({names!r})
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+sys.meta_path.insert(0, Absent())
+import importlib.util
+
+_found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name in Absent.names else _found(name, package)
+"""
+
+
+def run(*arguments, without=(), folder):
+    """`python -m alexp ...` in a process where some packages are not installed."""
+    (folder / "sitecustomize.py").write_text(BLOCK.format(names=tuple(without)))
+    path = os.pathsep.join([str(folder), *sys.path, os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "alexp", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=os.environ | {"PYTHONPATH": path})
+
+
+def test_version(tmp_path):
+    result = run("--version", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == f"alexp {alexp.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "without", "extra"),
+    [
+        (("study", "list"), ("sqlalchemy",), "alexp[study]"),
+        (("run", "--seeds", "1", "--steps", "2", "--cache", "c"), ("pyarrow",), "alexp[sweep]"),
+        (("compare", "digits", "--seeds", "2", "--cache", "c"), ("sklearn",), "alexp[compare]"),
+    ],
+)
+def test_a_missing_extra_is_one_line(arguments, without, extra, tmp_path):
+    result = run(*arguments, without=without, folder=tmp_path)
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+    assert extra in " ".join(result.stderr.split())
+    if "compare" not in arguments:  # which shows its usage as well
+        assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_preflight_of_files_needs_no_database(tmp_path):
+    (tmp_path / "items.csv").write_text("name\na\nb\nc\nd\n")
+    (tmp_path / "f.csv").write_text("u,v\n1,2\n3,4\n5,7\n0,1\n")
+    result = run(
+        "preflight", "--candidates", "items.csv", "--features", "f=f.csv", without=("sqlalchemy",), folder=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_modules_of_others_are_not_explained_away():
+    assert advice_for(ModuleNotFoundError("No module named 'mine'", name="mine")) is None
+
+
+def test_reprs():
+    models, line = alexp.ModelClass.legendre(10, 3), alexp.Interval(-1, 1, 50)
+    opt = alexp.EvidenceMixture(models, line, random_state=0)
+    opt.tell(opt.ask(), 0.5)
+    opt.ask()
+    assert repr(opt) == "EvidenceMixture(165 models, 50 candidates, 1 told, 1 pending)"
+    assert repr(models) == "ModelClass(165 models, 11 columns)"
+    assert repr(line) == "Interval(-1, 1, resolution=50)"
+    assert repr(alexp.FiniteSet(["water"])) == "FiniteSet(1 candidates: 'water')"
+    assert repr(alexp.Box([0], [2], 4)).startswith("Box([0.0], [2.0], ")
