@@ -43,7 +43,7 @@ def demo(
     steps: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of problem and algorithms.")] = 8,
 ) -> None:
-    """Run ALExp on the paper's M = 165 problem beside Oracle UCB and uniform play; print a table, draw a figure."""
+    """Play the paper's M = 165 problem beside Oracle UCB and uniform play; print a table, draw a figure."""
     from rich.console import Console
 
     from alexp.experiments.demo import demo_figure, demo_table, run_demo

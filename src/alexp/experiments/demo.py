@@ -1,4 +1,4 @@
-"""The demonstration: ALExp beside Oracle UCB and uniform play on the paper's M = 165 problem."""
+"""The demonstration: ALExp and EvidenceMixture beside Oracle UCB and uniform play on the paper's M = 165 problem."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.algorithms import ALExp, Algorithm, LinUCB, UniformRandom
+from alexp.algorithms import ALExp, Algorithm, EvidenceMixture, LinUCB, UniformRandom
 from alexp.common.style import COLOURS, DASHES, new_figure
 from alexp.experiments.core.environments import SyntheticEnvironment
 from alexp.experiments.core.simulation import Run, simulate
@@ -36,10 +36,11 @@ def run_demo(steps: int = 100, seed: int = 8) -> Demo:
     environment = SyntheticEnvironment(models, domain, noise_std=0.01, random_state=seed)
     algorithms: dict[str, Algorithm] = {
         "ALExp": ALExp(models, domain, noise_std=0.01, random_state=seed),
+        "EvidenceMixture": EvidenceMixture(models, domain, random_state=seed),
         "Oracle UCB": LinUCB(models, domain, model=environment.true_model, noise_std=0.01, random_state=seed),
         "uniform play": UniformRandom(models, domain, noise_std=0.01, random_state=seed),
     }
-    columns = (TextColumn("{task.description:<13}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     runs = {}
     with Progress(*columns) as bars:
         for name, algorithm in algorithms.items():
@@ -59,7 +60,7 @@ def demo_table(demo: Demo) -> Table:
     from rich.table import Table
 
     table = Table(title=f"{len(next(iter(demo.runs.values())).trials)} rounds, M = {demo.environment.models.n_models}")
-    for heading in ("algorithm", "regret", "chosen model", "true model", "best x", "ms per step (median)"):
+    for heading in ("algorithm", "regret", "chosen model", "true model", "best x", "ms per step"):
         table.add_column(heading, justify="left" if heading == "algorithm" else "right")
     names = demo.environment.models.names
     for name, run in demo.runs.items():
@@ -81,13 +82,27 @@ def demo_figure(demo: Demo, path: Path) -> None:
     figure, axes = new_figure(1, 3, width=4.6, height=3.4)
     regret_ax, q_ax, reward_ax = axes[0]
     for i, (name, run) in enumerate(demo.runs.items()):
-        regret_ax.plot(np.arange(1, run.regret.size + 1), run.regret, color=COLOURS[i], ls=DASHES[i], label=name)
-    regret_ax.set(xlabel="round t", ylabel="cumulative regret", yscale="symlog", title="Regret")
-    regret_ax.legend(frameon=False)
+        rounds = np.arange(1, run.regret.size + 1)
+        regret_ax.plot(rounds, run.regret, color=COLOURS[i], ls=DASHES[i], label=name)
+        regret_ax.annotate(f"{run.regret[-1]:.1f}", (rounds[-1], run.regret[-1]), (3, -3), textcoords="offset points")
+    _logarithmic(regret_ax)
+    regret_ax.set(xlabel="round t", ylabel="cumulative regret", title="Regret")
+    regret_ax.legend(frameon=False, fontsize=8)
     _draw_probabilities(q_ax, demo)
     _draw_reward(reward_ax, demo)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
+
+
+def _logarithmic(ax: Axes) -> None:
+    """A logarithmic axis whose 1, 2 and 5 of every decade are written out, so that values can be read off."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.grid(visible=True, axis="y", lw=0.4, alpha=0.5)
 
 
 def _draw_probabilities(ax: Axes, demo: Demo) -> None:
