@@ -6,6 +6,7 @@ itself is not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
@@ -14,6 +15,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 if TYPE_CHECKING:
     from alexp.algorithms.certified import Band, StopReport
     from alexp.estimation.estimate import Estimate
+    from alexp.estimation.mixture.hindsight import Hindsight
 
 _Capability = TypeVar("_Capability")
 
@@ -56,6 +58,13 @@ class Predicts(Protocol):
 
     def predict(self, x: Action) -> tuple[Any, Any]:
         """Mean and standard deviation at `x`."""
+
+
+class LooksBack(Protocol):
+    """Can say what it expected of every reward, and which rewards decided between models."""
+
+    def hindsight(self, models: Sequence[int]) -> Hindsight:
+        """The rewards so far as they were expected, by all models together and by some of them alone."""
 
 
 class Estimates(Protocol):

@@ -76,6 +76,7 @@ class EvidenceMixture(Certified):
     """
 
     name: ClassVar[str] = "evidence-mixture"
+    weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = ("rule", "noise_grid", "scale_grid", "misfit_grid", "beta", "gamma", "draws")
 
     def __init__(

@@ -28,6 +28,7 @@ class EvidenceSampling(AgentBased):
 
     _pool: AgentPool
     name: ClassVar[str] = "evidence-sampling"
+    weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = ("beta", "temper")
 
     def __init__(

@@ -45,6 +45,7 @@ class LMUCB(AgentBased):
 
     _pool: AgentPool
     name: ClassVar[str] = "lm-ucb"
+    weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = ("delta", "ridge")
 
     def __init__(

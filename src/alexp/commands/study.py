@@ -161,7 +161,7 @@ def abandon(
 def status(name: Name, storage: Where = _DEFAULT) -> None:
     """Where the study stands: counts, leading models, recommendation."""
     with _opened(name, storage) as study:
-        view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False)
+        view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False, explanation=False)
         typer.echo(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}")
         typer.echo(", ".join(f"{value} {key}" for key, value in view.counts.items()))
         if view.standing is not None:

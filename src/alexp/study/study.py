@@ -165,6 +165,7 @@ class Study:
         history: bool = True,
         certificates: bool = True,
         curve: bool = True,
+        explanation: bool = True,
         delta: float = 0.1,
     ) -> StudyView:
         """Everything that a report, a status line or a page shows, read in one transaction: one consistent moment.
@@ -184,10 +185,13 @@ class Study:
             exceed 20 million.
         curve
             Whether to compute the estimated reward on a one-dimensional domain.
+        explanation
+            Whether to look back on what was expected of every reward, where the algorithm can; takes as long as
+            learning did, and is left out where models x rewards exceed 5 million.
         delta
             Certified statements hold with probability 1 - delta.
         """
-        wanted = Wanted(trials, leaders, history, certificates, curve, delta)
+        wanted = Wanted(trials, leaders, history, certificates, curve, explanation, delta)
         with self._follower.mutex:
             with self._follower.moment() as (replica, connection):
                 seen, n_events = self._seen, replica.n_events

@@ -100,7 +100,7 @@ class Leader:
     model, name : its number and name.
     q : its probability now.
     behind : its cumulative return minus that of the best model (<= 0); None where the algorithm has no returns.
-    chosen : number of trials that it chose.
+    chosen : number of trials that it chose; None where no single model chooses.
     plausible : whether it is not ruled out by the certificate; None where there is none.
     """
 
@@ -108,7 +108,7 @@ class Leader:
     name: str
     q: float
     behind: float | None
-    chosen: int
+    chosen: int | None
     plausible: bool | None
 
 
@@ -134,14 +134,17 @@ class Standing:
 
     Attributes
     ----------
+    meaning : "posterior" if q is the probability that a model is the true one given the rewards, "followed" if it is
+        how often a model's agent is followed.
     q, returns : (L,) probability and cumulative return of the listed models; returns only where there are any.
     leaders : the leading models, best first.
     n_level : how many models have the leader's probability up to rounding, itself included.
-    n_ruled_out : how many are now followed less than once in 100 M rounds.
+    n_ruled_out : how many have a probability below 1 / (100 M).
     ruled_out : names of the first of them.
     history : how the leaders came to lead; None if it was not asked for.
     """
 
+    meaning: str
     q: FloatArray
     returns: FloatArray | None
     leaders: list[Leader]
@@ -149,6 +152,33 @@ class Standing:
     n_ruled_out: int
     ruled_out: list[str]
     history: History | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was expected of every reward before it came, in the order of the rewards, and what that says of two models.
+
+    Attributes
+    ----------
+    leader, runner_up : names of the two leading models; runner_up is None if there is only one.
+    trial, label : (t,) number of the trial, and its candidate in one short line.
+    reward : (t,) what was measured.
+    expected, spread : (t,) prediction given the rewards before, and its standard deviation, noise included; NaN where
+        nothing could be predicted.
+    by_leader, by_runner_up : (t,) predictions of the two models alone.
+    odds : (t + 1,) decimal logarithm of the odds of the leader against the runner-up after 0..t rewards.
+    """
+
+    leader: str
+    runner_up: str | None
+    trial: IntArray
+    label: list[str]
+    reward: FloatArray
+    expected: FloatArray
+    spread: FloatArray
+    by_leader: FloatArray
+    by_runner_up: FloatArray | None
+    odds: FloatArray | None
 
 
 @dataclass(frozen=True)
@@ -204,7 +234,8 @@ class StudyView:
     counts, trials, pending : all numbers; all trials or the last ones, as asked for; all that is awaited.
     best : the recommendation; None before the first reward.
     standing : how the models stand; None for algorithms that have no probabilities over models.
-    certificates, curve : None where there are none, where they were not asked for, or where they cost too much.
+    certificates, curve, explanation : None where there are none, where they were not asked for, or where they cost too
+        much.
     """
 
     name: str
@@ -229,6 +260,7 @@ class StudyView:
     standing: Standing | None
     certificates: Certificates | None
     curve: Curve | None
+    explanation: Explanation | None
 
     def to_dict(self) -> State:
         """The view as JSON data: dicts, lists, text, numbers and None, which also stands for NaN and infinity."""

@@ -17,6 +17,7 @@ from alexp.estimation.estimate import predict
 from alexp.problem.domains import Interval
 from alexp.study.chronicle import Chronicle
 from alexp.study.database.events import MOST_MODELS, Belief, leading_models, probabilities_of, returns_of
+from alexp.study.explaining import explanation
 from alexp.study.labels import labeller, trial_states
 from alexp.study.settings import explained_settings
 from alexp.study.view import (
@@ -46,6 +47,7 @@ class Wanted:
     history: bool
     certificates: bool
     curve: bool
+    explanation: bool
     delta: float
 
     def __post_init__(self) -> None:
@@ -77,6 +79,7 @@ def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: C
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
     certificates = _certificates(algorithm, wanted, listed)
     trials = _trials(algorithm, wanted.trials, name)
+    standing = None if q is None else _standing(algorithm, q, listed, chronicle, certificates, wanted)
     return StudyView(
         name=study.name,
         where=study.where,
@@ -97,9 +100,10 @@ def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: C
         trials=trials,
         pending=_pending(algorithm, chronicle, name),
         best=_best(algorithm, name),
-        standing=None if q is None else _standing(algorithm, q, listed, chronicle, certificates, wanted),
+        standing=standing,
         certificates=certificates,
         curve=_curve(algorithm, wanted, trials) if wanted.curve else None,
+        explanation=explanation(algorithm, standing, name) if wanted.explanation else None,
     )
 
 
@@ -150,19 +154,21 @@ def _standing(
     behind = None if returns is None else returns - returns.max()
     first = [int(j) for j in np.argsort(-q, kind="stable")[: wanted.leaders]]
     model = np.array(algorithm.log.model, dtype=np.int64)
+    chosen = bool(np.any(model >= 0))
     leaders = [
         Leader(
             model=j,
             name=names[j],
             q=float(q[j]),
             behind=None if behind is None else float(behind[j]),
-            chosen=int(np.sum(model == j)),
+            chosen=int(np.sum(model == j)) if chosen else None,
             plausible=None if certificates is None else bool(np.isin(j, certificates.plausible)),
         )
         for j in first
     ]
     out = np.flatnonzero(q < 0.01 / q.size)
     return Standing(
+        meaning=algorithm.weights_mean,
         q=q[listed],
         returns=None if returns is None else returns[listed],
         leaders=leaders,

@@ -24,6 +24,7 @@ class FSSCB(SquareCB):
     """
 
     name: ClassVar[str] = "fs-scb"
+    weights_mean: ClassVar[str] = "aggregate"
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
 
     def __init__(self, models: ModelClass, domain: Domain, **settings: Any) -> None:

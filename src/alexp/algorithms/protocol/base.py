@@ -66,6 +66,7 @@ class Algorithm(Saved):
     """
 
     example: ClassVar[State] = {}  # arguments the conformance suite needs to construct it
+    weights_mean: ClassVar[str] = "followed"  # what `probabilities` are: how often agents are, or the "posterior"
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:

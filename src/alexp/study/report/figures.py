@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
-from typing import Any
-
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.style import COLOURS
+from alexp.study.report.explanation import explanation_figures
+from alexp.study.report.plotly import Part, layout, numbers, text, thinned
 from alexp.study.view import Best, Curve, History, Standing, StudyView
 
-Part = dict[str, Any]  # of a figure: Plotly's own JSON
-
 _DASHES = ["solid", "dash", "dashdot", "dot", "longdash", "longdashdot"]
-_MOST_POINTS = 4000  # markers drawn; more make the page slow without showing more
 _STATES = {  # name in the legend, colour, symbol
     "model": ("chosen by a model", COLOURS[0], "circle"),
     "explored": ("exploration", COLOURS[4], "diamond"),
@@ -35,32 +31,9 @@ def figures(view: StudyView) -> dict[str, Part]:
     out["rewards"] = _rewards(view)
     if view.curve is not None:
         out["curve"] = _reward_curve(view, view.curve)
+    if view.explanation is not None:
+        out |= explanation_figures(view.explanation)
     return out
-
-
-def _layout(x: str, y: str) -> Part:
-    axis = {"zeroline": False, "showline": True, "linecolor": "#888", "gridcolor": "#e6e6e6", "ticks": "outside"}
-    return {
-        "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#222"},
-        "paper_bgcolor": "white",
-        "plot_bgcolor": "white",
-        "margin": {"l": 70, "r": 20, "t": 10, "b": 55},
-        "height": 360,
-        "hovermode": "closest",
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        "xaxis": axis | {"title": {"text": x}},
-        "yaxis": axis | {"title": {"text": y}},
-    }
-
-
-def _numbers(values: FloatArray) -> list[float | None]:
-    """JSON has no NaN; Plotly leaves a gap where it finds null."""
-    return [None if not np.isfinite(value) else float(value) for value in values]
-
-
-def _text(value: str) -> str:
-    """Plotly reads some HTML in labels; a user's name must stay what it is."""
-    return escape(value, quote=False)
 
 
 def _lines(standing: Standing, history: History, values: FloatArray, form: str) -> list[Part]:
@@ -68,9 +41,9 @@ def _lines(standing: Standing, history: History, values: FloatArray, form: str) 
         {
             "type": "scatter",
             "mode": "lines",
-            "name": _text(leader.name),
+            "name": text(leader.name),
             "x": history.told.tolist(),
-            "y": _numbers(values[:, k]),
+            "y": numbers(values[:, k]),
             "line": {"color": COLOURS[k % len(COLOURS)], "dash": _DASHES[k % len(_DASHES)], "width": 2},
             "hovertemplate": f"%{{fullData.name}}<br>after %{{x}} rewards: %{{y:{form}}}<extra></extra>",
         }
@@ -79,14 +52,14 @@ def _lines(standing: Standing, history: History, values: FloatArray, form: str) 
 
 
 def _probabilities(standing: Standing, history: History) -> Part:
-    layout = _layout("rewards told", "probability q")
-    layout["yaxis"] |= {"range": [0, min(1.02, 1.15 * float(np.nanmax(history.q, initial=0.0)))]}
-    return {"data": _lines(standing, history, history.q, ".3f"), "layout": layout}
+    drawn = layout("rewards told", "posterior probability" if standing.meaning == "posterior" else "probability q")
+    drawn["yaxis"] |= {"range": [0, min(1.02, 1.15 * float(np.nanmax(history.q, initial=0.0)))]}
+    return {"data": _lines(standing, history, history.q, ".3f"), "layout": drawn}
 
 
 def _returns(standing: Standing, history: History, behind: FloatArray) -> Part:
-    layout = _layout("rewards told", "return behind the leader")
-    return {"data": _lines(standing, history, behind, ".4g"), "layout": layout}
+    drawn = layout("rewards told", "return behind the leader")
+    return {"data": _lines(standing, history, behind, ".4g"), "layout": drawn}
 
 
 def _told(view: StudyView) -> IntArray:
@@ -99,9 +72,9 @@ def _rewards(view: StudyView) -> Part:
     number, reward = trials.id[told], trials.reward[told]
     best = np.maximum.accumulate(reward) if view.direction == "maximize" else np.minimum.accumulate(reward)
     turns = np.unique(np.r_[np.flatnonzero(np.diff(best)) + 1, 0, told.size - 1]) if told.size else told
-    labels = np.array([_text(trials.label[k]) for k in told], dtype=object)
+    labels = np.array([text(trials.label[k]) for k in told], dtype=object)
     data = [
-        {"x": number[shown].tolist(), "y": _numbers(reward[shown]), "text": labels[shown].tolist()}
+        {"x": number[shown].tolist(), "y": numbers(reward[shown]), "text": labels[shown].tolist()}
         | _markers(key, "trial %{x}: %{text}<br>reward %{y:.4g}")
         for key, shown in _by_origin(view, told).items()
     ]
@@ -111,27 +84,22 @@ def _rewards(view: StudyView) -> Part:
             "mode": "lines",
             "name": "best so far",
             "x": number[turns].tolist(),
-            "y": _numbers(best[turns]),
+            "y": numbers(best[turns]),
             "line": {"color": COLOURS[1], "width": 2, "shape": "hv"},
             "hovertemplate": "best up to trial %{x}: %{y:.4g}<extra></extra>",
         }
     )
-    return {"data": data, "layout": _layout("trial", "reward")}
+    return {"data": data, "layout": layout("trial", "reward")}
 
 
 def _by_origin(view: StudyView, told: IntArray) -> dict[str, IntArray]:
     """Positions within `told` of the trials to draw, by what chose them."""
     explored = np.array(view.trials.explored, dtype=bool)[told]
     observed = np.array([view.trials.state[k] == "observed" for k in told], dtype=bool)
-    drawn = _thinned(told.size)
+    drawn = thinned(told.size)
     groups = {"model": ~explored & ~observed, "explored": explored & ~observed, "observed": observed}
     shown = {key: drawn[mask[drawn]] for key, mask in groups.items()}
     return {key: positions for key, positions in shown.items() if positions.size}
-
-
-def _thinned(n: int) -> IntArray:
-    """Which of n points to draw."""
-    return np.arange(0, n, 1 + n // _MOST_POINTS)
 
 
 def _markers(key: str, hover: str) -> Part:
@@ -156,10 +124,10 @@ def _reward_curve(view: StudyView, curve: Curve) -> Part:
         data += _band(x, *ends, "± 2 standard deviations", "rgba(0,114,178,0.28)")
     if curve.estimate is not None:
         line = {"color": COLOURS[0], "width": 2.5}
-        estimate = {"type": "scatter", "mode": "lines", "x": x, "y": _numbers(curve.estimate), "line": line}
+        estimate = {"type": "scatter", "mode": "lines", "x": x, "y": numbers(curve.estimate), "line": line}
         data.append(estimate | {"name": "estimated reward", "hovertemplate": "x = %{x:.4g}: %{y:.4g}<extra></extra>"})
     told = _told(view)
-    shown = told[_thinned(told.size)]
+    shown = told[thinned(told.size)]
     number = view.trials.id[shown]
     data.append(
         {
@@ -167,39 +135,39 @@ def _reward_curve(view: StudyView, curve: Curve) -> Part:
             "mode": "markers",
             "name": "rewards (darker is later)",
             "x": curve.played[shown].tolist(),
-            "y": _numbers(view.trials.reward[shown]),
+            "y": numbers(view.trials.reward[shown]),
             "text": [str(trial) for trial in number],
             "marker": {"color": number.tolist(), "colorscale": "Oranges", "size": 7, "line": {"width": 0.5}},
             "hovertemplate": "trial %{text}: x = %{x:.4g}, reward %{y:.4g}<extra></extra>",
         }
     )
-    layout = _layout("x", "reward")
-    _focus(layout, view.trials.reward[told], curve.estimate)
+    drawn = layout("x", "reward")
+    _focus(drawn, view.trials.reward[told], curve.estimate)
     if view.best is not None:
-        _mark(layout, view.best)
-    return {"data": data, "layout": layout}
+        _mark(drawn, view.best)
+    return {"data": data, "layout": drawn}
 
 
 def _band(x: list[float], lower: FloatArray, upper: FloatArray, name: str, colour: str) -> list[Part]:
     edge = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0}, "hoverinfo": "skip"}
-    filled = {"y": _numbers(upper), "fill": "tonexty", "fillcolor": colour, "name": name}
-    return [edge | {"y": _numbers(lower), "showlegend": False}, edge | filled]
+    filled = {"y": numbers(upper), "fill": "tonexty", "fillcolor": colour, "name": name}
+    return [edge | {"y": numbers(lower), "showlegend": False}, edge | filled]
 
 
-def _focus(layout: Part, rewards: FloatArray, estimate: FloatArray | None) -> None:
+def _focus(drawn: Part, rewards: FloatArray, estimate: FloatArray | None) -> None:
     """Scale to rewards and estimate: a band can be very wide early on."""
     values = rewards if estimate is None else np.r_[rewards, estimate]
     if values.size:
         low, high = float(values.min()), float(values.max())
         margin = 0.25 * (high - low) or 1.0
-        layout["yaxis"] |= {"range": [low - margin, high + margin]}
+        drawn["yaxis"] |= {"range": [low - margin, high + margin]}
 
 
-def _mark(layout: Part, best: Best) -> None:
+def _mark(drawn: Part, best: Best) -> None:
     """Show where the recommendation is."""
     at = float(best.x)
     line = {"color": COLOURS[2], "dash": "dash", "width": 1.5}
     ends = {"x0": at, "x1": at, "y0": 0, "y1": 1}
-    layout["shapes"] = [{"type": "line", "xref": "x", "yref": "paper", "line": line} | ends]
+    drawn["shapes"] = [{"type": "line", "xref": "x", "yref": "paper", "line": line} | ends]
     note = {"x": at, "y": 0, "xref": "x", "yref": "paper", "yanchor": "bottom", "xanchor": "left", "xshift": 4}
-    layout["annotations"] = [note | {"text": "recommended", "showarrow": False, "font": {"color": COLOURS[2]}}]
+    drawn["annotations"] = [note | {"text": "recommended", "showarrow": False, "font": {"color": COLOURS[2]}}]

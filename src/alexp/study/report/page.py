@@ -10,11 +10,18 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
+import numpy as np
+
+from alexp.study.report.explanation import decisive, fit_sentence, odds_sentence
 from alexp.study.report.figures import figures
 from alexp.study.view import Certificates, Standing, StudyView
 
 _MOST_ROWS = 200
-_MEANING_OF_Q = "q: how often each model's agent is followed."
+_MEANING_OF_Q = {
+    "followed": "q: how often each model's agent is followed.",
+    "posterior": "How probable it is, given the rewards and if one of the models is true, that it is this one.",
+    "aggregate": "How much each model counts in the estimate.",
+}
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#222;background:#f4f5f7;margin:0}
 main{max-width:1080px;margin:0 auto;padding:24px 16px 48px}
@@ -55,7 +62,7 @@ def render(view: StudyView, now: float) -> str:
     drawn = figures(view)
     # "</" would end the script element; "\\/" means the same to JSON.
     data = json.dumps(drawn, allow_nan=False).replace("</", "<\\/")
-    sections = [_models(view), _rewards(view), _curve(view), _pending(view, now), _settings(view)]
+    sections = [_models(view), _explanation(view), _rewards(view), _curve(view), _pending(view, now), _settings(view)]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -124,7 +131,7 @@ def _models(view: StudyView) -> str:
         return _section(title, "<p>No reward has been told yet: all models stand alike.</p>")
     drawn = ""
     if standing.history is not None:
-        drawn = _figure("probabilities", "Probability of the leading models", _MEANING_OF_Q)
+        drawn = _figure("probabilities", "Probability of the leading models", _MEANING_OF_Q[standing.meaning])
         if standing.history.behind is not None:
             note = "Sum of what the agents' policies would have earned by the estimate, minus that of the best model."
             drawn += _figure("returns", "Hallucinated returns behind the leader", note)
@@ -140,7 +147,8 @@ def _verdict(standing: Standing) -> str:
             f"<b>{escape(first.name)}</b> and {standing.n_level - 1} other models share the lead with q = "
             f"{first.q:.3g}: no reward so far tells them apart."
         )
-    text = f"<b>{escape(first.name)}</b> leads with q = {first.q:.3f}"
+    what = "a probability of" if standing.meaning == "posterior" else "q ="
+    text = f"<b>{escape(first.name)}</b> leads with {what} {first.q:.3f}"
     if others:
         second = others[0]
         text += f", before {escape(second.name)} with {second.q:.3f}"
@@ -157,20 +165,26 @@ def _verdict(standing: Standing) -> str:
 def _leaders(standing: Standing) -> str:
     sums = standing.returns is not None
     certified = any(leader.plausible is not None for leader in standing.leaders)
-    headings = ["model", "q", "trials it chose"]
+    chose = any(leader.chosen is not None for leader in standing.leaders)
+    headings = ["model", "probability" if standing.meaning == "posterior" else "q"] + ["trials it chose"] * chose
     headings += ["return behind the leader"] * sums + ["still plausible"] * certified
     rows = []
     for leader in standing.leaders:
-        row = [leader.name, f"{leader.q:.4f}", str(leader.chosen)]
+        row = [leader.name, f"{leader.q:.4f}"] + ([] if leader.chosen is None else [str(leader.chosen)])
         row += [] if leader.behind is None else [f"{leader.behind:.4g}"]
         row += [] if leader.plausible is None else ["yes" if leader.plausible else "no"]
         rows.append(row)
-    return _table(headings, rows, {1, 2, 3} if sums else {1, 2})
+    return _table(
+        headings, rows, {k for k, heading in enumerate(headings) if heading not in ("model", "still plausible")}
+    )
 
 
 def _ruled_out(view: StudyView, standing: Standing) -> str:
     m, n, named = view.n_models, standing.n_ruled_out, standing.ruled_out
-    text = f"<p>{n} of {m} models are effectively ruled out: each is followed in less than one of {100 * m} rounds."
+    small = f"each is followed in less than one of {100 * m} rounds"
+    if standing.meaning != "followed":
+        small = f"each has a probability below 1 / {100 * m}"
+    text = f"<p>{n} of {m} models are effectively ruled out: {small}."
     if view.certificates is not None:
         text += (
             f" Independently of q, {m - view.certificates.n_plausible} of them contradict the rewards with confidence "
@@ -180,6 +194,27 @@ def _ruled_out(view: StudyView, standing: Standing) -> str:
         listed = ", ".join(map(escape, named)) + (f" and {n - len(named)} more" if n > len(named) else "")
         return f"{text}</p><details><summary>Which ones</summary><p>{listed}</p></details>"
     return f"{text}</p>"
+
+
+def _explanation(view: StudyView) -> str:
+    seen = view.explanation
+    if seen is None:
+        return ""
+    parts = []
+    if seen.odds is not None:
+        note = "How strongly the rewards speak for the leading model over the runner-up; zero is undecided."
+        parts.append(f"<p>{odds_sentence(seen)}</p>{_figure('odds', 'Odds of the two leading models', note)}")
+        if rows := decisive(seen):
+            headings = ["trial", "candidate", "measured", f"expected by {seen.leader}", f"by {seen.runner_up}", "odds"]
+            table = _table(headings, rows, {0, 2, 3, 4})
+            parts.append(f"<h3>Which experiments decided between the two</h3>{table}")
+    if np.isfinite(seen.expected).any():
+        note = "Every reward against what was expected of it given the rewards before."
+        figures = _figure("predictions", "Predicted and measured", note)
+        note = "Beyond the band, a reward came as a surprise; a pattern means that no model is right."
+        figures += _figure("residuals", "Residuals", note)
+        parts.append(f'<p>{fit_sentence(seen)}</p><div class="two">{figures}</div>')
+    return _section("Why this model, and do the models fit", *parts)
 
 
 def _rewards(view: StudyView) -> str:

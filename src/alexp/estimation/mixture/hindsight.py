@@ -1,0 +1,68 @@
+"""What a mixture expected of every reward before it came, and which rewards decided between two models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.mixture.mixture import Mixture
+
+
+@dataclass(frozen=True)
+class Hindsight:
+    """t rewards in the order in which they came, as the mixture and K of its models expected them.
+
+    Attributes
+    ----------
+    mean, std : (t,) the mixture's prediction of a reward given those before it, noise included.
+    model_mean, model_std : (t, K) the same by each of the models alone.
+    log_odds : (t + 1, K) logarithm of each model's weight, relative to the first model's, after 0..t rewards.
+    """
+
+    mean: FloatArray
+    std: FloatArray
+    model_mean: FloatArray
+    model_std: FloatArray
+    log_odds: FloatArray
+
+
+def look_back(
+    mixture: Mixture, rows: FloatArray, rewards: FloatArray, indices: IntArray | None, models: IntArray
+) -> Hindsight:
+    """Feed an empty mixture with t rewards at dictionary rows (t, P), and note what it expected of each.
+
+    ``indices`` (t,) are the candidates; ``models`` (K,) those to be told apart. Takes as long as learning did.
+    """
+    t, k = rewards.size, models.size
+    mean, std = np.empty(t), np.empty(t)
+    model_mean, model_std, log_odds = np.empty((t, k)), np.empty((t, k)), np.zeros((t + 1, k))
+    for step in range(t):
+        column = np.ascontiguousarray(rows[step][:, None])
+        index = None if indices is None else indices[step : step + 1]
+        scores = mixture.power * mixture.log_evidence()
+        mean[step], std[step] = _prediction(mixture, _normalised(scores), column, index)
+        for place, model in enumerate(models):
+            alone = np.full_like(scores, -np.inf)
+            alone[:, model] = scores[:, model]  # all of them may be negligible, and then there is no prediction
+            model_mean[step, place], model_std[step, place] = _prediction(mixture, _normalised(alone), column, index)
+        mixture.update(rows[step], float(rewards[step]), None if indices is None else int(indices[step]))
+        later = mixture.power * mixture.log_evidence()[:, models]
+        log_odds[step + 1] = np.logaddexp.reduce(later, axis=0) - np.logaddexp.reduce(later[:, 0])
+    return Hindsight(mean, std, model_mean, model_std, log_odds)
+
+
+def _prediction(
+    mixture: Mixture, weights: FloatArray, column: FloatArray, index: IntArray | None
+) -> tuple[float, float]:
+    if np.isnan(weights).any():
+        return np.nan, np.nan
+    mean, variance = mixture.moments(weights, column, index)
+    return float(mean[0]), float(np.sqrt(variance[0] + mixture.noise_variance(weights)))
+
+
+def _normalised(scores: FloatArray) -> FloatArray:
+    top = scores.max()
+    weights = np.exp(scores - top) if np.isfinite(top) else np.full_like(scores, np.nan)
+    return np.asarray(weights / weights.sum())
