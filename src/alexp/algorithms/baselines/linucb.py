@@ -6,7 +6,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
@@ -60,14 +60,12 @@ class LinUCB(Certified):
     def _learn(self, seen: Observation) -> None:
         self._pool.update(seen.row, seen.reward)
 
-    def _certified_fits(self) -> list[CertifiedFits]:
-        only = np.array([0 if self.model is None else self.model])
-        return [CertifiedFits(self._pool.fits[0], only, self.agent.ridge)]
+    def _certified_models(self) -> ModelClass:
+        """The model it is told to be true; all models, if it is told none."""
+        return self.models if self.model is None else self.models.only(self.model)
 
-    def plausible_models(self, delta: float = 0.1) -> IntArray:
-        """The model it plays; for the naive baseline, which judges none, all of them."""
-        alive = super().plausible_models(delta)
-        return np.arange(self.models.n_models) if self.model is None and alive.size else alive
+    def _numbers(self) -> IntArray:
+        return super()._numbers() if self.model is None else np.array([self.model])
 
     def _recommend(self) -> tuple[int, float, int | None]:
         return *self._pool.best(0, self._candidates.table), self.model

@@ -7,7 +7,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.certified import Certified, CertifiedFits, fits_of_agents
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
@@ -80,9 +80,6 @@ class SquareCB(Certified):
     def _learn(self, seen: Observation) -> None:
         self._oracle.update(seen.row, seen.reward)
         self._pool.update(seen.row, seen.reward)
-
-    def _certified_fits(self) -> list[CertifiedFits]:
-        return fits_of_agents(self._pool)
 
     def _recommend(self) -> tuple[int, float, int | None]:
         estimates = self._estimate(self._candidates.table)
