@@ -32,7 +32,7 @@ from alexp.algorithms.protocol.assumptions import NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import Action, IntArray
 from alexp.common.validation import fraction, positive
-from alexp.estimation.checking.credible import Belief, believe
+from alexp.estimation.checking.credible import Credence, believe
 from alexp.problem.models import ModelClass
 
 DELTA = 0.05  # the default everywhere: statements fail in at most one run of twenty
@@ -121,7 +121,7 @@ class Certified(Algorithm):
         """Their numbers among all models."""
         return np.arange(self.models.n_models)
 
-    def _belief(self) -> Belief:
+    def _belief(self) -> Credence:
         """Mean and standard deviation of the reward at all candidates, in visiting order: not certified."""
         told = rewards_told(self._log, self._candidates, self._sign)
         return believe(self.models, self._candidates.table, told)

@@ -18,7 +18,7 @@ from alexp.common.validation import count, non_negative, positive
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.weights import draw_index
-from alexp.estimation.checking.credible import Belief
+from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices, Round
@@ -123,6 +123,11 @@ class EvidenceMixture(Certified):
         effects = (0.0, *self.misfit_grid)
         return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
 
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """What was stated; nothing is assumed."""
+        return frozenset(name for name, value in self.stated._asdict().items() if value is not None)
+
     def _decide(self, round_: Round) -> Decision:
         t, n = self.n_told + 1, len(round_.choices)
         gamma = min(1.0, self.gamma * t ** (-1.0 / 3.0))
@@ -192,9 +197,9 @@ class EvidenceMixture(Certified):
         position = int(np.argmax(outlook.mean))
         return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
 
-    def _belief(self) -> Belief:
+    def _belief(self) -> Credence:
         outlook = self._outlook(self._everything)
-        return Belief(outlook.mean, outlook.std)
+        return Credence(outlook.mean, outlook.std)
 
     def _state(self) -> State:
         return {"mixture": self._mixture.state()}

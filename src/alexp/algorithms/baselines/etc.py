@@ -62,6 +62,11 @@ class ETC(Algorithm):
         self._fit: Estimate | None = None  # set once, when exploration ends
 
     @property
+    def relies_on(self) -> frozenset[str]:
+        """The noise, for lambda_1."""
+        return frozenset({"noise_std"})
+
+    @property
     def lambda_1(self) -> float:
         """Regularisation of the one group Lasso."""
         return self.lam * 4.0 * self.noise_std * sqrt(log(max(self.models.n_models, 2)) / self.n_explore)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from alexp.algorithms.baselines.etc import ETC, Commitment
+from alexp.algorithms.protocol.assumptions import Stated
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
@@ -46,6 +47,11 @@ class ETS(ETC):
         self.selected: IntArray | None = None  # columns the agent plays on, set when exploration ends
         self._pool: AgentPool | None = None
         self._explored: dict[int, tuple[FloatArray, float]] = {}  # rows and rewards by trial, until exploration ends
+
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """The noise for lambda_1, the bounds for the agent."""
+        return frozenset(Stated._fields)
 
     def _exploit(self, round_: Round, fit: Estimate) -> Decision:
         pool, selected = self._pool, self.selected

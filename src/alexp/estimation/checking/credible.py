@@ -22,7 +22,7 @@ _MOST = 64  # components that are averaged
 
 
 @dataclass
-class Belief:
+class Credence:
     """Mean and standard deviation of the reward at n candidates (n,), and the models' probabilities (M,) if known."""
 
     mean: FloatArray
@@ -46,7 +46,7 @@ def typical_norms(models: ModelClass, columns: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(sums) / models.scales)
 
 
-def believe(models: ModelClass, columns: FloatArray, told: Rewards) -> Belief:
+def believe(models: ModelClass, columns: FloatArray, told: Rewards) -> Credence:
     """The mixture's belief about all candidates, columns (P, N), after at least one reward."""
     norms = typical_norms(models, columns)
     norms = np.where(norms > 0.0, norms, 1.0)
@@ -72,4 +72,4 @@ def believe(models: ModelClass, columns: FloatArray, told: Rewards) -> Belief:
             share = np.array([weights[cell, j]])
             cells[cell].merge_moments(moments, np.array([j]), share, float(scales[cell][j]), columns)
     variance = (moments.within + moments.between) / moments.total
-    return Belief(moments.mean, np.sqrt(variance), weights.sum(axis=0))
+    return Credence(moments.mean, np.sqrt(variance), weights.sum(axis=0))
