@@ -99,9 +99,9 @@ class EvidenceMixture(Certified):
             raise ValueError(f"rule must be one of {sorted(_BETA_SQUARED)}, got {rule!r}")
         if light and (noise_std is None or noise_grid is not None or scale_grid is not None):
             raise ValueError("light means one noise level and one scale; give noise_std and neither grid with it")
-        nominal = (shared.get("reward_bound") or 1.0) if noise_std is None else noise_std
-        super().__init__(models, domain, noise_std=nominal, **shared)
-        self.stated = self.stated._replace(noise_std=noise_std)
+        super().__init__(models, domain, noise_std=noise_std, **shared)
+        if noise_std is None:
+            self.noise_std = self.reward_bound  # the unit of the grid of noise levels
         levels = _UNKNOWN_NOISE if noise_std is None else (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
         self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
         self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))

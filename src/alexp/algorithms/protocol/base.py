@@ -14,7 +14,7 @@ from alexp.algorithms.protocol.saving import Saved
 from alexp.algorithms.protocol.streams import ASK, ORDER, RandomState, Streams
 from alexp.algorithms.protocol.trials import Recommendation, Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import count, finite
 from alexp.decision.plays import Proposal
@@ -156,7 +156,7 @@ class Algorithm(Saved):
         seen = Observation(row, self._sign * value, trial_id, index, None if model < 0 else model, note)
         self._take_in(seen, value)
         self._notes.pop(trial_id, None)
-        self._beware(value)
+        self._beware(index, value)
 
     def _take_in(self, seen: Observation, value: float) -> None:
         """Learn from a reward and record it as the user told it; the trial is new if nobody asked for it."""
@@ -166,20 +166,20 @@ class Algorithm(Saved):
         self._log.record(seen.trial, value)
         self._known.clear()
 
-    def _beware(self, value: float) -> None:
+    def _beware(self, index: int, value: float) -> None:
         """Warn, once per cause, if a reward that was just taken in does not look as stated or assumed."""
-        told = self.n_told
-        self._vigilance.look_at_reward(value, told, self._all_rewards)
-        self._vigilance.look_at_noise(told, self.models, lambda: (self._all_rows(), self._all_rewards()))
 
-    def _all_rewards(self) -> FloatArray:
-        rewards = np.array(self._log.reward, dtype=np.float64)
-        return rewards[~np.isnan(rewards)]
+        def told() -> tuple[IntArray, FloatArray]:
+            rewards = np.array(self._log.reward, dtype=np.float64)
+            known = ~np.isnan(rewards)
+            return np.array(self._log.index, dtype=np.int64)[known], rewards[known]
 
-    def _all_rows(self) -> FloatArray:
-        told = ~np.isnan(np.array(self._log.reward, dtype=np.float64))
-        positions = self._candidates.position[np.array(self._log.index, dtype=np.int64)[told]]
-        return np.asarray(self._candidates.table[:, positions].T)
+        def data() -> tuple[FloatArray, FloatArray]:
+            indices, rewards = told()
+            return np.asarray(self._candidates.table[:, self._candidates.position[indices]].T), rewards
+
+        self._vigilance.look_at_reward(index, value, self.n_told, told)
+        self._vigilance.look_at_noise(self.n_told, self.models, data)
 
     def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
         """Id and reward as `tell` would take them, or the error it would raise; changes nothing."""
@@ -197,7 +197,7 @@ class Algorithm(Saved):
         value = check_reward(reward)
         row, trial_id = self._candidates.row(int(index)), len(self._log)
         self._take_in(Observation(row, self._sign * value, trial_id, int(index)), value)
-        self._beware(value)
+        self._beware(int(index), value)
         return self._log.trial(trial_id, self.domain)
 
     def abandon(self, trial: Trial | int) -> None:

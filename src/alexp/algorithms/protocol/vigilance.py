@@ -13,18 +13,20 @@ from pathlib import Path
 import numpy as np
 
 from alexp.algorithms.protocol.assumptions import AssumptionWarning, Stated
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.checking.credible import typical_norms
 from alexp.estimation.checking.noise import residual_noise
 from alexp.problem.models import ModelClass
 
-_FEWEST = 5  # rewards before one of them can be unusual
+_FEWEST = 5  # candidates that must have been measured before a reward can be unusual
 _RANGES = 10.0  # how many ranges of the rewards so far away it then is
 _NOISES = 5.0  # how many times the noise beyond the bound a reward may be
 _OFF = 3.0  # factor between stated and estimated noise
 _LOOKS = {2**k for k in range(4, 40)}  # numbers of rewards at which the noise is estimated
 
 _LIBRARY = str(Path(__file__).parents[2])
+
+Told = tuple[IntArray, FloatArray]  # candidates and rewards, shapes (t,)
 
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
@@ -40,7 +42,7 @@ def quietly() -> Iterator[None]:
 
 
 def unusual_reward(reward: float, low: float, high: float, n: int) -> str | None:
-    """Why a reward may be a slip of the pen, given the smallest and largest of `n` others; None if it looks usual.
+    """Why a reward may be a slip of the pen, given the range of those of `n` candidates; None if it looks usual.
 
     >>> unusual_reward(7240.0, 3.0, 81.0, 12) is None, unusual_reward(95.0, 3.0, 81.0, 12) is None
     (False, True)
@@ -49,8 +51,8 @@ def unusual_reward(reward: float, low: float, high: float, n: int) -> str | None
     if n < _FEWEST or not high - low > 0.0 or away <= _RANGES * (high - low):
         return None
     return (
-        f"the reward {reward:g} is far from the {n} others, which lie between {low:g} and {high:g}; if it is a slip of "
-        "the pen, correct it"
+        f"the reward {reward:g} is far from all others, which lie between {low:g} and {high:g}; if it is a slip of the "
+        "pen, correct it"
     )
 
 
@@ -68,6 +70,7 @@ class Vigilance:
         self._stated, self._used, self._relies_on = stated, used, relies_on
         self._warned: set[str] = set()
         self._low, self._high, self._n = inf, -inf, 0
+        self._measured: set[int] = set()  # the first few candidates
 
     def look_at_features(self, models: ModelClass, columns: FloatArray) -> None:
         """Warn if no coefficients within the norm bound can give rewards of the size that is expected."""
@@ -80,24 +83,32 @@ class Vigilance:
             return
         size = float(np.median(norms))
         seen, limit = (largest, "at most") if largest < 0.1 * bound else (usual, "at least")
+        alone = self._stated.norm_bound is not None and self._stated.reward_bound is None
+        advice = "reward_bound, too" if alone else "norm_bound for these features, or scale them, for instance with "
+        advice += "" if alone else "models.normalized(domain)"
         self._warn(
             "features",
             f"features of size {size:.3g} with {self._name('norm_bound')} give rewards of {limit} about {seen:.2g}, "
-            f"which does not go with {self._name('reward_bound')}: state norm_bound for these features, or scale them, "
-            "for instance with models.normalized(domain)",
+            f"which does not go with {self._name('reward_bound')}: state {advice}",
         )
 
-    def look_at_reward(self, value: float, n_told: int, everything: Callable[[], FloatArray]) -> None:
-        """Warn if reward number `n_told` is beyond the bound, or far from all others (t,), which are rarely needed."""
+    def look_at_reward(self, index: int, value: float, n_told: int, everything: Callable[[], Told]) -> None:
+        """Warn if reward number `n_told`, of candidate `index`, is beyond the bound or far from all others.
+
+        `everything` gives all candidates and rewards, this one last; it is rarely needed.
+        """
         if self._n + 1 != n_told:  # rewards were restored or corrected since
-            others = everything()
-            self._low, self._high = float(others.min(initial=inf)), float(others.max(initial=-inf))
-            self._n = n_told - 1
-        unusual = unusual_reward(value, self._low, self._high, self._n)
+            indices, rewards = everything()
+            self._low, self._high = float(rewards[:-1].min(initial=inf)), float(rewards[:-1].max(initial=-inf))
+            self._measured = set(indices[:-1].tolist()[: 20 * _FEWEST])
+        bound, noise = self._used.reward_bound, self._used.noise_std or 0.0
+        expected = self._stated.reward_bound is not None and abs(value) <= self._stated.reward_bound
+        unusual = None if expected else unusual_reward(value, self._low, self._high, len(self._measured))
         self._low, self._high, self._n = min(self._low, value), max(self._high, value), n_told
+        if len(self._measured) < _FEWEST:
+            self._measured.add(index)
         if unusual is not None:
             self._warn(f"unusual reward number {n_told}", unusual)
-        bound, noise = self._used.reward_bound, self._used.noise_std or 0.0
         if "reward_bound" in self._relies_on and bound is not None and abs(value) > bound + _NOISES * noise:
             self._warn(
                 "bound",
@@ -114,6 +125,7 @@ class Vigilance:
         if found is None or noise / _OFF <= found <= _OFF * noise:
             return
         larger = "the noise is larger, or none of the models is true" if found > noise else "the noise is smaller"
+        found = max(found, 1e-6 * noise)  # without noise there is only rounding
         self._warn(
             "noise",
             f"the model that fits best leaves residuals of about {found:.2g}, unlike {self._name('noise_std')}: "

@@ -23,6 +23,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 
 SCALES, FACTORS, EFFECTS = (1.0, 4.0), (1.0, 2.0, 4.0), (0.0, 0.5, 1.0, 2.0)
+_SMALLEST = 1e-5  # noise of a component, as a multiple of the size of rewards
 MOST_TRAINED = 256  # rewards the processes learn from; later ones are predicted and count, but teach nothing
 
 
@@ -39,7 +40,9 @@ class Alternative:
 
     def __init__(self, columns: FloatArray, size: float, noise_std: float, centred: bool) -> None:
         grid = np.array(list(product(SCALES, FACTORS, EFFECTS)))
-        self._signal, self._noise = (grid[:, 0] * size) ** 2, (grid[:, 1] * noise_std) ** 2
+        self._signal = (grid[:, 0] * size) ** 2
+        # Never so small beside the signal that rounding would be taken for knowledge; larger is always safe.
+        self._noise = np.maximum(grid[:, 1] * noise_std, _SMALLEST * size) ** 2
         self._effect = (grid[:, 2] * size) ** 2
         self._centre = columns.mean(axis=1) if centred else np.zeros(len(columns))
         squares = np.einsum("pn,pn->p", columns, columns) / columns.shape[1] - self._centre**2

@@ -8,12 +8,13 @@ starts at one. If the null of model j is true, E_j ever exceeds 1/delta with pro
 * what was stated is contradicted once every E_j has exceeded 1/delta at some time: the true model's has then, too;
 * model j alone is rejected once E_j has exceeded M/delta.
 
-The constrained likelihood need not be computed: with F_j = min RSS + ridge_j^2 ||theta||^2,
+The constrained likelihood need not be computed: with F_j(ridge) = min RSS + ridge^2 ||theta||^2,
 
-    min over ||theta|| <= S_j of RSS >= F_j - ridge_j^2 S_j^2,
+    min over ||theta|| <= S_j of RSS >= F_j(ridge) - ridge^2 S_j^2        for any ridge,
 
-which with ridge_j = sigma / S_j costs at most half a nat. With an intercept the constant is free, and the first reward
-is conditioned on: both terms speak of the others.
+and the largest of these over all ridges is the minimum itself. ridge_j = sigma / S_j costs at most half a nat where the
+bound does not matter; a few larger ones find out where it is broken. With an intercept the constant is free, and the
+first reward is conditioned on: both terms speak of the others.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from alexp.problem.models import ModelClass
 
 _EVERY_TIME = 1000  # up to here all times are looked at, later ones in a geometric sequence
 _RATIO = 1.02
+_RIDGES = (1.0, 5.0, 25.0)  # multiples of sigma / S_j
+_MOST_RIDGES = 100_000  # models beyond which the first has to do
 _NOISES, _BOUNDS = (2.0, 4.0, 10.0), (10.0, 100.0)  # multiples of what was stated that might explain a contradiction
 
 
@@ -35,15 +38,29 @@ class Null:
     """The largest likelihoods of the rewards under each model, with noise and bounds as stated."""
 
     def __init__(self, models: ModelClass, noise_std: float, norms: FloatArray) -> None:
-        self.fits, self.noise_std = posteriors(models, noise_std / norms), noise_std
+        self._ridges = _RIDGES if models.n_models <= _MOST_RIDGES else _RIDGES[:1]
+        self._fits = [posteriors(models, ridge * noise_std / norms) for ridge in self._ridges]
+        self.noise_std = noise_std
         self.largest = np.full(models.n_models, -np.inf)  # max over times of log E_j
+
+    def update(self, row: FloatArray, y: float) -> None:
+        """Absorb a reward of an action with features (P,)."""
+        for fits in self._fits:
+            fits.update(row, y)
+
+    def residuals(self) -> FloatArray:
+        """Lower bounds on the residual sums of squares in units of 2 sigma^2, over all theta with ||theta|| <= S_j."""
+        parts = [
+            fits.residuals() / (2.0 * self.noise_std**2) - 0.5 * ridge**2
+            for fits, ridge in zip(self._fits, self._ridges, strict=True)
+        ]
+        return np.asarray(np.max(parts, axis=0))
 
     def compare(self, log_density: float) -> float:
         """Hold a density of the rewards so far against the null; smallest of the largest log E_j."""
-        n, variance = self.fits.n_observations, self.noise_std**2
-        constant = log_density + 0.5 * n * np.log(2.0 * np.pi * variance) - 0.5
+        n = self._fits[0].n_observations
         with np.errstate(over="ignore", invalid="ignore"):
-            now = constant + self.fits.residuals() / (2.0 * variance)
+            now = log_density + 0.5 * n * np.log(2.0 * np.pi * self.noise_std**2) + self.residuals()
         # Not a number: residuals beyond 1e150 times the noise, in both terms.
         self.largest = np.maximum(self.largest, np.where(np.isnan(now), np.inf, now))
         return float(self.largest.min())
@@ -84,7 +101,7 @@ class Monitor(Following):
             self._origin = y  # rewards are taken relative to it: predictable from the second on
         log_density = self._rival.absorb(row, index, y - self._origin, counted)
         if counted:
-            self._null.fits.update(row, y)
+            self._null.update(row, y)
         if t < self._next:
             return
         self._next = t + 1 if t < _EVERY_TIME else int(np.ceil(_RATIO * t))
@@ -124,7 +141,7 @@ class Monitor(Following):
         null, times = Null(self._models, noise * self._noise_std, bound * self._norms), dict(self._history)
         for t, (y, row) in enumerate(zip(told.rewards.tolist(), told.rows, strict=True), 1):
             if t > self._skipped:
-                null.fits.update(row, y)
+                null.update(row, y)
                 if t in times and null.compare(times[t]) > np.log(1.0 / delta):
                     return False
         return True
