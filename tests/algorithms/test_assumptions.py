@@ -76,6 +76,12 @@ def test_who_relies_on_nothing_does_not_warn():
     assert "noise_std" in found
 
 
+def test_a_range_of_its_own_takes_the_place_of_the_bound():
+    wide = {"scale": 100.0, "noise_std": 10.0, "norm_bound": 1.0}
+    assert len(run(alexp.EXP4IX, **wide)) == 1
+    assert run(alexp.EXP4IX, **wide, loss_range=(-150.0, 150.0)) == []
+
+
 def test_slips_of_the_pen():
     found = run(alexp.UniformRandom, extra=(72.4, 0.3, -724.0))
     assert len(found) == 1  # after the first one, the second is within ten ranges

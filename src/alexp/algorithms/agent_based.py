@@ -26,6 +26,12 @@ class AgentBased(Certified):
     def probabilities(self) -> FloatArray:
         """Probabilities over the M models for the next round, shape (M,)."""
 
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """All that is stated or assumed; not on the bound of rewards where their range is a setting of its own."""
+        ranged = getattr(self, "loss_range", None) is not None
+        return super().relies_on - ({"reward_bound"} if ranged else set())
+
     def _leader(self) -> int:
         """The model to recommend."""
         return int(np.argmax(self.probabilities))

@@ -36,6 +36,8 @@ class ETC(Algorithm):
     exploration. Rewards that come later change nothing.
 
     lambda_1 = lam x 4 noise_std sqrt(log M / n_explore), for (1/t)||y - Phi theta||^2 + 2 lambda sum_j ||theta_j||.
+
+    Needs `noise_std`; bounds do not matter to it.
     """
 
     name: ClassVar[str] = "etc"

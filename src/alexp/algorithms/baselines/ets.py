@@ -36,6 +36,8 @@ class ETS(ETC):
     The columns are those of all groups with theta_j != 0; columns that are equal on every candidate count once.
     If lambda_1 is so large that nothing is selected, the group that would enter first is taken, the one with the
     largest ||Phi_j'y|| / scale_j; if all of these are zero, all columns.
+
+    Needs `noise_std` (lambda_1) and `norm_bound` (the agent's width).
     """
 
     name: ClassVar[str] = "ets"

@@ -27,6 +27,8 @@ class LinUCB(Certified):
     `model=j` uses the features of model j: Oracle UCB when j is the true model. `model=None` is the naive
     baseline on all distinct columns of the dictionary (features that are equal on every candidate count once).
     `agent` is UCB unless another is given.
+
+    Needs `norm_bound` for the width of UCB, and `noise_std` where that is the theory's (`UCB(beta="theory")`).
     """
 
     name: ClassVar[str] = "linucb"

@@ -41,6 +41,8 @@ class SquareCB(Certified):
 
     gamma_t = gain sqrt(K_t t) / reward_bound for K_t arms; `arms` are the distinct "suggestions" of the M agents, or
     "all" candidates. The oracle is a ridge regression on all distinct columns.
+
+    Needs `reward_bound` (gamma_t) and `norm_bound` (the agents' widths).
     """
 
     name: ClassVar[str] = "squarecb"

@@ -118,7 +118,7 @@ class Algorithm(Saved):
         self._notes: dict[int, Packable] = {}  # of trials whose reward is out
         self._known: dict[Hashable, object] = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
-        self._vigilance = Vigilance(self.stated, used, self.relies_on)
+        self._vigilance = Vigilance(self.stated, used, lambda: self.relies_on)
         self._vigilance.look_at_features(models, self._candidates.table)
 
     # -- what users call ---------------------------------------------------------------------------------------

@@ -63,10 +63,10 @@ class Vigilance:
     ----------
     stated : what the user stated.
     used : the numbers in use, by the same names.
-    relies_on : the names of those that matter to the algorithm.
+    relies_on : gives the names of those that matter to the algorithm.
     """
 
-    def __init__(self, stated: Stated, used: Stated, relies_on: frozenset[str]) -> None:
+    def __init__(self, stated: Stated, used: Stated, relies_on: Callable[[], frozenset[str]]) -> None:
         self._stated, self._used, self._relies_on = stated, used, relies_on
         self._warned: set[str] = set()
         self._low, self._high, self._n = inf, -inf, 0
@@ -75,7 +75,7 @@ class Vigilance:
     def look_at_features(self, models: ModelClass, columns: FloatArray) -> None:
         """Warn if no coefficients within the norm bound can give rewards of the size that is expected."""
         norm, bound = self._used.norm_bound, self._used.reward_bound
-        if "norm_bound" not in self._relies_on or norm is None or bound is None:
+        if "norm_bound" not in self._relies_on() or norm is None or bound is None:
             return
         norms = typical_norms(models, columns)
         largest, usual = norm * float(norms.max()), norm * float((norms / np.sqrt(np.diff(models.offsets))).min())
@@ -109,7 +109,7 @@ class Vigilance:
             self._measured.add(index)
         if unusual is not None:
             self._warn(f"unusual reward number {n_told}", unusual)
-        if "reward_bound" in self._relies_on and bound is not None and abs(value) > bound + _NOISES * noise:
+        if "reward_bound" in self._relies_on() and bound is not None and abs(value) > bound + _NOISES * noise:
             self._warn(
                 "bound",
                 f"the reward {value:g} is beyond {self._name('reward_bound')} by more than five times the noise; "
@@ -119,7 +119,7 @@ class Vigilance:
     def look_at_noise(self, n_told: int, models: ModelClass, data: Callable[[], tuple[FloatArray, FloatArray]]) -> None:
         """At 16, 32, 64, ... rewards, warn if residuals are three times off the noise; data are (t, P) and (t,)."""
         noise = self._used.noise_std
-        if n_told not in _LOOKS or "noise_std" not in self._relies_on or noise is None or "noise" in self._warned:
+        if n_told not in _LOOKS or "noise_std" not in self._relies_on() or noise is None or "noise" in self._warned:
             return
         found = residual_noise(models, *data())
         if found is None or noise / _OFF <= found <= _OFF * noise:
