@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.decision.widths import model_radii
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=8, size=2), alexp.Interval(resolution=31)
 SMALL, COARSE = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=11)
@@ -26,7 +25,10 @@ def survives(algorithm, environment, steps):
     for step in range(steps):
         play(algorithm, environment, 1)
         for k, delta in ((1, 0.2), (0, 0.05)):
-            inside = environment.true_model in algorithm.plausible_models(delta)
+            try:
+                inside = environment.true_model in algorithm.plausible_models(delta)
+            except alexp.NotCertified:  # a false alarm counts as a failure
+                inside = False
             if inside and step % 5 == 0:
                 band = algorithm.confidence(COARSE.points, delta)
                 inside = bool(np.all((band.lower <= environment.rewards) & (environment.rewards <= band.upper)))
@@ -51,7 +53,7 @@ def test_true_model_survives(kind, runs, intercept):
     kept = np.zeros(2)
     for seed in range(runs):
         environment = alexp.SyntheticEnvironment(models, COARSE, noise_std=0.3, random_state=seed)
-        kept += survives(kind(models, COARSE, noise_std=0.3, random_state=seed), environment, 25)
+        kept += survives(kind(models, COARSE, noise_std=0.3, norm_bound=1.0, random_state=seed), environment, 25)
     print(f"{kind.name}: lost {runs - kept} of {runs}, allowed {runs * np.array([0.05, 0.2])}")
     assert np.all(runs - kept <= runs * np.array([0.05, 0.2]))
 
@@ -61,7 +63,8 @@ def test_understated_noise_loses_the_true_model():
     kept = 0
     for seed in range(30):
         environment = alexp.SyntheticEnvironment(SMALL, COARSE, noise_std=0.3, random_state=seed)
-        kept += survives(alexp.LMUCB(SMALL, COARSE, noise_std=0.01, random_state=seed), environment, 25)[1]
+        liar = alexp.LMUCB(SMALL, COARSE, noise_std=0.01, norm_bound=1.0, random_state=seed)
+        kept += survives(liar, environment, 25)[1]
     print(f"kept {kept} of 30")
     assert kept < 0.8 * 30
 
@@ -72,33 +75,15 @@ def test_most_models_are_ruled_out(kind):
     left = []
     for seed in range(12):
         environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=0.1, random_state=seed)
-        algorithm = play(kind(MODELS, DOMAIN, noise_std=0.1, random_state=seed), environment, 60)
+        algorithm = play(kind(MODELS, DOMAIN, noise_std=0.1, norm_bound=1.0, random_state=seed), environment, 60)
         left.append(algorithm.plausible_models(0.05).size)
     print(f"{kind.name}: {sorted(left)} of {MODELS.n_models}")
     assert np.median(left) < MODELS.n_models / 2
 
 
-def test_radii_by_hand():
-    environment = alexp.SyntheticEnvironment(SMALL, COARSE, noise_std=0.3, random_state=1)
-    algorithm = play(alexp.EvidenceMixture(SMALL, COARSE, noise_std=0.3, random_state=1), environment, 9)
-    rows = SMALL.matrix(COARSE)[algorithm.log.index]
-    rewards = np.array(algorithm.log.reward)
-    ridge = 0.3 * np.sqrt(2)  # noise over the prior standard deviation 1 / sqrt(2) of each coefficient
-    losses, determinants = [], []
-    for group in SMALL.groups:
-        gram = rows[:, group].T @ rows[:, group] + ridge**2 * np.eye(2)
-        moment = rows[:, group].T @ rewards
-        losses.append(rewards @ rewards - moment @ np.linalg.solve(gram, moment))
-        determinants.append(np.linalg.slogdet(gram / ridge**2)[1])
-    squares = model_radii(losses, determinants, ridge, 0.3, 1.0, 0.1)
-    (fit,) = algorithm._plausible(0.1)
-    np.testing.assert_array_equal(fit.models, np.flatnonzero(squares >= 0))
-    np.testing.assert_allclose(fit.radii**2, squares[squares >= 0], rtol=1e-8)
-
-
 def test_direction_flips_the_band():
-    up = alexp.LMUCB(SMALL, COARSE, random_state=0)
-    down = alexp.LMUCB(SMALL, COARSE, random_state=0, direction="minimize")
+    stated = {"noise_std": 0.1, "norm_bound": 1.0, "random_state": 0}
+    up, down = alexp.LMUCB(SMALL, COARSE, **stated), alexp.LMUCB(SMALL, COARSE, direction="minimize", **stated)
     for value in (0.3, -0.2, 0.5):
         trial, twin = up.ask(), down.ask()
         up.tell(trial, value)
@@ -108,17 +93,9 @@ def test_direction_flips_the_band():
     assert above.upper == -below.lower
 
 
-def test_band_is_infinite_before_anything_is_known_about_the_constant():
-    models = alexp.ModelClass.legendre(degree=3, size=2, intercept=True)
-    algorithm = alexp.LMUCB(models, COARSE, random_state=0)
-    assert algorithm.confidence(0.0) == (-np.inf, np.inf)
-    algorithm.tell(algorithm.ask(), 5.0)
-    assert np.isfinite(algorithm.confidence(0.0).upper)
-
-
 def test_stop_report():
     environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=0.05, random_state=2)
-    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.05, random_state=2)
+    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.05, norm_bound=1.0, random_state=2)
     play(algorithm, environment, 3)
     early = algorithm.stop_report(0.1, epsilon=0.3)
     assert not early.can_stop
@@ -135,23 +112,20 @@ def test_stop_report():
     assert without_target.epsilon == late.epsilon
 
 
-def test_one_model_always_remains():
-    algorithm = alexp.LMUCB(SMALL, COARSE, noise_std=0.001, random_state=0)
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        algorithm.tell(algorithm.ask(), rng.standard_normal())
-    assert algorithm.plausible_models(0.5).size >= 1
-
-
-def test_own_data_has_no_certificate():
-    algorithm = alexp.D3RB(SMALL, COARSE, data_mode="own", random_state=0)
-    with pytest.raises(ValueError, match="shared"):
-        algorithm.plausible_models(0.1)
+def test_agents_with_data_of_their_own_do_not_matter():
+    """Certificates come from the log, so that it does not matter who has seen what."""
+    bands = []
+    for mode in ("own", "shared"):
+        algorithm = alexp.D3RB(SMALL, COARSE, data_mode=mode, noise_std=0.1, norm_bound=1.0, random_state=0)
+        for index, value in ((1, 0.3), (5, 0.2), (9, -0.1)):
+            algorithm.observe(index, value)
+        bands.append(algorithm.confidence(0.3))
+    assert bands[0] == bands[1]
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1])
 def test_delta_must_be_a_probability(delta):
     with pytest.raises(ValueError, match="delta"):
-        alexp.LMUCB(SMALL, COARSE, random_state=0).plausible_models(delta)
+        alexp.LMUCB(SMALL, COARSE, noise_std=0.1, norm_bound=1.0, random_state=0).plausible_models(delta)
     with pytest.raises(ValueError, match="epsilon"):
         play(alexp.LMUCB(SMALL, COARSE), alexp.SyntheticEnvironment(SMALL, COARSE), 1).stop_report(0.1, epsilon=0.0)

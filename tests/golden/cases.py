@@ -138,7 +138,7 @@ def _hex(values):
 
 
 def beliefs(opt):
-    """What an optimiser says after a run: probabilities, recommendation, certificates, state."""
+    """What an optimiser says after a run: probabilities, recommendation, predictions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         out = {"best": [opt.best().index, opt.best().model, float(opt.best().value).hex()]}
@@ -147,25 +147,9 @@ def beliefs(opt):
             out["probabilities"] = _hex(q)
         if hasattr(opt, "cumulative_returns"):
             out["returns"] = _hex(opt.cumulative_returns)
-        if hasattr(opt, "plausible_models"):
-            out |= _certificates(opt)
         if hasattr(opt, "predict"):
             out["predict"] = [_hex(part) for part in opt.predict(opt.domain[3])]
     return out
-
-
-def _certificates(opt):
-    try:
-        band = opt.confidence(opt.domain[7], 0.2)
-        stop = opt.stop_report(0.2)
-        plausible = opt.plausible_models(0.2)
-    except (ValueError, RuntimeError) as error:
-        return {"not certified": type(error).__name__}
-    return {
-        "plausible": plausible.tolist(),
-        "confidence": [float(band.lower).hex(), float(band.upper).hex()],
-        "stop": [stop.index, float(stop.epsilon).hex(), stop.disagreeing.tolist()],
-    }
 
 
 def cases():

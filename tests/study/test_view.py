@@ -18,7 +18,7 @@ from .conftest import DOMAIN, new_study, play, reward
 
 
 def full_study(storage, **settings):
-    study = new_study(storage, **settings)
+    study = new_study(storage, **({"noise_std": 0.3, "reward_bound": 2.0} | settings))
     play(study, 6)
     study.add_observations(pd.DataFrame({"index": [3], "reward": [0.5]}))
     waiting = study.ask(4)
@@ -56,7 +56,7 @@ def test_the_view_says_everything(storage):
     view, algorithm = study.view(), study.algorithm
     assert (view.name, view.algorithm, view.direction, view.library) == ("s", "alexp", "maximize", study.library)
     assert (view.n_models, view.n_candidates, view.domain, view.n_events) == (6, 21, "Interval", 19)
-    assert view.settings["noise_std"] == 0.1
+    assert view.settings["noise_std"] == 0.3
     assert view.settings["agents"]["kind"] == "UCB"
     assert "noise_std" in [setting.name for setting in view.explained]
     assert view.counts == study.counts == {"trials": 11, "told": 8, "pending": 2, "abandoned": 1}
@@ -89,7 +89,8 @@ def test_how_the_models_stand(storage):
     np.testing.assert_array_equal(standing.q, q)
     np.testing.assert_array_equal(standing.returns, returns)
     assert [leader.q for leader in standing.leaders] == sorted(q.tolist(), reverse=True)
-    stop = algorithm.stop_report(0.1)
+    stop = algorithm.stop_report()
+    assert stop.certified
     for leader in standing.leaders:
         assert leader.name == algorithm.models.names[leader.model]
         assert leader.behind == returns[leader.model] - returns.max()
@@ -102,7 +103,7 @@ def test_how_the_models_stand(storage):
     assert history.told.tolist() == [0, 1, 2, 3, 4, 5, 7, 7, 7, 7, 8]
     for (_, belief), row in zip(study.beliefs(), history.q, strict=False):
         np.testing.assert_array_equal(row, belief["q"][[leader.model for leader in standing.leaders]])
-    lower, upper = algorithm.confidence(DOMAIN.points, 0.1)
+    lower, upper = algorithm.confidence(DOMAIN.points)
     np.testing.assert_array_equal(view.curve.lower, lower)
     np.testing.assert_array_equal(view.curve.upper, upper)
     np.testing.assert_array_equal(view.curve.played, DOMAIN.points[view.trials.index])
@@ -240,7 +241,8 @@ def test_very_many_models(sqlite):
     """Of many models the leading ones are listed; numbers of all are counted."""
     models = alexp.ModelClass.legendre(degree=16, size=4)
     assert models.n_models > MOST_MODELS
-    study = create_study(models, DOMAIN, name="m", storage=sqlite, noise_std=0.1, random_state=1, algorithm="lm-ucb")
+    stated = {"noise_std": 0.1, "norm_bound": 1.0}
+    study = create_study(models, DOMAIN, name="m", storage=sqlite, random_state=1, algorithm="lm-ucb", **stated)
     play(study, 6)
     view, q = study.view(), study.probabilities
     assert view.n_models == q.size == models.n_models
@@ -250,7 +252,7 @@ def test_very_many_models(sqlite):
     assert view.names == [models.names[int(j)] for j in view.listed]
     assert view.standing.n_ruled_out == np.sum(q < 0.01 / q.size)
     assert len(view.standing.ruled_out) == min(200, view.standing.n_ruled_out)
-    assert view.certificates.n_plausible == study.algorithm.plausible_models(0.1).size
+    assert view.certificates.n_plausible == study.algorithm.plausible_models().size
     assert set(view.certificates.plausible) <= set(view.listed)
     assert len(json.dumps(view.to_dict(), allow_nan=False)) < 500_000
     render(view, now=0.0)

@@ -10,7 +10,8 @@ from alexp.algorithms.baselines.linucb import LinUCB
 from alexp.algorithms.baselines.o2cs import O2CSEW
 from alexp.algorithms.baselines.squarecb import SquareCB
 from alexp.algorithms.baselines.uniform import UniformRandom
-from alexp.algorithms.certified import Band, Certified, StopReport
+from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
 from alexp.algorithms.evidence_sampling import EvidenceSampling
 from alexp.algorithms.lmucb import LMUCB
@@ -50,6 +51,7 @@ __all__ = [
     "EvidenceSampling",
     "LinUCB",
     "MixtureThompson",
+    "ModelCheck",
     "NotCertified",
     "Recommendation",
     "SquareCB",

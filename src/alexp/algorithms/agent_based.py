@@ -1,4 +1,4 @@
-"""Algorithms with one base agent per model: what they recommend, certify and store is the same."""
+"""Algorithms with one base agent per model: what they recommend and store is the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from alexp.algorithms.certified import Certified, CertifiedFits, fits_of_agents
+from alexp.algorithms.certified import Certified
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.decision.own_data import OwnDataPool
@@ -16,8 +16,7 @@ from alexp.decision.pool import AgentPool
 class AgentBased(Certified):
     """An algorithm with a pool of agents and probabilities over them.
 
-    It recommends the best action of the leading model. Its certificates come from the agents' fits, if all agents
-    see all rewards.
+    It recommends the best action of the leading model.
     """
 
     _pool: AgentPool | OwnDataPool
@@ -26,6 +25,12 @@ class AgentBased(Certified):
     @abstractmethod
     def probabilities(self) -> FloatArray:
         """Probabilities over the M models for the next round, shape (M,)."""
+
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """All that is stated or assumed; not on the bound of rewards where their range is a setting of its own."""
+        ranged = getattr(self, "loss_range", None) is not None
+        return super().relies_on - ({"reward_bound"} if ranged else set())
 
     def _leader(self) -> int:
         """The model to recommend."""
@@ -42,17 +47,6 @@ class AgentBased(Certified):
             return
         for j in range(self.models.n_models) if model is None else (model,):
             self._pool.update(row, reward, j)
-
-    @property
-    def certifies(self) -> bool:
-        """Only where all agents see all rewards."""
-        return isinstance(self._pool, AgentPool)
-
-    def _certified_fits(self) -> list[CertifiedFits]:
-        pool = self._pool
-        if not isinstance(pool, AgentPool):
-            raise ValueError('certificates need agents that have seen all rewards; use data_mode="shared"')
-        return fits_of_agents(pool)
 
     def _state(self) -> State:
         return {"pool": self._pool.state()}

@@ -59,6 +59,8 @@ class ALExp(AgentBased):
     clip_returns : clip the estimate to [-reward_bound, reward_bound] before it scores the agents.
     variant : "paper", or "released-code": the schedules and the scoring of the authors' code, for `horizon` rounds.
 
+    Needs `noise_std` (lambda_t), `reward_bound` (eta_t, clipping) and `norm_bound` (the agents' widths).
+
     >>> import alexp
     >>> models = alexp.ModelClass.legendre(degree=4, size=2)
     >>> opt = alexp.ALExp(models, alexp.Interval(-1.0, 1.0, resolution=50), noise_std=0.01, random_state=0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 from alexp.common.arrays import Action, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from alexp.algorithms.certified import Band, StopReport
+    from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
     from alexp.estimation.estimate import Estimate
     from alexp.estimation.mixture.hindsight import Hindsight
 
@@ -37,11 +37,11 @@ class SumsReturns(Protocol):
 
 
 class Certifies(Protocol):
-    """Gives certificates that hold at every moment."""
+    """Gives certificates that hold at every moment, from what was stated about noise and rewards."""
 
     @property
     def certifies(self) -> bool:
-        """Whether this instance, with its settings, can give them."""
+        """Whether enough was stated for this instance to give them, as long as the rewards do not contradict it."""
 
     def plausible_models(self, delta: float = ...) -> IntArray:
         """Numbers of the models not ruled out."""
@@ -51,6 +51,9 @@ class Certifies(Protocol):
 
     def stop_report(self, delta: float = ..., epsilon: float | None = ...) -> StopReport:
         """How far the recommendation may be from the best."""
+
+    def check_models(self, delta: float = ...) -> ModelCheck:
+        """Whether the rewards contradict what was stated."""
 
 
 class Predicts(Protocol):

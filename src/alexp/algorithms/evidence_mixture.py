@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
@@ -18,6 +18,7 @@ from alexp.common.validation import count, non_negative, positive
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.weights import draw_index
+from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices, Round
@@ -51,8 +52,8 @@ class EvidenceMixture(Certified):
 
     Parameters
     ----------
-    noise_std : nominal noise; None when unknown, which means a grid from 1% to 100% of `reward_bound`. Certificates
-        then allow for noise as large as that.
+    noise_std : nominal noise; None when unknown, which means a grid from 1% to 100% of `reward_bound`. There are
+        no certificates then.
     reward_bound : nominal norm of the coefficients.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
     misfit_grid : sizes, as multiples of `reward_bound`, of what a candidate's reward may have beyond any model; each is
@@ -62,8 +63,8 @@ class EvidenceMixture(Certified):
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
-    says); `confidence` and `plausible_models` are certified. All asks of a batch see the same state and, except
-    under "thompson" or with gamma > 0, propose the same action.
+    says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. All asks of a
+    batch see the same state and, except under "thompson" or with gamma > 0, propose the same action.
 
     >>> import alexp
     >>> models = alexp.ModelClass.legendre(degree=4, size=2)
@@ -99,8 +100,9 @@ class EvidenceMixture(Certified):
             raise ValueError(f"rule must be one of {sorted(_BETA_SQUARED)}, got {rule!r}")
         if light and (noise_std is None or noise_grid is not None or scale_grid is not None):
             raise ValueError("light means one noise level and one scale; give noise_std and neither grid with it")
-        nominal = (shared.get("reward_bound") or 1.0) if noise_std is None else noise_std
-        super().__init__(models, domain, noise_std=nominal, **shared)
+        super().__init__(models, domain, noise_std=noise_std, **shared)
+        if noise_std is None:
+            self.noise_std = self.reward_bound  # the unit of the grid of noise levels
         levels = _UNKNOWN_NOISE if noise_std is None else (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
         self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
         self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
@@ -121,6 +123,11 @@ class EvidenceMixture(Certified):
             return Mixture(*groups, **settings)
         effects = (0.0, *self.misfit_grid)
         return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
+
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """What was stated; nothing is assumed."""
+        return frozenset(name for name, value in self.stated._asdict().items() if value is not None)
 
     def _decide(self, round_: Round) -> Decision:
         t, n = self.n_told + 1, len(round_.choices)
@@ -191,9 +198,9 @@ class EvidenceMixture(Certified):
         position = int(np.argmax(outlook.mean))
         return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
 
-    def _certified_fits(self) -> list[CertifiedFits]:
-        everyone, mixture = np.arange(self.models.n_models), self._mixture
-        return [CertifiedFits(mixture.nominal(), everyone, mixture.nominal_ridge() * self._roots)]
+    def _belief(self) -> Credence:
+        outlook = self._outlook(self._everything)
+        return Credence(outlook.mean, outlook.std)
 
     def _state(self) -> State:
         return {"mixture": self._mixture.state()}

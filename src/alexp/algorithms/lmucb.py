@@ -9,12 +9,13 @@ import numpy as np
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import fraction, positive
 from alexp.decision.agents import UCB
 from alexp.decision.plays import Certain
 from alexp.decision.pool import AgentPool
 from alexp.decision.weights import exponential_weights
+from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -24,21 +25,24 @@ class LMUCB(AgentBased):
     """Likelihood-mixing UCB: play the action with the largest certified upper bound.
 
     argmax_x max over plausible models j of mu_j(x) + rad_j ||phi_j(x)||_{V_j^-1}, with the plausible models and
-    their radii of `plausible_models(delta)`. With probability 1 - 2 delta its regret is of order
+    their radii as in `decision.widths`. With probability 1 - 2 delta its regret is of order
     sqrt(n P (d log n + log(M / delta))) for all n at once, P the number of distinct features: no horizon, no
     exploration, nothing to tune; the price is a width that grows with log det V.
 
     Parameters
     ----------
     delta : probability with which the certificates may fail.
-    ridge : square root of the penalty; noise_std / reward_bound by default.
+    ridge : square root of the penalty; noise_std / norm_bound by default.
+
+    Needs `noise_std` and `norm_bound`; with `reward_bound` alone, that number stands in for the norm.
 
     >>> import alexp
-    >>> opt = alexp.LMUCB(alexp.ModelClass.legendre(4, 2), alexp.Interval(resolution=50), random_state=0)
+    >>> models, domain = alexp.ModelClass.legendre(4, 2), alexp.Interval(resolution=50)
+    >>> opt = alexp.LMUCB(models, domain, noise_std=0.1, reward_bound=1.0, random_state=0)
     >>> for _ in range(30):
     ...     trial = opt.ask()
     ...     opt.tell(trial, 1.0 - trial.x**2)
-    >>> band = opt.confidence(0.5, delta=0.1)
+    >>> band = opt.confidence(0.5)
     >>> band.lower <= 0.75 <= band.upper
     True
     """
@@ -63,11 +67,26 @@ class LMUCB(AgentBased):
         self._pool = AgentPool(UCB(ridge=self.ridge), models, self.noise_std, self.norm_bound)
 
     def _decide(self, round_: Round) -> Decision:
-        (fit,) = self._plausible(self.delta)
-        radii = fit.radii if np.isfinite(fit.radii).all() else np.ones(fit.radii.size)  # an intercept at t = 0
-        band = fit.fits.envelope(fit.local, radii, round_.choices.table)
+        local, radii = self._optimistic()
+        band = self._pool.fits[0].envelope(local, radii, round_.choices.table)
         position = int(np.argmax(band.upper))
         return Decision(Certain(position, int(band.model[position])))
+
+    def _optimistic(self) -> tuple[IntArray, FloatArray]:
+        """Models not ruled out if noise and norm are as stated or assumed, and the radii of their confidence sets.
+
+        What users are told is certified is computed elsewhere, from what was stated alone.
+        """
+        fits, numbers = self._pool.fits[0], (self.ridge, self.noise_std, self.norm_bound, self.delta)
+        if fits.intercept and fits.n_observations == 0:
+            return np.arange(fits.n_models), np.ones(fits.n_models)
+        losses, levels = fits.residuals(), fits.log_determinants()
+        if fits.intercept:
+            squares = model_radii_with_constant(losses, levels, fits.n_observations, *numbers)
+        else:
+            squares = model_radii(losses, levels, *numbers)
+        local = np.flatnonzero(squares >= 0.0)
+        return local, np.sqrt(squares[local])
 
     def _learn(self, seen: Observation) -> None:
         self._train(seen.row, seen.reward, None)

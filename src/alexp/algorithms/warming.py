@@ -15,6 +15,7 @@ from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.lmucb import LMUCB
 from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import Action
 from alexp.common.codec import State
 from alexp.problem import FiniteSet, Interval, ModelClass
@@ -33,7 +34,8 @@ def warm_up(algorithm: Algorithm) -> float:
     if key in _warm:
         return 0.0
     begin = time.perf_counter()
-    _play(_fresh(algorithm))
+    with quietly():
+        _play(_fresh(algorithm))
     _warm.add(key)
     return time.perf_counter() - begin
 

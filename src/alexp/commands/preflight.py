@@ -20,7 +20,7 @@ def preflight(
     size: Annotated[int, typer.Option(min=1, help="... in all subsets of this size,")] = 3,
     resolution: Annotated[int, typer.Option(min=1, help="... on this many points of [-1, 1].")] = 401,
     noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.1,
-    reward_bound: Annotated[float, typer.Option(help="Size that rewards do not exceed.")] = 1.0,
+    reward_bound: Annotated[float, typer.Option(help="Largest size of a noiseless reward.")] = 1.0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report to this file.")] = None,
 ) -> None:
     """Rank, duplicate models, feature norms, what each exploration design achieves, and the schedules' constants."""

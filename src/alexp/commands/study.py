@@ -52,7 +52,12 @@ def create(
     candidates: Annotated[Path, typer.Option(help="CSV file with one candidate per line.")],
     features: Annotated[list[str], typer.Option(help="NAME=FILE, CSV or NPY, one line per candidate; repeat.")],
     noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise of one measurement.")],
-    reward_bound: Annotated[float, typer.Option(help="Size that rewards do not exceed.")] = 1.0,
+    reward_bound: Annotated[
+        float | None, typer.Option(help="Largest size of a noiseless reward, if known; certificates need it.")
+    ] = None,
+    norm_bound: Annotated[
+        float | None, typer.Option(help="Largest norm of the true model's coefficients, if known instead.")
+    ] = None,
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "alexp",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = False,
@@ -85,6 +90,7 @@ def create(
             random_state=seed,
             noise_std=noise_std,
             reward_bound=reward_bound,
+            norm_bound=norm_bound,
             **more,
         )
         sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())

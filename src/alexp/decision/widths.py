@@ -2,27 +2,31 @@
 
 The ridge fit of one model with features Phi (t, d) and V = Phi'Phi + ridge^2 I is the minimiser of
 ||y - Phi b||^2 + ridge^2 ||b||^2. Here ``ridge`` is the paper's lambda-tilde *as in* ``UCB(ridge=...)``, so the
-number added to the diagonal is ``ridge**2``; ``reward_bound`` stands for the bound B on the norm of the true
-coefficients, which bounds the reward when ||phi|| <= 1.
+number added to the diagonal is ``ridge**2``; ``norm_bound`` is the bound S on the norm of the true coefficients, in
+the features as they are: it says nothing about the reward unless ||phi|| is known.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
+from alexp.common.renaming import renamed
 from alexp.common.validation import fraction, non_negative, positive
 
-__all__ = ["model_radii", "ucb_width"]
+__all__ = ["model_radii", "model_radii_with_constant", "ucb_width"]
 
 
+@renamed(reward_bound="norm_bound")
 def ucb_width(
-    log_determinant: ArrayLike, ridge: float, noise_std: float, reward_bound: float, delta: float
+    log_determinant: ArrayLike, ridge: float, noise_std: float, norm_bound: float, delta: float
 ) -> FloatArray:
     """Radius w_t of the set ||b_hat - theta||_V <= w_t, for all t at once with probability 1 - delta.
 
-    w_t^2 = noise_std^2 (log det(V_t / ridge^2) + 2 log(1/delta)) + ridge^2 reward_bound^2
+    w_t^2 = noise_std^2 (log det(V_t / ridge^2) + 2 log(1/delta)) + ridge^2 norm_bound^2
 
     The sum of squares, not the square of the sum: the method of mixtures with the Gaussian prior that the ridge
     penalty stands for gives this sharper form directly (Flynn et al. 2023), while Abbasi-Yadkori et al. (2011,
@@ -33,31 +37,37 @@ def ucb_width(
     log_determinant : log det(V_t / ridge^2) of one or of many models, any shape.
     ridge : the paper's lambda-tilde, as in ``UCB(ridge=...)``; V = Phi'Phi + ridge^2 I.
     noise_std : sub-Gaussian parameter of the noise.
-    reward_bound : bound B on the norm of the true coefficients.
+    norm_bound : bound S on the norm of the true coefficients.
     delta : probability of failure, strictly between 0 and 1.
 
     Returns
     -------
     The widths, of the shape of ``log_determinant``.
 
-    >>> float(ucb_width(0.0, ridge=0.5, noise_std=0.0, reward_bound=2.0, delta=0.1))
+    >>> float(ucb_width(0.0, ridge=0.5, noise_std=0.0, norm_bound=2.0, delta=0.1))
     1.0
     """
-    penalty_norm = positive("ridge", ridge) * non_negative("reward_bound", reward_bound)
+    penalty_norm = positive("ridge", ridge) * non_negative("norm_bound", norm_bound)
     non_negative("noise_std", noise_std)
     evidence = np.asarray(log_determinant, dtype=np.float64) - 2.0 * np.log(fraction("delta", delta))
     return np.asarray(np.sqrt(noise_std**2 * evidence + penalty_norm**2), dtype=np.float64)
 
 
+@renamed(reward_bound="norm_bound")
 def model_radii(
-    losses: ArrayLike, log_determinants: ArrayLike, ridge: float, noise_std: float, reward_bound: float, delta: float
+    losses: ArrayLike,
+    log_determinants: ArrayLike,
+    ridge: float | FloatArray,
+    noise_std: float,
+    norm_bound: float | FloatArray,
+    delta: float,
 ) -> FloatArray:
     """Squared radii of the M models' confidence sets when nobody knows which model is true.
 
-    With F_j = min_b ||y - Phi_j b||^2 + ridge^2 ||b||^2 and E_j = F_j + noise_std^2 log det(V_j / ridge^2),
+    With F_j = min_b ||y - Phi_j b||^2 + ridge_j^2 ||b||^2 and E_j = F_j + noise_std^2 log det(V_j / ridge_j^2),
 
         beta_t  = -2 noise_std^2 log( (1/M) sum_j exp(-E_j / (2 noise_std^2)) ) + 2 noise_std^2 log(1/delta)
-        rad_j^2 = beta_t + ridge^2 reward_bound^2 - F_j.
+        rad_j^2 = beta_t + ridge_j^2 norm_bound_j^2 - F_j.
 
     With probability 1 - delta the true model has ||b_hat_j - theta||_{V_j} <= rad_j at every t (the average of the
     M mixture likelihoods over the true likelihood is a non-negative supermartingale; Ville). A model with a
@@ -66,17 +76,17 @@ def model_radii(
     Parameters
     ----------
     losses : F_j, shape (..., M).
-    log_determinants : log det(V_j / ridge^2), shape (..., M).
-    ridge : the paper's lambda-tilde, as in ``UCB(ridge=...)``.
+    log_determinants : log det(V_j / ridge_j^2), shape (..., M).
+    ridge : the paper's lambda-tilde, as in ``UCB(ridge=...)``; one number or one per model.
     noise_std : sub-Gaussian parameter of the noise, above zero.
-    reward_bound : bound B on the norm of the true coefficients.
+    norm_bound : bounds S_j on the norm of the true coefficients; one number or one per model.
     delta : probability of failure, strictly between 0 and 1.
 
     Returns
     -------
     rad_j^2, shape (..., M); negative where model j is ruled out.
     """
-    penalty_norm = positive("ridge", ridge) * non_negative("reward_bound", reward_bound)
+    penalty_norm = _each(positive, "ridge", ridge) * _each(non_negative, "norm_bound", norm_bound)
     positive("noise_std", noise_std)
     fits = np.asarray(losses, dtype=np.float64)
     twice_variance = 2.0 * noise_std**2
@@ -85,3 +95,33 @@ def model_radii(
     mixture = best - twice_variance * np.log(np.exp((best - evidence) / twice_variance).mean(axis=-1, keepdims=True))
     beta = mixture - twice_variance * np.log(fraction("delta", delta))
     return np.asarray(beta + penalty_norm**2 - fits, dtype=np.float64)
+
+
+def model_radii_with_constant(
+    losses: ArrayLike,
+    log_determinants: ArrayLike,
+    n_observations: int,
+    ridge: float | FloatArray,
+    noise_std: float,
+    norm_bound: float | FloatArray,
+    delta: float,
+) -> FloatArray:
+    """`model_radii` of models with an unpenalised constant, which the first reward fixes.
+
+    Delta is split between that reward's noise, which is within noise_std sqrt(2 log(4/delta)), and all that follows.
+    The determinants are those of centred features, shape (..., M); they miss the constant's own factor t.
+    """
+    first = 2.0 * noise_std**2 * np.log(4.0 / fraction("delta", delta))
+    levels = np.asarray(log_determinants, dtype=np.float64) + np.log(n_observations)
+    later = model_radii(losses, levels, ridge, noise_std, norm_bound, delta / 2.0)
+    return np.asarray(later + first)
+
+
+def _each(check: Callable[[str, object], float], name: str, value: float | FloatArray) -> float | FloatArray:
+    """A number, or one per model, each of which passes the check."""
+    if np.ndim(value) == 0:
+        return check(name, value)
+    array = np.asarray(value, dtype=np.float64)
+    check(name, float(array.min()))
+    check(name, float(array.max()))
+    return array

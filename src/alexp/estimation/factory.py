@@ -13,7 +13,7 @@ from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.models import ModelClass
 
 
-def posteriors(models: ModelClass, ridge: float, members: IntArray | None = None) -> Posteriors:
+def posteriors(models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None) -> Posteriors:
     """Fits of all models of a class, or of some; `ridge` is as in `UCB(ridge=)`.
 
     Dividing features by scale_j is a ridge of ridge x scale_j on the undivided columns.

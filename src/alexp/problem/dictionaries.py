@@ -209,6 +209,10 @@ class RandomFourier:
             raise ValueError(f"x must have {self.dim} coordinates per point, got {points.shape[1]}")
         return np.asarray(np.sqrt(2.0 / self.n_features) * np.cos(points @ self._weights + self._phases))
 
+    def curvature(self) -> FloatArray:
+        """Largest size of each feature's second derivative in any direction, shape (P,)."""
+        return np.asarray(np.sqrt(2.0 / self.n_features) * np.square(self._weights).sum(axis=0))
+
     def to_dict(self) -> Description:
         """JSON-safe description."""
         return {

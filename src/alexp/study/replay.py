@@ -11,6 +11,7 @@ import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
 from alexp.common.validation import count
@@ -65,7 +66,8 @@ class Replica:
         """Apply events of other processes, in order."""
         for event in events:
             start = perf_counter()
-            self._apply(event)
+            with quietly():  # who told these rewards has been warned
+                self._apply(event)
             self._next(event, start)
 
     def seconds_for(self, n_events: int) -> float:

@@ -166,7 +166,7 @@ class Study:
         certificates: bool = True,
         curve: bool = True,
         explanation: bool = True,
-        delta: float = 0.1,
+        delta: float = 0.05,
     ) -> StudyView:
         """Everything that a report, a status line or a page shows, read in one transaction: one consistent moment.
 

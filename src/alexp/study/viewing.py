@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, offers
+from alexp.algorithms.protocol.assumptions import NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.components import component_to_dict
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
@@ -213,6 +215,8 @@ def _certificates(algorithm: Algorithm, wanted: Wanted, listed: IntArray) -> Cer
     if not (wanted.certificates and _certifies(algorithm) and offers(subject, Certifies)):
         return None
     report = subject.stop_report(wanted.delta)
+    if not report.certified:
+        return None
     plausible = np.intersect1d(report.plausible, listed, assume_unique=True)
     return Certificates(wanted.delta, float(report.epsilon), int(report.plausible.size), plausible)
 
@@ -232,7 +236,6 @@ def _curve(algorithm: Algorithm, wanted: Wanted, trials: TrialColumns) -> Curve 
         sign = 1.0 if algorithm.direction == "maximize" else -1.0
         estimate = sign * predict(fit, algorithm.features()[shown].T)
     if wanted.certificates and _certifies(algorithm) and offers(subject, Certifies):
-        lower, upper = subject.confidence(points, wanted.delta)
-        if not np.all(np.isfinite(lower) & np.isfinite(upper)):
-            lower = upper = None
+        with suppress(NotCertified):
+            lower, upper = subject.confidence(points, wanted.delta)
     return Curve(points, estimate, spread, lower, upper, domain.points[trials.index])

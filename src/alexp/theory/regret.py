@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
+from alexp.common.renaming import renamed
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.theory.boundaries import azuma_boundary
 from alexp.theory.exploration import expected_explorations, explored_lambda_min_bound, kappa_lower_bound
@@ -70,13 +71,14 @@ def lasso_complexity(n_models: int, dimension: int, delta: float, noise_std: flo
     return float(non_negative("noise_std", noise_std) * np.sqrt(1.0 + np.sqrt(size * w) + w))
 
 
+@renamed(reward_bound="norm_bound")
 def regret_rate(
     n: ArrayLike,
     n_models: int,
     dimension: int,
     delta: float,
     noise_std: float,
-    reward_bound: float,
+    norm_bound: float,
     c_min: float,
     constants: Sequence[float] = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
 ) -> RegretBound:
@@ -87,7 +89,7 @@ def regret_rate(
     """
     if len(constants) != 6:
         raise ValueError(f"constants must be the six numbers C_1..C_6, got {len(constants)}")
-    rounds, bound, eigenvalue = _rounds(n), positive("reward_bound", reward_bound), positive("c_min", c_min)
+    rounds, bound, eigenvalue = _rounds(n), positive("norm_bound", norm_bound), positive("c_min", c_min)
     c1, c2, c3, c4, c5, c6 = constants
     complexity = c6 * lasso_complexity(n_models, dimension, delta, noise_std)
     confidence = np.log(n_models * dimension / delta)
@@ -109,13 +111,14 @@ def regret_rate(
     return RegretBound(rounds, {k: np.asarray(v, dtype=np.float64) for k, v in terms.items()}, 2.0 * bound * rounds)
 
 
+@renamed(reward_bound="norm_bound")
 def regret_bound(
     horizon: int,
     n_models: int,
     dimension: int,
     delta: float,
     noise_std: float,
-    reward_bound: float,
+    norm_bound: float,
     c_min: float,
     gamma: float = 1.0,
     eta: float = 1.0,
@@ -136,7 +139,7 @@ def regret_bound(
     kappa^2 and lambda_min are the lower bounds of `alexp.theory.exploration`; delta is split over the four events.
     Below their burn-in times the minima are 2B, which is why the bound is trivial for any n one can wait for.
     """
-    bound, t = positive("reward_bound", reward_bound), np.arange(1.0, count("horizon", horizon) + 1.0)
+    bound, t = positive("norm_bound", norm_bound), np.arange(1.0, count("horizon", horizon) + 1.0)
     fraction("delta", delta)
     columns, expected = n_models * dimension, expected_explorations(horizon, gamma)
     entries = kappa_lower_bound(t, expected, c_min, columns, dimension, 1.0, delta / 8.0)

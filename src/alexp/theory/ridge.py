@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.algorithms.certified import Band
+from alexp.algorithms.certificates.reports import Band
 from alexp.common.arrays import FloatArray
+from alexp.common.renaming import renamed
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.widths import model_radii, ucb_width
 
@@ -28,30 +29,32 @@ def log_determinant_bound(t: ArrayLike, dimension: int, penalty: float, feature_
     return np.asarray(size * np.log1p(np.asarray(t, dtype=np.float64) * ratio), dtype=np.float64)
 
 
+@renamed(reward_bound="norm_bound")
 def triangle_width(
-    log_determinant: ArrayLike, ridge: float, noise_std: float, reward_bound: float, delta: float
+    log_determinant: ArrayLike, ridge: float, noise_std: float, norm_bound: float, delta: float
 ) -> FloatArray:
-    """The textbook width: noise_std sqrt(log det(V/ridge^2) + 2 log(1/delta)) + ridge B (Abbasi-Yadkori et al. 2011).
+    """The textbook width: noise_std sqrt(log det(V/ridge^2) + 2 log(1/delta)) + ridge S (Abbasi-Yadkori et al. 2011).
 
     Never below `ucb_width`, which is the one to use.
     """
     level = np.asarray(log_determinant, dtype=np.float64) - 2.0 * np.log(fraction("delta", delta))
     noise = non_negative("noise_std", noise_std) * np.sqrt(level)
-    return np.asarray(noise + positive("ridge", ridge) * non_negative("reward_bound", reward_bound))
+    return np.asarray(noise + positive("ridge", ridge) * non_negative("norm_bound", norm_bound))
 
 
+@renamed(reward_bound="norm_bound")
 def ridge_radius_bound(
     t: ArrayLike,
     dimension: int,
     ridge: float,
     noise_std: float,
-    reward_bound: float,
+    norm_bound: float,
     delta: float,
     feature_bound: float = 1.0,
 ) -> FloatArray:
     """`ucb_width` with the determinant replaced by its largest value at time t: a width known before any data."""
     penalty = positive("ridge", ridge) ** 2
-    return ucb_width(log_determinant_bound(t, dimension, penalty, feature_bound), ridge, noise_std, reward_bound, delta)
+    return ucb_width(log_determinant_bound(t, dimension, penalty, feature_bound), ridge, noise_std, norm_bound, delta)
 
 
 def coefficient_radius(width: ArrayLike, smallest_eigenvalue: ArrayLike) -> FloatArray:

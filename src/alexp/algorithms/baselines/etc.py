@@ -36,6 +36,8 @@ class ETC(Algorithm):
     exploration. Rewards that come later change nothing.
 
     lambda_1 = lam x 4 noise_std sqrt(log M / n_explore), for (1/t)||y - Phi theta||^2 + 2 lambda sum_j ||theta_j||.
+
+    Needs `noise_std`; bounds do not matter to it.
     """
 
     name: ClassVar[str] = "etc"
@@ -60,6 +62,11 @@ class ETC(Algorithm):
         self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights
         self._fit: Estimate | None = None  # set once, when exploration ends
+
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """The noise, for lambda_1."""
+        return frozenset({"noise_std"})
 
     @property
     def lambda_1(self) -> float:

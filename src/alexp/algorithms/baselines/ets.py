@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from alexp.algorithms.baselines.etc import ETC, Commitment
+from alexp.algorithms.protocol.assumptions import Stated
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
@@ -35,6 +36,8 @@ class ETS(ETC):
     The columns are those of all groups with theta_j != 0; columns that are equal on every candidate count once.
     If lambda_1 is so large that nothing is selected, the group that would enter first is taken, the one with the
     largest ||Phi_j'y|| / scale_j; if all of these are zero, all columns.
+
+    Needs `noise_std` (lambda_1) and `norm_bound` (the agent's width).
     """
 
     name: ClassVar[str] = "ets"
@@ -46,6 +49,11 @@ class ETS(ETC):
         self.selected: IntArray | None = None  # columns the agent plays on, set when exploration ends
         self._pool: AgentPool | None = None
         self._explored: dict[int, tuple[FloatArray, float]] = {}  # rows and rewards by trial, until exploration ends
+
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """The noise for lambda_1, the bounds for the agent."""
+        return frozenset(Stated._fields)
 
     def _exploit(self, round_: Round, fit: Estimate) -> Decision:
         pool, selected = self._pool, self.selected

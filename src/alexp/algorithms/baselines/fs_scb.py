@@ -21,6 +21,8 @@ class FSSCB(SquareCB):
 
     Weights are proportional to exp(-L_j / (8 Y^2)), Y = reward_bound + 3 noise_std and L_j the cumulative squared loss
     of model j's clipped forecasts. The losses depend on the order of tells; a reward is forecast when it is told.
+
+    Needs `noise_std` and `reward_bound` (Y, gamma_t) and `norm_bound` (the forecasters' ridge, the agents' widths).
     """
 
     name: ClassVar[str] = "fs-scb"

@@ -6,7 +6,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
@@ -27,6 +27,8 @@ class LinUCB(Certified):
     `model=j` uses the features of model j: Oracle UCB when j is the true model. `model=None` is the naive
     baseline on all distinct columns of the dictionary (features that are equal on every candidate count once).
     `agent` is UCB unless another is given.
+
+    Needs `norm_bound` for the width of UCB, and `noise_std` where that is the theory's (`UCB(beta="theory")`).
     """
 
     name: ClassVar[str] = "linucb"
@@ -60,14 +62,12 @@ class LinUCB(Certified):
     def _learn(self, seen: Observation) -> None:
         self._pool.update(seen.row, seen.reward)
 
-    def _certified_fits(self) -> list[CertifiedFits]:
-        only = np.array([0 if self.model is None else self.model])
-        return [CertifiedFits(self._pool.fits[0], only, self.agent.ridge)]
+    def _certified_models(self) -> ModelClass:
+        """The model it is told to be true; all models, if it is told none."""
+        return self.models if self.model is None else self.models.only(self.model)
 
-    def plausible_models(self, delta: float = 0.1) -> IntArray:
-        """The model it plays; for the naive baseline, which judges none, all of them."""
-        alive = super().plausible_models(delta)
-        return np.arange(self.models.n_models) if self.model is None and alive.size else alive
+    def _numbers(self) -> IntArray:
+        return super()._numbers() if self.model is None else np.array([self.model])
 
     def _recommend(self) -> tuple[int, float, int | None]:
         return *self._pool.best(0, self._candidates.table), self.model

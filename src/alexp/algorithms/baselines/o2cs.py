@@ -7,7 +7,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.certified import Certified, CertifiedFits
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
@@ -31,7 +31,7 @@ class O2CSEW(Certified):
 
     and its squared distance to the true rewards at most D_t = (sqrt A + sqrt(A + B_t))^2, A = 2 noise_std^2
     log(1/delta), at all times with probability 1 - delta. Regressing on the forecasts gives the set; the action with
-    the largest value in it is played. Here `reward_bound` has to bound the rewards and the norm of the coefficients.
+    the largest value in it is played. Needs `noise_std`, `reward_bound` and, for the ridge, `norm_bound`.
 
     `scale` multiplies the width; 1 is the theory, which explores far longer than a hundred rounds. The forecasts
     depend on the order of tells.
@@ -76,9 +76,6 @@ class O2CSEW(Certified):
     def probabilities(self) -> FloatArray:
         """Weights of the models in the aggregate, shape (M,)."""
         return self._forecaster.weights(self._bound())
-
-    def _certified_fits(self) -> list[CertifiedFits]:
-        return [CertifiedFits(self._forecaster.fits, np.arange(self.models.n_models), self.ridge)]
 
     def _recommend(self) -> tuple[int, float, int | None]:
         estimates = self._forecaster.estimate(self._candidates.table, self._bound())

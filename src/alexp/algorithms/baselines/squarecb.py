@@ -7,7 +7,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.certified import Certified, CertifiedFits, fits_of_agents
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
@@ -41,6 +41,8 @@ class SquareCB(Certified):
 
     gamma_t = gain sqrt(K_t t) / reward_bound for K_t arms; `arms` are the distinct "suggestions" of the M agents, or
     "all" candidates. The oracle is a ridge regression on all distinct columns.
+
+    Needs `reward_bound` (gamma_t) and `norm_bound` (the agents' widths).
     """
 
     name: ClassVar[str] = "squarecb"
@@ -80,9 +82,6 @@ class SquareCB(Certified):
     def _learn(self, seen: Observation) -> None:
         self._oracle.update(seen.row, seen.reward)
         self._pool.update(seen.row, seen.reward)
-
-    def _certified_fits(self) -> list[CertifiedFits]:
-        return fits_of_agents(self._pool)
 
     def _recommend(self) -> tuple[int, float, int | None]:
         estimates = self._estimate(self._candidates.table)

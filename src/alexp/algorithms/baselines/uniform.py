@@ -16,7 +16,7 @@ from alexp.problem.models import ModelClass
 
 
 class UniformRandom(Algorithm):
-    """The baseline that learns nothing while it plays."""
+    """The baseline that learns nothing while it plays. Needs none of noise_std, reward_bound and norm_bound."""
 
     name: ClassVar[str] = "uniform"
 
@@ -24,6 +24,11 @@ class UniformRandom(Algorithm):
         super().__init__(models, domain, **shared)
         self._sums = np.zeros(domain.n_candidates)
         self._counts = np.zeros(domain.n_candidates)
+
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """Nothing."""
+        return frozenset()
 
     def _decide(self, round_: Round) -> Decision:
         return Decision(Even(len(round_.choices)))

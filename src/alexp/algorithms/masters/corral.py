@@ -44,6 +44,8 @@ class Corral(AgentBased):
     `variant="released-code"` repeats what the code published with the paper does: unscaled losses divided by the
     probability twice, agents regressed on y / q-bar (all of them on y / M in round one), mirror descent started
     from the mixed distribution, and thresholds truncated to integers. It exists to explain the published curve.
+
+    Needs `loss_range`, or `noise_std` and `reward_bound` for it, and `norm_bound` (the agents' widths).
     """
 
     name: ClassVar[str] = "corral"

@@ -36,6 +36,8 @@ class D3RB(AgentBased):
     `data_mode="own"` trains the agent that played, as the theory assumes; "shared" trains all. The potentials depend
     on the order of tells. Rewards are scaled by `loss_range` or +-(reward_bound + 3 noise_std). Measurements from
     elsewhere train the agents alone.
+
+    Needs `loss_range`, or `noise_std` and `reward_bound` for it, and `norm_bound` (the agents' widths).
     """
 
     name: ClassVar[str] = "d3rb"

@@ -36,6 +36,8 @@ class EXP4IX(AgentBased):
     those of the round in which its trial was asked for. Measurements from elsewhere train the agents alone.
 
     Losses are (hi - y)/(hi - lo) clipped to [0, 1], with `loss_range` = (lo, hi) or +-(reward_bound + 3 noise_std).
+
+    Needs `loss_range`, or `noise_std` and `reward_bound` for it, and `norm_bound` (the agents' widths).
     """
 
     name: ClassVar[str] = "exp4-ix"

@@ -13,6 +13,8 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.saving import Saved
 from alexp.algorithms.protocol.streams import ASK, ORDER, RandomState, Streams
 from alexp.algorithms.protocol.trials import Recommendation, Trial, TrialLog
+from alexp.algorithms.protocol.vigilance import Vigilance
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import count, finite
 from alexp.decision.plays import Proposal
@@ -116,6 +118,9 @@ class Algorithm(Saved):
         self._log = TrialLog()
         self._notes: dict[int, Packable] = {}  # of trials whose reward is out
         self._known: dict[Hashable, object] = {}  # what was computed since the last reward
+        used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
+        self._vigilance = Vigilance(self.stated, used, lambda: self.relies_on)
+        self._vigilance.look_at_features(models, self._candidates.table)
 
     def __repr__(self) -> str:
         models, candidates = self.models.n_models, self.domain.n_candidates
@@ -158,6 +163,7 @@ class Algorithm(Saved):
         seen = Observation(row, self._sign * value, trial_id, index, None if model < 0 else model, note)
         self._take_in(seen, value)
         self._notes.pop(trial_id, None)
+        self._beware(index, value)
 
     def _take_in(self, seen: Observation, value: float) -> None:
         """Learn from a reward and record it as the user told it; the trial is new if nobody asked for it."""
@@ -166,6 +172,21 @@ class Algorithm(Saved):
             self._log.append(int(seen.index or 0), None, False, float("nan"))
         self._log.record(seen.trial, value)
         self._known.clear()
+
+    def _beware(self, index: int, value: float) -> None:
+        """Warn, once per cause, if a reward that was just taken in does not look as stated or assumed."""
+
+        def told() -> tuple[IntArray, FloatArray]:
+            rewards = np.array(self._log.reward, dtype=np.float64)
+            known = ~np.isnan(rewards)
+            return np.array(self._log.index, dtype=np.int64)[known], rewards[known]
+
+        def data() -> tuple[FloatArray, FloatArray]:
+            indices, rewards = told()
+            return np.asarray(self._candidates.table[:, self._candidates.position[indices]].T), rewards
+
+        self._vigilance.look_at_reward(index, value, self.n_told, told)
+        self._vigilance.look_at_noise(self.n_told, self.models, data)
 
     def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
         """Id and reward as `tell` would take them, or the error it would raise; changes nothing."""
@@ -183,6 +204,7 @@ class Algorithm(Saved):
         value = check_reward(reward)
         row, trial_id = self._candidates.row(int(index)), len(self._log)
         self._take_in(Observation(row, self._sign * value, trial_id, int(index)), value)
+        self._beware(int(index), value)
         return self._log.trial(trial_id, self.domain)
 
     def abandon(self, trial: Trial | int) -> None:
@@ -227,6 +249,11 @@ class Algorithm(Saved):
     def log(self) -> TrialLog:
         """All trials column by column; to be read, not written."""
         return self._log
+
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """Which of noise_std, reward_bound and norm_bound matter to its decisions, whether stated or assumed."""
+        return frozenset(Stated._fields)
 
     # -- what subclasses provide -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from alexp.algorithms.protocol.assumptions import Stated
 from alexp.algorithms.protocol.components import component_from_dict, component_to_dict
 from alexp.algorithms.protocol.streams import Streams
 from alexp.algorithms.protocol.trials import TrialLog
+from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
 from alexp.problem.candidates import CandidateTable
@@ -92,7 +93,8 @@ class Saved(ABC):
         saved = data["settings"].items()
         arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
         make: Callable[..., Self] = kind
-        out = make(models, domain, random_state=int(data["entropy"]), **arguments, **settings)
+        with quietly():
+            out = make(models, domain, random_state=int(data["entropy"]), **arguments, **settings)
         if out.fingerprint() != data["fingerprint"]:
             raise ValueError("models and domain give other features than those of the saved run; pass the same ones")
         out.resume(data["log"], data["state"])

@@ -141,7 +141,7 @@ def preflight(
     models : the candidate models.
     domain : where they will be used.
     noise_std : as for ``ALExp``.
-    reward_bound : as for ``ALExp``.
+    reward_bound : bound on the size of the noiseless reward, as for ``ALExp``; eta_t is in its units.
     schedules : as for ``ALExp``; its defaults if None.
 
     >>> from alexp.problem import Interval

@@ -1,0 +1,1 @@
+"""What certificates say, and what they rest on."""

@@ -1,0 +1,156 @@
+"""What certificates are made of: fits of the rewards told, with the noise and the bounds that were stated."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from alexp.algorithms.certificates.reports import ModelCheck
+from alexp.algorithms.protocol.assumptions import NotCertified, Stated
+from alexp.algorithms.protocol.trials import TrialLog
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.decision.widths import model_radii, model_radii_with_constant
+from alexp.estimation.checking.credible import typical_norms
+from alexp.estimation.checking.ledger import Ledger, Rewards
+from alexp.estimation.checking.monitor import Monitor
+from alexp.estimation.posteriors import Posteriors
+from alexp.problem.candidates import CandidateTable
+from alexp.problem.curvature import curvature_bounds
+from alexp.problem.domains import Domain, Interval
+from alexp.problem.models import ModelClass
+from alexp.problem.norms import NormBounds, norm_bounds
+
+_CHECKED_WORK = 4e9  # squared sizes of all models times rewards; about ten seconds
+_FINEST = 20_000  # points of an interval that are looked at between the candidates
+_GAP_WORK = 2e8  # models times points times squared sizes
+
+
+class PlausibleFits(NamedTuple):
+    """The fits that are not ruled out: positions among the fits, and the radii of their confidence sets."""
+
+    fits: Posteriors
+    local: IntArray
+    radii: FloatArray
+
+
+def order_of_tells(log: TrialLog) -> IntArray:
+    """Ids of the trials that have a reward, in the order in which rewards were told."""
+    return np.flatnonzero(~np.isnan(np.array(log.reward, dtype=np.float64)))
+
+
+def rewards_told(log: TrialLog, candidates: CandidateTable, sign: float) -> Rewards:
+    """All rewards so far, to be maximised."""
+    ids = order_of_tells(log)
+    indices = np.array(log.index, dtype=np.int64)[ids]
+    rewards = sign * np.array(log.reward, dtype=np.float64)[ids]
+    return Rewards(indices, rewards, candidates.table[:, candidates.position[indices]].T.copy())
+
+
+def missing(stated: Stated) -> str | None:
+    """What would have to be stated for certificates, as a sentence; None if nothing is missing."""
+    if stated.noise_std is None:
+        return "noise_std was not stated; certificates need the size of the noise"
+    if stated.reward_bound is None and stated.norm_bound is None:
+        return "neither reward_bound nor norm_bound was stated; certificates need one of them"
+    return None
+
+
+class Certifier:
+    """Certificates about some models from rewards told, all of it made when first asked for."""
+
+    def __init__(self, models: ModelClass, candidates: CandidateTable, stated: Stated) -> None:
+        if (reason := missing(stated)) is not None:
+            raise NotCertified(reason)
+        assert stated.noise_std is not None
+        self._models, self._columns, self._stated = models, candidates.table, stated
+        self._noise_std = stated.noise_std
+        self.told = Rewards(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, len(candidates.table))))
+
+    @cached_property
+    def norms(self) -> NormBounds:
+        """S_j: `norm_bound` where stated, else what `reward_bound` implies for each model."""
+        if self._stated.norm_bound is not None:
+            m = self._models.n_models
+            return NormBounds(np.full(m, self._stated.norm_bound), np.ones(m, dtype=bool))
+        assert self._stated.reward_bound is not None
+        return norm_bounds(self._models, self._columns, self._stated.reward_bound)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self._models, self._noise_std, self.norms.values)
+
+    @cached_property
+    def _monitor(self) -> Monitor:
+        return Monitor(self._models, self._columns, self._noise_std, self.norms.values, self._size())
+
+    def _size(self) -> float:
+        """A typical size of rewards, if what was stated is not far off."""
+        if self._stated.reward_bound is not None:
+            return self._stated.reward_bound / 3.0
+        roots = np.sqrt(np.diff(self._models.offsets))
+        size = float(np.median(self.norms.values * typical_norms(self._models, self._columns) / roots))
+        return size if size > 0.0 else self._noise_std
+
+    def check(self, delta: float) -> ModelCheck:
+        """The e-process of all rewards told."""
+        work = float(np.square(np.diff(self._models.offsets), dtype=np.float64).sum()) * len(self.told)
+        if work > _CHECKED_WORK:
+            return ModelCheck(delta, False, None, 0.0, np.empty(0, dtype=np.int64), (), checked=False)
+        monitor = self._monitor
+        monitor.catch_up(self.told)
+        at = monitor.contradicted_at(delta)
+        against = () if at is None else monitor.speaks_against(delta, self.told)
+        return ModelCheck(delta, at is not None, at, monitor.log_e_value, monitor.rejected(delta), against)
+
+    def plausible(self, delta: float) -> PlausibleFits:
+        """The models that survive at level delta; NotCertified where none does, or nothing is known yet."""
+        ledger, noise = self._ledger, self._noise_std
+        ledger.catch_up(self.told)
+        fits, numbers = ledger.fits, (ledger.ridge, noise, self.norms.values, delta)
+        losses, levels = fits.residuals(), fits.log_determinants()
+        if not fits.intercept:
+            squares = model_radii(losses, levels, *numbers)
+        elif len(self.told) == 0:
+            raise NotCertified("no reward was told yet, and the models' constant may be anything")
+        else:
+            squares = model_radii_with_constant(losses, levels, len(self.told), *numbers)
+        local = np.flatnonzero(squares >= 0.0)
+        if local.size == 0:
+            raise NotCertified(
+                "the rewards rule out every model: noise_std or the bound is too small, or no model is true"
+            )
+        return PlausibleFits(fits, local, np.sqrt(squares[local]))
+
+    def covers(self, plausible: PlausibleFits, domain: Domain, points: FloatArray) -> bool:
+        """Whether bands at these points are bounded by rewards at candidates."""
+        if not isinstance(domain.points, np.ndarray) or self.norms.determined[plausible.local].all():
+            return True
+        grid = domain.points.reshape(domain.n_candidates, -1)
+        return all(np.any(np.all(grid == point, axis=1)) for point in np.asarray(points).reshape(len(points), -1))
+
+    def between(self, plausible: PlausibleFits, domain: Domain, position: int, epsilon: float) -> float | None:
+        """By how much more than epsilon a point between an interval's candidates may beat the one at `position`.
+
+        The same bound as for candidates on a finer grid, plus what any model can bend between two points of that.
+        """
+        if not isinstance(domain, Interval) or not self.norms.determined[plausible.local].all():
+            return None
+        curvature = curvature_bounds(self._models.dictionary, domain)
+        if curvature is None or domain.n_candidates < 2:
+            return None
+        bends = np.sqrt(np.add.reduceat(curvature[self._models.columns_flat] ** 2, self._models.offsets[:-1]))
+        steepest = float((self.norms.values * bends / self._models.scales)[plausible.local].max())
+        work = plausible.local.size * self._models.dimension**2
+        finer = max(1, int(min(_FINEST, _GAP_WORK / work)) // domain.n_candidates)
+        cells = finer * (domain.n_candidates - 1)
+        larger = 0.0
+        if finer > 1:
+            grid = np.linspace(domain.lower, domain.upper, cells + 1)
+            table = self._models.columns(grid).T
+            table = np.ascontiguousarray(np.column_stack([self._columns[:, position], table]))
+            gaps, _ = plausible.fits.largest_gaps(plausible.local, plausible.radii, table, 0)
+            larger = max(float(gaps.max()) - epsilon, 0.0)
+        step = (domain.upper - domain.lower) / cells
+        return larger + steepest * step**2 / 8.0

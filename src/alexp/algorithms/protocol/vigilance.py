@@ -1,0 +1,154 @@
+"""Warnings when the data do not look like what was stated or assumed; each is given once."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from alexp.algorithms.protocol.assumptions import AssumptionWarning, Stated
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.checking.credible import typical_norms
+from alexp.estimation.checking.noise import residual_noise
+from alexp.problem.models import ModelClass
+
+_FEWEST = 5  # candidates that must have been measured before a reward can be unusual
+_RANGES = 10.0  # how many ranges of the rewards so far away it then is
+_NOISES = 5.0  # how many times the noise beyond the bound a reward may be
+_OFF = 3.0  # factor between stated and estimated noise
+_LOOKS = {2**k for k in range(4, 40)}  # numbers of rewards at which the noise is estimated
+
+_LIBRARY = str(Path(__file__).parents[2])
+
+Told = tuple[IntArray, FloatArray]  # candidates and rewards, shapes (t,)
+
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """No warnings about assumptions: for replaying what a user was warned of when it happened."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+def unusual_reward(reward: float, low: float, high: float, n: int) -> str | None:
+    """Why a reward may be a slip of the pen, given the range of those of `n` candidates; None if it looks usual.
+
+    >>> unusual_reward(7240.0, 3.0, 81.0, 12) is None, unusual_reward(95.0, 3.0, 81.0, 12) is None
+    (False, True)
+    """
+    away = max(low - reward, reward - high)
+    if n < _FEWEST or not high - low > 0.0 or away <= _RANGES * (high - low):
+        return None
+    return (
+        f"the reward {reward:g} is far from all others, which lie between {low:g} and {high:g}; if it is a slip of the "
+        "pen, correct it"
+    )
+
+
+class Vigilance:
+    """What an algorithm was told to expect, and what it has warned of.
+
+    Parameters
+    ----------
+    stated : what the user stated.
+    used : the numbers in use, by the same names.
+    relies_on : gives the names of those that matter to the algorithm.
+    """
+
+    def __init__(self, stated: Stated, used: Stated, relies_on: Callable[[], frozenset[str]]) -> None:
+        self._stated, self._used, self._relies_on = stated, used, relies_on
+        self._warned: set[str] = set()
+        self._low, self._high, self._n = inf, -inf, 0
+        self._measured: set[int] = set()  # the first few candidates
+
+    def look_at_features(self, models: ModelClass, columns: FloatArray) -> None:
+        """Warn if no coefficients within the norm bound can give rewards of the size that is expected."""
+        norm, bound = self._used.norm_bound, self._used.reward_bound
+        if "norm_bound" not in self._relies_on() or norm is None or bound is None:
+            return
+        norms = typical_norms(models, columns)
+        largest, usual = norm * float(norms.max()), norm * float((norms / np.sqrt(np.diff(models.offsets))).min())
+        if not (largest < 0.1 * bound or usual > 10.0 * bound):
+            return
+        size = float(np.median(norms))
+        seen, limit = (largest, "at most") if largest < 0.1 * bound else (usual, "at least")
+        alone = self._stated.norm_bound is not None and self._stated.reward_bound is None
+        advice = "reward_bound, too" if alone else "norm_bound for these features, or scale them, for instance with "
+        advice += "" if alone else "models.normalized(domain)"
+        self._warn(
+            "features",
+            f"features of size {size:.3g} with {self._name('norm_bound')} give rewards of {limit} about {seen:.2g}, "
+            f"which does not go with {self._name('reward_bound')}: state {advice}",
+        )
+
+    def look_at_reward(self, index: int, value: float, n_told: int, everything: Callable[[], Told]) -> None:
+        """Warn if reward number `n_told`, of candidate `index`, is beyond the bound or far from all others.
+
+        `everything` gives all candidates and rewards, this one last; it is rarely needed.
+        """
+        if self._n + 1 != n_told:  # rewards were restored or corrected since
+            indices, rewards = everything()
+            self._low, self._high = float(rewards[:-1].min(initial=inf)), float(rewards[:-1].max(initial=-inf))
+            self._measured = set(indices[:-1].tolist()[: 20 * _FEWEST])
+        bound, noise = self._used.reward_bound, self._used.noise_std or 0.0
+        expected = self._stated.reward_bound is not None and abs(value) <= self._stated.reward_bound
+        unusual = None if expected else unusual_reward(value, self._low, self._high, len(self._measured))
+        self._low, self._high, self._n = min(self._low, value), max(self._high, value), n_told
+        if len(self._measured) < _FEWEST:
+            self._measured.add(index)
+        if unusual is not None:
+            self._warn(f"unusual reward number {n_told}", unusual)
+        if "reward_bound" in self._relies_on() and bound is not None and abs(value) > bound + _NOISES * noise:
+            self._warn(
+                "bound",
+                f"the reward {value:g} is beyond {self._name('reward_bound')} by more than five times the noise; "
+                f"reward_bound, the largest size of a noiseless reward, should be {abs(value):.2g} or more",
+            )
+
+    def look_at_noise(self, n_told: int, models: ModelClass, data: Callable[[], tuple[FloatArray, FloatArray]]) -> None:
+        """At 16, 32, 64, ... rewards, warn if residuals are three times off the noise; data are (t, P) and (t,)."""
+        noise = self._used.noise_std
+        if n_told not in _LOOKS or "noise_std" not in self._relies_on() or noise is None or "noise" in self._warned:
+            return
+        found = residual_noise(models, *data())
+        if found is None or noise / _OFF <= found <= _OFF * noise:
+            return
+        larger = "the noise is larger, or none of the models is true" if found > noise else "the noise is smaller"
+        found = max(found, 1e-6 * noise)  # without noise there is only rounding
+        self._warn(
+            "noise",
+            f"the model that fits best leaves residuals of about {found:.2g}, unlike {self._name('noise_std')}: "
+            f"{larger}; noise_std should be about {found:.2g}",
+        )
+
+    def _name(self, argument: str) -> str:
+        value = getattr(self._used, argument)
+        if getattr(self._stated, argument) is not None:
+            return f"{argument}={value:g} (stated)"
+        if argument == "norm_bound":
+            return f"{argument}={value:g} (not stated; reward_bound stands in for it)"
+        return f"{argument}={value:g} (not stated; assumed)"
+
+    def _warn(self, cause: str, message: str) -> None:
+        if cause not in self._warned and not _quiet.get():
+            self._warned.add(cause)
+            warnings.warn(message, AssumptionWarning, stacklevel=_frames_inside())
+
+
+def _frames_inside() -> int:
+    """How many calls up the line is that called the library: a warning points there."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARY):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -1,0 +1,75 @@
+"""What to believe when nothing was stated: a mixture of all models in the units of the rewards themselves.
+
+Component (model j, ratio r): coefficients N(0, s^2 / mean_x ||phi_j||^2), noise variance r s^2, and an inverse-gamma
+prior IG(a, b) of s^2, integrated out, a = 1 and b the variance of the rewards told. Nothing of it is certified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray
+from alexp.estimation.checking.ledger import Rewards
+from alexp.estimation.factory import posteriors
+from alexp.estimation.posteriors import CandidateMoments, Posteriors
+from alexp.problem.models import ModelClass
+
+_RATIOS = (1e-3, 1e-2, 1e-1)
+_SHAPE = 1.0
+_MOST = 64  # components that are averaged
+
+
+@dataclass
+class Credence:
+    """Mean and standard deviation of the reward at n candidates (n,), and the models' probabilities (M,) if known."""
+
+    mean: FloatArray
+    std: FloatArray
+    probabilities: FloatArray | None = None
+
+    def gap(self, position: int, quantile: float) -> float:
+        """By how much another candidate may beat the one at `position`: largest mean difference plus its spread."""
+        spread = np.hypot(self.std, self.std[position])
+        gaps = self.mean - self.mean[position] + quantile * spread
+        gaps[position] = 0.0
+        return float(max(gaps.max(), 0.0))
+
+
+def typical_norms(models: ModelClass, columns: FloatArray) -> FloatArray:
+    """Root mean square of ||phi_j(x)|| over the candidates, shape (M,); of centred features, with an intercept."""
+    squares = np.einsum("pn,pn->p", columns, columns) / columns.shape[1]
+    if models.intercept:
+        squares = np.maximum(squares - columns.mean(axis=1) ** 2, 0.0)
+    sums = np.add.reduceat(squares[models.columns_flat], models.offsets[:-1])
+    return np.asarray(np.sqrt(sums) / models.scales)
+
+
+def believe(models: ModelClass, columns: FloatArray, told: Rewards) -> Credence:
+    """The mixture's belief about all candidates, columns (P, N), after at least one reward."""
+    norms = typical_norms(models, columns)
+    norms = np.where(norms > 0.0, norms, 1.0)
+    prior = max(float(np.var(told.rewards)), 1e-300)
+    cells: list[Posteriors] = []
+    evidence, scales = [], []
+    for ratio in _RATIOS:
+        fits = posteriors(models, np.sqrt(ratio) * norms)
+        for y, row in zip(told.rewards.tolist(), told.rows, strict=True):
+            fits.update(row, y)
+        freedom = len(told) - int(models.intercept)
+        total = _SHAPE * prior + fits.residuals() / (2.0 * ratio)
+        logs = -(_SHAPE + 0.5 * freedom) * np.log(total) - 0.5 * freedom * np.log(ratio)
+        cells.append(fits)
+        evidence.append(logs - 0.5 * fits.log_determinants())
+        scales.append(ratio * total / (_SHAPE + 0.5 * freedom))
+    weights = np.exp(np.array(evidence) - np.max(evidence))
+    weights /= weights.sum()
+    moments = CandidateMoments.empty(columns.shape[1])
+    for flat in np.argsort(-weights, axis=None, kind="stable")[:_MOST]:
+        cell, j = divmod(int(flat), models.n_models)
+        if weights[cell, j] > 1e-6:
+            share = np.array([weights[cell, j]])
+            cells[cell].merge_moments(moments, np.array([j]), share, float(scales[cell][j]), columns)
+    variance = (moments.within + moments.between) / moments.total
+    return Credence(moments.mean, np.sqrt(variance), weights.sum(axis=0))
