@@ -22,6 +22,7 @@ from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import (
     AbandonedTrialError,
     AlreadyToldError,
+    NotToldError,
     Recommendation,
     Trial,
     UnknownTrialError,
@@ -51,6 +52,7 @@ __all__ = [
     "LinUCB",
     "MixtureThompson",
     "NotCertified",
+    "NotToldError",
     "Recommendation",
     "SquareCB",
     "StopReport",

@@ -51,6 +51,13 @@ class Certifies(Protocol):
         """How far the recommendation may be from the best."""
 
 
+class ChecksModels(Protocol):
+    """Notices when no model explains the rewards."""
+
+    def check_models(self, delta: float = ...) -> object:
+        """What the rewards say about all models at once; text of it is one sentence."""
+
+
 class Predicts(Protocol):
     """Has a predictive mean and standard deviation of the reward."""
 

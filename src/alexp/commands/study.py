@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from alexp.algorithms.protocol.telling import Told
     from alexp.study import Study
 
 app = typer.Typer(no_args_is_help=True, help="Experiments that last for days: ask, tell, and nothing is lost.")
@@ -22,6 +24,8 @@ Where = Annotated[
     str,
     typer.Option("--storage", envvar="ALEXP_STORAGE", help="sqlite:///file.db or postgresql://user@host/database."),
 ]
+OneTrial = Annotated[str, typer.Argument(help="Number of the trial.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside what was seen.")]
 Out = Annotated[Path | None, typer.Option(help="File to write; printed if absent.")]
 _DEFAULT = "sqlite:///alexp.db"
 
@@ -51,9 +55,9 @@ def create(
     name: Name,
     candidates: Annotated[Path, typer.Option(help="CSV file with one candidate per line.")],
     features: Annotated[list[str], typer.Option(help="NAME=FILE, CSV or NPY, one line per candidate; repeat.")],
-    noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise of one measurement.")],
-    reward_bound: Annotated[float, typer.Option(help="Size that rewards do not exceed.")] = 1.0,
-    algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "alexp",
+    noise_std: Annotated[float | None, typer.Option(help="Standard deviation of the noise, if it is known.")] = None,
+    reward_bound: Annotated[float | None, typer.Option(help="Size that rewards do not exceed, if known.")] = None,
+    algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = False,
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
@@ -117,17 +121,43 @@ def ask(
 def tell(
     name: Name,
     results: Annotated[Path, typer.Argument(help="CSV file with columns trial and reward.")],
-    partial: Annotated[bool, typer.Option(help="Leave lines without a reward for later.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Leave lines without a reward for later.")] = False,
+    amend: Annotated[
+        bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
+    ] = False,
+    yes: Yes = False,
     storage: Where = _DEFAULT,
 ) -> None:
-    """Tell rewards: the whole file, or nothing if any line is wrong."""
+    """Tell rewards: the whole file, or nothing if any line is wrong. Those that were told before are skipped."""
     from alexp.study.tables import read_results
 
     with _opened(name, storage) as study:
-        pairs = read_results(results, study, partial)
-        study.tell_many(pairs)
-        counts = study.counts
-        typer.echo(f"told {len(pairs)} rewards; {counts['told']} in all, {counts['pending']} pending")
+        tells = read_results(results, study, partial, amend)
+        _make_sure(study, tells, yes)
+        pairs = [(told.trial, told.reward) for told in tells]
+        did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
+        known = f", {did.skipped} already known" if did.skipped else ""
+        amended = f", {did.amended} amended" if did.amended else ""
+        typer.echo(f"told {did.told} rewards{known}{amended}; {counts['told']} in all, {counts['pending']} pending")
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
+def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = _DEFAULT) -> None:
+    """Correct the reward of a trial; the study goes on as if it had been told at once."""
+    with _opened(name, storage) as study:
+        told = study.refresh().check_amend(trial, reward)
+        before = study.algorithm.log.reward[told.trial]
+        _make_sure(study, [told], yes)
+        study.amend(told.trial, reward)
+        typer.echo(f"trial {told.trial}: {'no reward' if before != before else before} became {told.reward}")
+
+
+@app.command()
+def retract(name: Name, trial: OneTrial, storage: Where = _DEFAULT) -> None:
+    """Withdraw the reward of a trial, which then counts as given up; `amend` gives it one again."""
+    with _opened(name, storage) as study:
+        study.retract(trial)
+        typer.echo(f"retracted the reward of trial {trial.removeprefix('#')}; {study.counts['told']} rewards are left")
 
 
 @app.command()
@@ -170,6 +200,8 @@ def status(name: Name, storage: Where = _DEFAULT) -> None:
         if view.best is not None:
             what = f"{view.best.label} (candidate {view.best.index})"
             typer.echo(f"best: {what}, estimated {view.best.value:.4g}")
+            for sentence in _statements(study):
+                typer.echo(sentence)
 
 
 @app.command()
@@ -234,6 +266,20 @@ def delete(
     typer.echo(f"deleted {name!r}")
 
 
+def _make_sure(study: Study, tells: list[Told], yes: bool) -> None:
+    """Rewards that look like typing errors are taken in only if somebody says that they are right."""
+    from alexp.algorithms.protocol.assumptions import AssumptionWarning
+
+    warnings.simplefilter("ignore", AssumptionWarning)  # it is said here
+    reasons = study.algorithm.suspects(tells)
+    if not reasons or yes:
+        return
+    text = "\n".join(reason.replace("; if it is a typing error, amend it", "") for reason in reasons.values())
+    if not sys.stdin.isatty():
+        raise ValueError(f"{text}\nnothing was written; if this is right, say so with --yes")
+    typer.confirm(f"{text}\nIs this right?", abort=True)
+
+
 def _pair(text: str, option: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key and equals and value):
@@ -246,6 +292,24 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+def _statements(study: Study) -> Iterator[str]:
+    """What the algorithm certifies about stopping, and what it says about its models, a sentence each."""
+    from alexp.algorithms.capabilities import Certifies, ChecksModels, offers
+    from alexp.algorithms.protocol.assumptions import NotCertified
+
+    algorithm: object = study.algorithm
+    if offers(algorithm, Certifies) and algorithm.certifies:
+        try:
+            yield f"stopping: {study.stop_report()}"
+        except NotCertified as error:
+            yield f"stopping: {error}"
+    if offers(algorithm, ChecksModels):
+        try:
+            yield f"models: {study.check_models()}"
+        except NotCertified as error:
+            yield f"models: {error}"
 
 
 def _unseen(study: Study) -> list[int]:
