@@ -41,8 +41,11 @@ def test_the_chemist_who_typed_7240(kind):
     for trial in right.ask(8):
         right.tell(trial, yields[trial.index])
     typed, meant = opt.ask(), right.ask()
-    with pytest.warns(alexp.AssumptionWarning, match=r"trial 8: a reward of 7240 is far outside the 8 seen so far"):
+    with pytest.warns(
+        alexp.AssumptionWarning, match=r"trial 8: a reward of 7240 is far outside the 8 seen so far"
+    ) as said:
         opt.tell(typed, 7240.0)
+    assert said[0].filename == __file__
     right.tell(meant, 72.4)
     assert not np.allclose(opt.probabilities, right.probabilities, atol=0.1)  # it does harm
     assert opt.best().value > 150.0
@@ -94,9 +97,9 @@ def test_random_runs_equal_those_that_were_told_right_at_once(name, seed):
         if what > 0.97:
             opt = kind.from_dict(json.loads(json.dumps(opt.to_dict())))
     assert len(opt.log.retracted) >= 1
+    force(again, [opt.trial(k) for k in range(opt.n_asked)])
     for what, trial, some in done:
         if what == "ask":
-            force(again, opt.trial(trial))
             again.ask(available=some)
         elif what == "observe":
             again.observe(opt.log.index[trial], final[trial])

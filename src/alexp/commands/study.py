@@ -177,7 +177,7 @@ def observe(
 @app.command()
 def abandon(
     name: Name,
-    trials: Annotated[list[int], typer.Argument(help="Numbers of pending trials.")],
+    trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
     storage: Where = _DEFAULT,
 ) -> None:
     """Give up trials whose reward will never come."""

@@ -6,7 +6,7 @@ What it is held against is a second run driven step by step, whose draws are rep
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,25 +24,26 @@ EARLY, SEEN, LATE = 1, 4, 9  # trials whose rewards are mended: told, observed e
 
 
 class Deed(NamedTuple):
-    """One step of a run; the trial it is about, and for an ask what the round may choose from."""
+    """One step of a run; the trial it is about, and for an ask how many come with it and what they choose from."""
 
     what: Literal["ask", "tell", "observe", "abandon"]
     trial: int
+    n: int = 1
     available: IntArray | None = None
 
 
 def deeds(setting: Setting) -> list[Deed]:
-    """A run with late rewards in other orders, pending, observed and abandoned trials."""
+    """A run with plates, late rewards in other orders, pending, observed and abandoned trials."""
 
     def told(*trials: int) -> Iterator[Deed]:
         return (Deed("tell", trial) for trial in trials)
 
-    def asked(*trials: int) -> Iterator[Deed]:
-        return (Deed("ask", trial, setting.available(trial)) for trial in trials)
+    def asked(trial: int, n: int = 1) -> Deed:
+        return Deed("ask", trial, n, setting.available(trial))
 
     return [
-        *asked(0, 1, 2), *told(2, 1), *asked(3), Deed("observe", SEEN), *told(0), *asked(5, 6, 7),
-        Deed("abandon", 6), *told(7, 3), *asked(8, 9), *told(9), *asked(10), *told(8, 10), *asked(11, 12), *told(12),
+        asked(0), asked(1, 2), *told(2, 1), asked(3), Deed("observe", SEEN), *told(0), asked(5, 3), Deed("abandon", 6),
+        *told(7, 3), asked(8), asked(9), *told(9), asked(10), *told(8, 10), asked(11, 2), *told(12),
     ]  # fmt: skip
 
 
@@ -53,12 +54,12 @@ def follow(
 
     Rewards are the suite's, plus what `wrong` says; a trial with NaN there gets none, and is given up instead.
     """
+    if played is not None:
+        force(subject, played)
     for deed in run:
         number, off = deed.trial, wrong.get(deed.trial, 0.0)
         if deed.what == "ask":
-            if played is not None:
-                force(subject, played[number])
-            subject.ask(available=deed.available)
+            subject.ask(deed.n, available=deed.available)
         elif deed.what == "abandon" or (np.isnan(off) and deed.what == "tell"):
             subject.abandon(number)
         elif deed.what == "tell":
@@ -72,10 +73,11 @@ def follow(
     return [subject.trial(number) for number in range(subject.n_asked)]
 
 
-def force(subject: Algorithm, trial: Trial) -> None:
-    """Let the next ask end in the action of a trial, whatever is drawn."""
+def force(subject: Algorithm, played: Sequence[Trial]) -> None:
+    """Let every ask end in the action of the trial of the same number, whatever is drawn, until `release`."""
 
     def forced(round_: Round) -> Decision:
+        trial = played[subject.n_asked]
         decision = type(subject)._decision(subject, round_)
         position = int(np.flatnonzero(round_.choices.indices == trial.index)[0])
         proposal = Proposal(position, trial.model, trial.explored, trial.propensity)
