@@ -274,6 +274,15 @@ def test_the_story_of_7240_on_the_command_line(lab):
     assert [trial.index for trial in wrong.ask(4)] == [trial.index for trial in right.ask(4)]
 
 
+def test_strange_measurements_from_elsewhere_are_asked_about(lab):
+    run(*CREATE)
+    lines = [f"mol-{k:02d},{value}" for k, value in enumerate([40.5, 50, 60, 7240, 70, 80])]
+    (lab / "old.csv").write_text("name,reward\n" + "\n".join(lines) + "\n")
+    assert "old.csv, line 5: a reward of 7240 is far outside the 5" in run("observe", "screen", "old.csv", code=1)
+    assert load_study("screen").counts["trials"] == 0
+    assert "added 6 observations" in run("observe", "screen", "old.csv", "--yes")
+
+
 def test_the_status_says_what_is_certified(lab):
     run(*CREATE, "--reward-bound", "1")
     assert "stopping" not in run("status", "screen")

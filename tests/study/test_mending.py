@@ -3,6 +3,7 @@
 import json
 import shutil
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -248,7 +249,12 @@ def test_a_strange_reward_warns_where_it_is_told_and_nowhere_else(storage):
         assert other.counts["told"] == 6
         study.amend(5, 72.4)
         study.tell(6, 60.0)
-        assert other.counts["told"] == 7
+    with pytest.warns(alexp.AssumptionWarning, match="a reward of -7240 is far outside") as caught:
+        study.add_observations(pd.DataFrame({"index": [3, 4], "reward": [-7240.0, 50.0]}))
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert other.counts["told"] == 9
 
 
 def test_what_the_algorithm_says_is_passed_on(sqlite):
@@ -276,3 +282,28 @@ def test_a_new_study_has_the_default_algorithm_and_an_old_one_keeps_its_own(sqli
     assert (opened.algorithm.name, opened.counts["trials"]) == ("alexp", 1)
     with pytest.raises(alexp.study.StudyExistsError, match="algorithm 'alexp', not 'linucb'"):
         alexp.create_study(MODELS, DOMAIN, name="old", storage=sqlite, algorithm="linucb", load_if_exists=True)
+
+
+def test_several_who_ask_tell_and_correct_at_once_agree(storage):
+    new_study(storage, algorithm="exp4-ix")
+
+    def work(number):
+        with load_study("s", storage) as study:
+            for step in range(6):
+                trial = study.ask()
+                study.tell(trial, reward(trial) + 1.0)
+                study.amend(trial, reward(trial))
+                if step == number:
+                    study.retract(trial)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    study = load_study("s", storage)
+    assert study.counts == {"trials": 18, "told": 15, "pending": 0, "abandoned": 3}
+    kinds = study.events_dataframe()["kind"].value_counts().to_dict()
+    assert kinds == {"ask": 18, "tell": 18, "amend": 18, "retract": 3}
+    with study.storage.writing() as connection:
+        connection.execute(snapshots.delete())
+    assert text_of(load_study("s", storage).algorithm, "state", "log") == text_of(study.algorithm, "state", "log")
+    told = [k for k in range(18) if k not in study.algorithm.log.retracted]
+    assert all(study.algorithm.log.reward[k] == reward(study.trial(k)) for k in told)

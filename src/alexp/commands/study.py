@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from alexp.algorithms.protocol.telling import Told
     from alexp.study import Study
 
 app = typer.Typer(no_args_is_help=True, help="Experiments that last for days: ask, tell, and nothing is lost.")
@@ -133,9 +132,9 @@ def tell(
 
     with _opened(name, storage) as study:
         tells = read_results(results, study, partial, amend)
-        _make_sure(study, tells, yes)
         pairs = [(told.trial, told.reward) for told in tells]
-        did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
+        with _sure(study.algorithm.suspects(tells).values(), yes):
+            did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
         known = f", {did.skipped} already known" if did.skipped else ""
         amended = f", {did.amended} amended" if did.amended else ""
         typer.echo(f"told {did.told} rewards{known}{amended}; {counts['told']} in all, {counts['pending']} pending")
@@ -147,8 +146,8 @@ def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage:
     with _opened(name, storage) as study:
         told = study.refresh().check_amend(trial, reward)
         before = study.algorithm.log.reward[told.trial]
-        _make_sure(study, [told], yes)
-        study.amend(told.trial, reward)
+        with _sure(study.algorithm.suspects([told]).values(), yes):
+            study.amend(told.trial, reward)
         typer.echo(f"trial {told.trial}: {'no reward' if before != before else before} became {told.reward}")
 
 
@@ -164,13 +163,19 @@ def retract(name: Name, trial: OneTrial, storage: Where = _DEFAULT) -> None:
 def observe(
     name: Name,
     data: Annotated[Path, typer.Argument(help="CSV file with columns of the candidates (or index) and reward.")],
+    yes: Yes = False,
     storage: Where = _DEFAULT,
 ) -> None:
     """Add measurements that were made without having been asked for."""
+    from alexp.study.observations import observations
     from alexp.study.tables import read_observations
 
     with _opened(name, storage) as study:
-        trials = study.add_observations(read_observations(data))
+        frame = read_observations(data)
+        rewards = [reward for _, reward in observations(study.algorithm.domain, frame)]
+        strange = zip(frame.index, study.algorithm.suspect_observations(rewards), strict=True)
+        with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
+            trials = study.add_observations(frame)
         typer.echo(f"added {len(trials)} observations; {study.counts['told']} rewards in all")
 
 
@@ -266,18 +271,19 @@ def delete(
     typer.echo(f"deleted {name!r}")
 
 
-def _make_sure(study: Study, tells: list[Told], yes: bool) -> None:
+@contextmanager
+def _sure(reasons: Iterable[str], yes: bool) -> Iterator[None]:
     """Rewards that look like typing errors are taken in only if somebody says that they are right."""
     from alexp.algorithms.protocol.assumptions import AssumptionWarning
 
-    warnings.simplefilter("ignore", AssumptionWarning)  # it is said here
-    reasons = study.algorithm.suspects(tells)
-    if not reasons or yes:
-        return
-    text = "\n".join(reason.replace("; if it is a typing error, amend it", "") for reason in reasons.values())
-    if not sys.stdin.isatty():
-        raise ValueError(f"{text}\nnothing was written; if this is right, say so with --yes")
-    typer.confirm(f"{text}\nIs this right?", abort=True)
+    text = "\n".join(reason.replace("; if it is a typing error, amend it", "") for reason in reasons)
+    if text and not yes:
+        if not sys.stdin.isatty():
+            raise ValueError(f"{text}\nnothing was written; if this is right, say so with --yes")
+        typer.confirm(f"{text}\nIs this right?", abort=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*is far outside", AssumptionWarning)  # it was said
+        yield
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

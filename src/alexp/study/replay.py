@@ -105,7 +105,7 @@ class Replica:
         elif event.kind == "observe":
             assert event.candidate is not None
             assert event.reward is not None
-            algorithm.observe(event.candidate, event.reward)
+            algorithm.take_observation(event.candidate, event.reward)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
         else:
@@ -152,7 +152,7 @@ class Replica:
     def observe(self, candidate: int, reward: float) -> Event:
         """Take in a reward measured elsewhere."""
         start = perf_counter()
-        trial = self.algorithm.observe(candidate, reward)
+        trial = self.algorithm.take_observation(candidate, reward)
         event = Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward)
         return self._next(event, start)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, overload
 
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.telling import IfTold, Told, check_reward
+from alexp.algorithms.protocol.telling import IfTold, Told, check_reward, warn_of
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.validation import count
@@ -126,7 +126,7 @@ class Study(Answering):
 
         def act(replica: Replica, tells: list[Told]) -> list[Event]:
             deeds[:] = [told.deed for told in tells]
-            replica.algorithm.warn_of_typos(tells, stacklevel=6)
+            warn_of(replica.algorithm.suspects(tells).values())
             events = [replica.tell(told.trial, told.reward) for told in tells if told.deed == "tell"]
             return events + replica.mend(_amendments(tells))
 
@@ -155,7 +155,11 @@ class Study(Answering):
             rows = observations(replica.algorithm.domain, frame, nearest)
             return [(index, check_reward(reward) + 0.0) for index, reward in rows]
 
-        replica, events = self._follower.act(check, lambda replica, rows: [replica.observe(*row) for row in rows])
+        def act(replica: Replica, rows: list[tuple[int, float]]) -> list[Event]:
+            warn_of(replica.algorithm.suspect_observations([reward for _, reward in rows]))
+            return [replica.observe(*row) for row in rows]
+
+        replica, events = self._follower.act(check, act)
         return [replica.algorithm.trial(event.trial) for event in events]
 
     # -- looking -----------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class Mending:
         elif event.step == "tell":
             again.take_in(again.check_tell(event.trial, reward))
         else:
-            again.observe(log.index[event.trial], reward)
+            again.take_observation(log.index[event.trial], reward)
 
     def _repeat_ask(self, event: Happened) -> None:
         again, log, trial = self._again, self._log, event.trial

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
 
 LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
+
+_LIBRARY = str(Path(__file__).parents[2])
 
 IfTold = Literal["raise", "same", "amend"]
 IF_TOLD: tuple[IfTold, ...] = ("raise", "same", "amend")
@@ -52,7 +56,7 @@ class Telling(Saved):
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
         told = self.check_tell(trial, reward, if_told)
-        self.warn_of_typos([told])
+        warn_of(self.suspects([told]).values())
         self.take_in(told)
 
     def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
@@ -83,10 +87,12 @@ class Telling(Saved):
         reasons = zip(new, found, strict=True)
         return {told.trial: f"trial {told.trial}: {reason}" for told, reason in reasons if reason is not None}
 
-    def warn_of_typos(self, tells: Sequence[Told], stacklevel: int = 1) -> None:
-        """Warn of rewards far outside what was seen."""
-        for reason in self.suspects(tells).values():
-            warnings.warn(reason, AssumptionWarning, stacklevel=stacklevel + 2)
+    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
+        """For each of some measurements from elsewhere, why it looks like a typing error; None where it does not."""
+        if len(rewards) == 1:
+            return [looks_like_a_typo(self._log.seen, rewards[0])]
+        known = np.array(self._log.reward, dtype=np.float64)
+        return typos_among(known[~np.isnan(known)], np.array(rewards, dtype=np.float64))
 
     def take_in(self, told: Told) -> None:
         """Do what `check_tell` has let pass."""
@@ -112,9 +118,14 @@ class Telling(Saved):
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
         value = check_reward(reward)
-        row, trial_id = self._candidates.row(int(index)), len(self._log)
-        self._learn(Observation(row, self._sign * value, trial_id, int(index)))
-        self._log.observe(int(index), value)
+        warn_of(self.suspect_observations([value]))
+        return self.take_observation(int(index), value)
+
+    def take_observation(self, index: int, value: float) -> Trial:
+        """Do what `observe` does, with what has been checked."""
+        row, trial_id = self._candidates.row(index), len(self._log)
+        self._learn(Observation(row, self._sign * value, trial_id, index))
+        self._log.observe(index, value)
         self._known.clear()
         return self._log.trial(trial_id, self.domain)
 
@@ -134,7 +145,7 @@ class Telling(Saved):
         fails or is interrupted, nothing has changed.
         """
         told = self.check_amend(trial, reward)
-        self.warn_of_typos([told])
+        warn_of(self.suspects([told]).values())
         self.take_in(told)
 
     def retract(self, trial: Trial | int | str) -> None:
@@ -177,6 +188,20 @@ class Telling(Saved):
                 "this run was saved by a version that did not keep the order of asks and tells, so that rewards told "
                 "before cannot be amended or retracted; tell all rewards to a new run"
             )
+
+
+def warn_of(reasons: Iterable[str | None]) -> None:
+    """Warn of rewards that look like typing errors, at the line that called the library."""
+    for reason in reasons:
+        if reason is not None:
+            warnings.warn(reason, AssumptionWarning, stacklevel=_frames_inside())
+
+
+def _frames_inside() -> int:
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARY):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def check_reward(reward: float) -> float:

@@ -97,6 +97,7 @@ class TrialLog:
 
     Attributes
     ----------
+    waiting : candidates of the pending trials by their ids, oldest first.
     abandoned : trials that were given up, those with a withdrawn reward included.
     retracted : trials whose reward was withdrawn.
     course : what happened in which order; None in runs saved by versions that did not keep it.
@@ -109,6 +110,7 @@ class TrialLog:
         self.explored = array("b")
         self.propensity = array("d")
         self.reward = array("d")
+        self.waiting: dict[int, int] = {}
         self.abandoned: set[int] = set()
         self.retracted: set[int] = set()
         self.course: Course | None = Course()
@@ -128,7 +130,9 @@ class TrialLog:
         """Record a proposal, with what its round was restricted to if that must be remembered, and return its id."""
         if self.course is not None:
             self.course.asked(restriction)
-        return self._add(index, model, explored, propensity)
+        trial_id = self._add(index, model, explored, propensity)
+        self.waiting[trial_id] = index
+        return trial_id
 
     def observe(self, index: int, reward: float) -> None:
         """Record a measurement from elsewhere as the next trial; NaN if it was withdrawn."""
@@ -152,6 +156,7 @@ class TrialLog:
 
     def _set(self, trial_id: int, reward: float) -> None:
         self.reward[trial_id] = reward
+        self.waiting.pop(trial_id, None)
         if isnan(reward):
             self.abandoned.add(trial_id)
             self.retracted.add(trial_id)
@@ -169,10 +174,11 @@ class TrialLog:
         if self.course is not None:
             self.course.abandoned(trial_id)
         self.abandoned.add(trial_id)
+        self.waiting.pop(trial_id, None)
 
     def pending(self) -> list[int]:
         """Ids of trials that await a reward."""
-        return [i for i, reward in enumerate(self.reward) if reward != reward and i not in self.abandoned]
+        return list(self.waiting)
 
     def told_in_order(self) -> list[int]:
         """Ids of all trials with a reward, in the order in which the rewards came.
@@ -294,6 +300,8 @@ class TrialLog:
         self.retracted = set(state["retracted"].tolist()) if "retracted" in state else set()
         self.course = None if state.get("course") is None else Course.read(state["course"])
         self.seen = SeenRewards.of(self.reward)
+        missing = np.flatnonzero(np.isnan(state["reward"])).tolist()
+        self.waiting = {i: self.index[i] for i in missing if i not in self.abandoned}
 
 
 def _proposer(model: int) -> str:
