@@ -9,6 +9,8 @@ import pytest
 import alexp
 
 ROOT = Path(__file__).parent.parent
+
+
 def blocks(path):
     return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), flags=re.S)
 

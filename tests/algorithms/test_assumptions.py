@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.protocol.vigilance import quietly, unusual_reward
+from alexp.algorithms.protocol.vigilance import quietly
 
 N = 60
 
@@ -85,13 +85,8 @@ def test_a_range_of_its_own_takes_the_place_of_the_bound():
 def test_slips_of_the_pen():
     found = run(alexp.UniformRandom, extra=(72.4, 0.3, -724.0))
     assert len(found) == 1  # after the first one, the second is within ten ranges
-    assert "72.4 is far from all others" in found[0]
+    assert "72.4 is far outside" in found[0]
     assert run(alexp.UniformRandom, extra=(72.4,), reward_bound=80.0) == []  # as large as was stated
-    assert unusual_reward(7240.0, 0.0, 100.0, 4) is None  # too few
-    assert unusual_reward(5.0, 0.0, 0.0, 9) is None  # no range
-    assert unusual_reward(1100.0, 0.0, 100.0, 9) is None
-    assert unusual_reward(1101.0, 0.0, 100.0, 9) is not None
-    assert unusual_reward(-1001.0, 0.0, 100.0, 9) is not None
 
 
 def test_one_candidate_alone_says_nothing_about_others():
@@ -100,14 +95,14 @@ def test_one_candidate_alone_says_nothing_about_others():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for step in range(20):
-            opt.observe(step % 4, 0.5 + 0.001 * step)
+            opt.observe(step % 2, 0.5 + 0.001 * step)
         opt.observe(7, 5.0)
     for index in range(8, 12):
         opt.observe(index, 5.0)
-    with pytest.warns(alexp.AssumptionWarning, match="far from all others"):
+    with pytest.warns(alexp.AssumptionWarning, match="far outside"):
         opt.observe(3, -100.0)
     restored = alexp.UniformRandom.from_dict(opt.to_dict())
-    with pytest.warns(alexp.AssumptionWarning, match="between -100 and 5;"):
+    with pytest.warns(alexp.AssumptionWarning, match="-100 to 5;"):
         restored.observe(3, 5000.0)
 
 

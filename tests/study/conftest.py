@@ -58,7 +58,7 @@ def reward(trial):
 
 
 def new_study(storage, name="s", **settings):
-    arguments = {"noise_std": 0.1, "random_state": 5} | settings
+    arguments = {"algorithm": "alexp", "noise_std": 0.1, "random_state": 5} | settings
     return create_study(MODELS, DOMAIN, name=name, storage=storage, **arguments)
 
 

@@ -84,7 +84,7 @@ def test_a_study_from_files_to_files(lab):
     assert exported["name"].tolist()[-1] == "mol-03"
     run("report", "screen", "--out", "report.html")
     assert "mol-" in (lab / "report.html").read_text()
-    assert "screen\talexp" in run("list")
+    assert "screen\tevidence-mixture" in run("list")
     assert "Delete study 'screen' with 12 trials" in run("delete", "screen", input="n\n", code=1)
     assert "screen" in run("list")
     assert "deleted" in run("delete", "screen", input="y\n")
@@ -124,7 +124,7 @@ def test_wrong_results_are_named_by_line_and_nothing_is_written(lab):
     refused("trial,reward", says=["header and at least one line"])
     refused("trial,reward", "0,", says=["holds no rewards"], options=["--partial"])
     assert "told 6" in run("tell", "screen", "plate.csv")
-    assert "line 2: trial 0 already has the reward" in run("tell", "screen", "plate.csv", code=1)
+    assert "told 0 rewards, 6 already known; 6 in all" in run("tell", "screen", "plate.csv")
 
 
 def test_spreadsheets_may_change_the_form(lab):
@@ -189,3 +189,105 @@ def test_unknown_study_and_labels_that_look_like_numbers(lab):
 def _observed(lab, text):
     (lab / "old.csv").write_text(text)
     return run("observe", "screen", "old.csv", code=1)
+
+
+def cells(path):
+    with open(path, newline="") as file:
+        return {row["trial"]: row for row in csv.DictReader(file)}
+
+
+def write(path, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, next(iter(rows.values())))
+        writer.writeheader()
+        writer.writerows(rows.values())
+
+
+def test_a_plate_that_comes_back_in_two_parts(lab):
+    """What was told before is skipped and counted; what contradicts it is listed and needs --amend."""
+    run(*CREATE)
+    run("ask", "screen", "-n", 8, "--out", "plate.csv")
+    fill("plate.csv", only=range(5))
+    assert "told 5 rewards; 5 in all, 3 pending" in run("tell", "screen", "plate.csv", "--partial")
+    rows = cells("plate.csv")
+    for row in rows.values():
+        row["reward"] = row["reward"] or "0.25"
+    write("plate.csv", rows)
+    assert "told 3 rewards, 5 already known; 8 in all, 0 pending" in run("tell", "screen", "plate.csv")
+    stored = {trial: rows[trial]["reward"] for trial in ("1", "4")}
+    rows["1"]["reward"], rows["4"]["reward"] = "0.125", "0.375"
+    write("plate.csv", rows)
+    output = run("tell", "screen", "plate.csv", code=1)
+    for trial, now in (("1", "0.125"), ("4", "0.375")):
+        assert f"trial {trial} has the reward {stored[trial]}, the file says {now}; --amend takes" in output
+    assert output.count("plate.csv, line") == 2
+    assert "nothing was written" in output
+    assert len(load_study("screen").events()) == 16
+    assert "told 0 rewards, 6 already known, 2 amended; 8 in all" in run("tell", "screen", "plate.csv", "--amend")
+    assert load_study("screen").algorithm.log.reward[1] == 0.125
+    assert "told 0 rewards, 8 already known; 8 in all" in run("tell", "screen", "plate.csv", "--partial")
+
+
+def test_amend_and_retract(lab):
+    run(*CREATE)
+    run("ask", "screen", "-n", 6, "--out", "plate.csv")
+    fill("plate.csv", only=range(5))
+    run("tell", "screen", "plate.csv", "--partial")
+    before = load_study("screen").algorithm.log.reward[2]
+    assert f"trial 2: {before} became -0.5" in run("amend", "screen", "#2", "-0.5")
+    assert "retracted the reward of trial 2; 4 rewards are left" in run("retract", "screen", "2")
+    assert "6 trials, 4 told, 1 pending, 1 abandoned" in run("status", "screen")
+    run("export", "screen", "--out", "all.csv")
+    exported = pd.read_csv("all.csv")
+    assert exported["state"].tolist()[2] == "retracted"
+    assert exported["told_at"].notna().sum() == exported["reward"].notna().sum() == 4
+    assert "trial 2: no reward became 0.75" in run("amend", "screen", "2", "0.75")
+    assert "trial 5 awaits its first reward" in run("amend", "screen", "5", "0.5", code=1)
+    assert "there is no trial 9" in run("retract", "screen", "9", code=1)
+    assert "a Trial or its id" in run("retract", "screen", "two", code=1)
+    assert [event["kind"] for event in load_study("screen").events()][-3:] == ["amend", "retract", "amend"]
+
+
+def test_the_story_of_7240_on_the_command_line(lab):
+    """A typing error is asked about; told nevertheless and amended, the study stands as if it had been told right."""
+    for name in ("screen", "right"):
+        run("create", name, *CREATE[2:-4], "--seed", "1", "--intercept")  # nobody knows the noise
+        run("ask", name, "-n", 8, "--out", f"{name}.csv")
+        fill(f"{name}.csv", lambda row: round(0.2 * float(row["mass"]) + 20.0, 1))
+    rows = cells("screen.csv")
+    meant, rows["3"]["reward"] = rows["3"]["reward"], "7240"
+    write("screen.csv", rows)
+    output = run("tell", "screen", "screen.csv", code=1)
+    assert "error: trial 3: a reward of 7240 is far outside the 7 seen so far" in output
+    assert "nothing was written; if this is right, say so with --yes" in output
+    assert load_study("screen").counts["told"] == 0
+    assert "told 8 rewards" in run("tell", "screen", "screen.csv", "--yes")
+    run("tell", "right", "right.csv")
+    wrong, right = load_study("screen"), load_study("right")
+    assert wrong.best().value > 3.0 * right.best().value
+    assert "trial 3: a reward of 8000 is far outside the 7" in run("amend", "screen", 3, 8000, code=1)
+    assert "became 8000.0" in run("amend", "screen", 3, 8000, "--yes")
+    assert f"trial 3: 8000.0 became {float(meant)}" in run("amend", "screen", 3, meant)
+    assert np.array_equal(wrong.probabilities, right.probabilities)
+    assert wrong.best().index == right.best().index
+    assert wrong.best().value == right.best().value
+    assert [trial.index for trial in wrong.ask(4)] == [trial.index for trial in right.ask(4)]
+
+
+def test_strange_measurements_from_elsewhere_are_asked_about(lab):
+    run(*CREATE)
+    lines = [f"mol-{k:02d},{value}" for k, value in enumerate([40.5, 50, 60, 7240, 70, 80])]
+    (lab / "old.csv").write_text("name,reward\n" + "\n".join(lines) + "\n")
+    assert "old.csv, line 5: a reward of 7240 is far outside the 5" in run("observe", "screen", "old.csv", code=1)
+    assert load_study("screen").counts["trials"] == 0
+    assert "added 6 observations" in run("observe", "screen", "old.csv", "--yes")
+
+
+def test_the_status_says_what_is_certified(lab):
+    run(*CREATE, "--reward-bound", "1")
+    assert "stopping" not in run("status", "screen")
+    run("ask", "screen", "-n", 6, "--out", "plate.csv")
+    fill("plate.csv")
+    run("tell", "screen", "plate.csv")
+    report = load_study("screen").stop_report()
+    assert f"stopping: {report}" in run("status", "screen")

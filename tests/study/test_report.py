@@ -112,7 +112,9 @@ def test_tables_of_candidates(tmp_path):
     rng = np.random.default_rng(0)
     models = alexp.ModelClass.from_matrices({"fp": rng.standard_normal((9, 3)), "<i>": rng.standard_normal((9, 2))})
     table = pd.DataFrame({"smiles": ["C" * 80] + [f"N{i}" for i in range(8)], "mass": rng.uniform(size=9)})
-    study = create_study(models, alexp.FiniteSet(table), name="m", storage=tmp_path / "study.db", random_state=1)
+    study = create_study(
+        models, alexp.FiniteSet(table), name="m", storage=tmp_path / "study.db", algorithm="alexp", random_state=1
+    )
     play(study, 5)
     page, figures = read(study, tmp_path / "report.html")
     assert set(figures) == {"probabilities", "returns", "rewards"}

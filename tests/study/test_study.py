@@ -112,7 +112,8 @@ def test_wrong_tells_change_nothing(storage):
         (ValueError, third, float("nan")),
         (ValueError, third, float("inf")),
         (TypeError, third, "1.0"),
-        (TypeError, "0", 1.0),
+        (alexp.AlreadyToldError, "0", 1.0),
+        (TypeError, "zero", 1.0),
     ]:
         with pytest.raises(error):
             study.tell(trial, value)

@@ -23,6 +23,7 @@ from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import (
     AbandonedTrialError,
     AlreadyToldError,
+    NotToldError,
     Recommendation,
     Trial,
     UnknownTrialError,
@@ -53,6 +54,7 @@ __all__ = [
     "MixtureThompson",
     "ModelCheck",
     "NotCertified",
+    "NotToldError",
     "Recommendation",
     "SquareCB",
     "StopReport",

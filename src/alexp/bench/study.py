@@ -54,7 +54,9 @@ def _fill(where: str, trials: int) -> tuple[ALExp, float]:
     memory = ALExp(_MODELS, _DOMAIN, noise_std=_NOISE, random_state=_SEED)
     rng, points = np.random.default_rng(0), _DOMAIN.points
     seconds = 0.0
-    with create_study(_MODELS, _DOMAIN, name="bench", storage=where, noise_std=_NOISE, random_state=_SEED) as study:
+    with create_study(
+        _MODELS, _DOMAIN, name="bench", storage=where, algorithm="alexp", noise_std=_NOISE, random_state=_SEED
+    ) as study:
         for start in range(0, trials, _BATCH):
             begin = perf_counter()
             plate = study.ask(min(_BATCH, trials - start))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,8 @@ Where = Annotated[
     str,
     typer.Option("--storage", envvar="ALEXP_STORAGE", help="sqlite:///file.db or postgresql://user@host/database."),
 ]
+OneTrial = Annotated[str, typer.Argument(help="Number of the trial.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside what was seen.")]
 Out = Annotated[Path | None, typer.Option(help="File to write; printed if absent.")]
 _DEFAULT = "sqlite:///alexp.db"
 
@@ -51,14 +54,14 @@ def create(
     name: Name,
     candidates: Annotated[Path, typer.Option(help="CSV file with one candidate per line.")],
     features: Annotated[list[str], typer.Option(help="NAME=FILE, CSV or NPY, one line per candidate; repeat.")],
-    noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise of one measurement.")],
+    noise_std: Annotated[float | None, typer.Option(help="Standard deviation of the noise, if it is known.")] = None,
     reward_bound: Annotated[
         float | None, typer.Option(help="Largest size of a noiseless reward, if known; certificates need it.")
     ] = None,
     norm_bound: Annotated[
         float | None, typer.Option(help="Largest norm of the true model's coefficients, if known instead.")
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "alexp",
+    algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = False,
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
@@ -123,37 +126,69 @@ def ask(
 def tell(
     name: Name,
     results: Annotated[Path, typer.Argument(help="CSV file with columns trial and reward.")],
-    partial: Annotated[bool, typer.Option(help="Leave lines without a reward for later.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Leave lines without a reward for later.")] = False,
+    amend: Annotated[
+        bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
+    ] = False,
+    yes: Yes = False,
     storage: Where = _DEFAULT,
 ) -> None:
-    """Tell rewards: the whole file, or nothing if any line is wrong."""
+    """Tell rewards: the whole file, or nothing if any line is wrong. Those that were told before are skipped."""
     from alexp.study.tables import read_results
 
     with _opened(name, storage) as study:
-        pairs = read_results(results, study, partial)
-        study.tell_many(pairs)
-        counts = study.counts
-        typer.echo(f"told {len(pairs)} rewards; {counts['told']} in all, {counts['pending']} pending")
+        tells = read_results(results, study, partial, amend)
+        pairs = [(told.trial, told.reward) for told in tells]
+        with _sure(study.algorithm.suspects(tells).values(), yes):
+            did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
+        known = f", {did.skipped} already known" if did.skipped else ""
+        amended = f", {did.amended} amended" if did.amended else ""
+        typer.echo(f"told {did.told} rewards{known}{amended}; {counts['told']} in all, {counts['pending']} pending")
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
+def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = _DEFAULT) -> None:
+    """Correct the reward of a trial; the study goes on as if it had been told at once."""
+    with _opened(name, storage) as study:
+        told = study.refresh().check_amend(trial, reward)
+        before = study.algorithm.log.reward[told.trial]
+        with _sure(study.algorithm.suspects([told]).values(), yes):
+            study.amend(told.trial, reward)
+        typer.echo(f"trial {told.trial}: {'no reward' if before != before else before} became {told.reward}")
+
+
+@app.command()
+def retract(name: Name, trial: OneTrial, storage: Where = _DEFAULT) -> None:
+    """Withdraw the reward of a trial, which then counts as given up; `amend` gives it one again."""
+    with _opened(name, storage) as study:
+        study.retract(trial)
+        typer.echo(f"retracted the reward of trial {trial.removeprefix('#')}; {study.counts['told']} rewards are left")
 
 
 @app.command()
 def observe(
     name: Name,
     data: Annotated[Path, typer.Argument(help="CSV file with columns of the candidates (or index) and reward.")],
+    yes: Yes = False,
     storage: Where = _DEFAULT,
 ) -> None:
     """Add measurements that were made without having been asked for."""
+    from alexp.study.observations import observations
     from alexp.study.tables import read_observations
 
     with _opened(name, storage) as study:
-        trials = study.add_observations(read_observations(data))
+        frame = read_observations(data)
+        rewards = [reward for _, reward in observations(study.algorithm.domain, frame)]
+        strange = zip(frame.index, study.algorithm.suspect_observations(rewards), strict=True)
+        with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
+            trials = study.add_observations(frame)
         typer.echo(f"added {len(trials)} observations; {study.counts['told']} rewards in all")
 
 
 @app.command()
 def abandon(
     name: Name,
-    trials: Annotated[list[int], typer.Argument(help="Numbers of pending trials.")],
+    trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
     storage: Where = _DEFAULT,
 ) -> None:
     """Give up trials whose reward will never come."""
@@ -176,6 +211,8 @@ def status(name: Name, storage: Where = _DEFAULT) -> None:
         if view.best is not None:
             what = f"{view.best.label} (candidate {view.best.index})"
             typer.echo(f"best: {what}, estimated {view.best.value:.4g}")
+            for sentence in _statements(study):
+                typer.echo(sentence)
 
 
 @app.command()
@@ -240,6 +277,21 @@ def delete(
     typer.echo(f"deleted {name!r}")
 
 
+@contextmanager
+def _sure(reasons: Iterable[str], yes: bool) -> Iterator[None]:
+    """Rewards that look like typing errors are taken in only if somebody says that they are right."""
+    from alexp.algorithms.protocol.assumptions import AssumptionWarning
+
+    text = "\n".join(reason.replace("; if it is a typing error, amend it", "") for reason in reasons)
+    if text and not yes:
+        if not sys.stdin.isatty():
+            raise ValueError(f"{text}\nnothing was written; if this is right, say so with --yes")
+        typer.confirm(f"{text}\nIs this right?", abort=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*is far outside", AssumptionWarning)  # it was said
+        yield
+
+
 def _pair(text: str, option: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key and equals and value):
@@ -252,6 +304,22 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+def _statements(study: Study) -> Iterator[str]:
+    """What the algorithm certifies about stopping, and what it says about its models, a sentence each."""
+    from alexp.algorithms.capabilities import Certifies, offers
+    from alexp.algorithms.protocol.assumptions import NotCertified
+
+    algorithm: object = study.algorithm
+    if not offers(algorithm, Certifies) or study.counts["told"] == 0:
+        return
+    yield f"stopping: {study.stop_report()}"
+    if algorithm.certifies:
+        try:
+            yield f"models: {study.check_models()}"
+        except NotCertified as error:
+            yield f"models: {error}"
 
 
 def _unseen(study: Study) -> list[int]:

@@ -23,7 +23,7 @@ def explanation(algorithm: Algorithm, standing: Standing | None, name: Callable[
     if not leaders:
         return None
     seen, log = subject.hindsight([leader.model for leader in leaders]), algorithm.log
-    trials = log.told_in_order()
+    trials = np.array(log.told_in_order(), dtype=np.int64)
     both = len(leaders) == 2
     return Explanation(
         leader=leaders[0].name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
@@ -12,10 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
 from alexp.study.database import records
-from alexp.study.database.events import LIBRARY, Event, compress
+from alexp.study.database.events import LIBRARY, MENDS, Event, compress
 from alexp.study.database.storage import Storage
 from alexp.study.errors import ReplayError, StorageError
-from alexp.study.replay import Replica
+from alexp.study.replay import Replica, course_of
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -59,10 +60,19 @@ class Follower:
     # -- acting ------------------------------------------------------------------------------------------------
 
     def act(
-        self, check: Callable[[Replica], _Checked], decide: Callable[[Replica, _Checked], list[Event]]
+        self,
+        check: Callable[[Replica], _Checked],
+        decide: Callable[[Replica, _Checked], list[Event]],
+        prepare: Callable[[Replica, _Checked], None] | None = None,
     ) -> tuple[Replica, list[Event]]:
-        """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed."""
+        """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed.
+
+        What takes long can be done by `prepare`, without the lock.
+        """
         with self.mutex:
+            if prepare is not None:
+                replica = self.refresh()
+                prepare(replica, check(replica))
             for _ in range(_ATTEMPTS):
                 with suppress(_FarBehindError):
                     return self._attempt(check, decide, _PATIENCE)
@@ -80,7 +90,7 @@ class Follower:
             n_events, snapshot_at = records.head(connection, self._study, lock=True)
             if replica.seconds_for(n_events - replica.n_events) > patience:
                 raise _FarBehindError
-            self._catch_up(replica, connection, n_events)
+            self._catch_up(replica, connection, n_events, patience)
             replica.noted(snapshot_at)
             checked = check(replica)  # raises without having changed anything
             self._replica = None  # until the commit; if anything fails, the log is read again
@@ -134,17 +144,28 @@ class Follower:
             replica = Replica(self._new_algorithm())
             try:
                 replica.resume(n_events, snapshot)
+                if replica.algorithm.log.course is None:
+                    self._find_course(replica, connection)
             except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
                 continue
             return replica
         return Replica(self._new_algorithm())
 
+    def _find_course(self, replica: Replica, connection: Connection) -> None:
+        """Complete a snapshot of a version that did not keep the order of events."""
+        n_events = replica.n_events
+        starts = range(0, n_events, _PART)
+        parts = (records.since(connection, self._study, start, min(start + _PART, n_events)) for start in starts)
+        replica.algorithm.log.course = course_of(chain.from_iterable(parts), replica.algorithm)
+
     def _new_algorithm(self) -> Algorithm:
         algorithm, self._fresh = self._fresh or self._make(), None
         return algorithm
 
-    def _catch_up(self, replica: Replica, connection: Connection, n_events: int) -> None:
+    def _catch_up(self, replica: Replica, connection: Connection, n_events: int, patience: float = inf) -> None:
         while events := self._behind(replica, connection, n_events):
+            if any(event.kind in MENDS for event in events) and replica.seconds_for(n_events) > patience:
+                raise _FarBehindError  # a correction repeats everything
             self._apply(replica, events)
 
     def _behind(self, replica: Replica, connection: Connection, n_events: int) -> list[Event]:

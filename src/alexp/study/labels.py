@@ -50,6 +50,8 @@ def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
     """State of some trials."""
 
     def state(trial: int) -> TrialState:
+        if trial in log.retracted:
+            return "retracted"
         if trial in log.abandoned:
             return "abandoned"
         if isnan(log.propensity[trial]):

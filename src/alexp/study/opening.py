@@ -27,6 +27,7 @@ from alexp.study.errors import ProblemMismatchError, StudyExistsError, StudyNotF
 from alexp.study.problem import Probe, Problem
 from alexp.study.study import Study
 
+DEFAULT_ALGORITHM = "evidence-mixture"
 Location = str | Path | URL | Storage
 
 
@@ -36,7 +37,7 @@ def create_study(
     *,
     name: str,
     storage: Location = DEFAULT,
-    algorithm: str = "alexp",
+    algorithm: str | None = None,
     direction: str = "maximize",
     load_if_exists: bool = False,
     random_state: RandomState = None,
@@ -54,7 +55,8 @@ def create_study(
     storage
         `sqlite:///file.db` for processes on one host, `postgresql://host/database` for many hosts.
     algorithm
-        Name of a registered algorithm, such as "alexp" or "linucb".
+        Name of a registered algorithm, such as "alexp" or "linucb"; "evidence-mixture" for a new study, and that of the
+        study for one that exists, if not given.
     load_if_exists
         Open the study if it is there already. What is passed here must then agree with it.
     settings
@@ -62,7 +64,9 @@ def create_study(
     """
     where = _storage(storage)
     _check_name(name)
-    kind = algorithm_named(algorithm)
+    kind = algorithm_named(
+        algorithm or (_known_algorithm(where, name) if load_if_exists else None) or DEFAULT_ALGORITHM
+    )
     if load_if_exists and models is None and domain is None:
         return load_study(name, where)
     if models is None or domain is None:
@@ -124,6 +128,16 @@ def delete_study(name: str, storage: Location = DEFAULT) -> None:
     with where.writing() as connection:
         records.head(connection, row.id, lock=True)
         records.delete_study(connection, row.id)
+
+
+def _known_algorithm(where: Storage, name: str) -> str | None:
+    """Name of the algorithm of a study, if there is such a study."""
+    if not where.exists():
+        return None
+    where.prepare()
+    with where.reading() as connection:
+        row = records.find_study(connection, name)
+    return None if row is None else row.algorithm
 
 
 def _storage(storage: Location) -> Storage:

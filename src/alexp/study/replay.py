@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from math import isclose
 from time import perf_counter
 from typing import NotRequired, TypedDict
@@ -10,12 +11,16 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.course import Course, pack_restriction
+from alexp.algorithms.protocol.mending import Mending
+from alexp.algorithms.protocol.telling import IfTold, Told
 from alexp.algorithms.protocol.trials import Trial
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
 from alexp.common.validation import count
 from alexp.study.database.events import (
+    MENDS,
     Event,
     belief,
     belief_is_due,
@@ -54,6 +59,7 @@ class Replica:
         self._pace = _LEAST_PACE  # seconds per event, of late
         self._attempted = 0  # events at the last attempt to save a snapshot
         self._snapshot_seconds = 0.0  # what the last snapshot of this process cost
+        self._prepared: Mending | None = None
 
     @property
     def abandoned(self) -> set[int]:
@@ -64,14 +70,28 @@ class Replica:
 
     def follow(self, events: Iterable[Event]) -> None:
         """Apply events of other processes, in order."""
+        for mends, group in groupby(events, lambda event: event.kind in MENDS):
+            if mends:
+                self._follow_mends(list(group))
+                continue
+            for event in group:
+                start = perf_counter()
+                with quietly():  # who told these rewards has been warned
+                    self._apply(event)
+                self._next(event, start)
+
+    def _follow_mends(self, events: list[Event]) -> None:
+        """Corrections that come together are made together: each would repeat the whole run."""
+        algorithm, start = self.algorithm, perf_counter()
         for event in events:
+            algorithm.log.check_told(event.trial)
+        algorithm.mend({event.trial: event.reward for event in events})
+        for event in events:
+            self._next_mend(event, start)
             start = perf_counter()
-            with quietly():  # who told these rewards has been warned
-                self._apply(event)
-            self._next(event, start)
 
     def seconds_for(self, n_events: int) -> float:
-        """About how long applying so many further events will take."""
+        """About how long applying so many further events will take, or repeating so many."""
         return n_events * self._pace
 
     def _apply(self, event: Event) -> None:
@@ -83,11 +103,11 @@ class Replica:
             algorithm.log.propensity[event.trial] = event.propensity
         elif event.kind == "tell":
             assert event.reward is not None
-            algorithm.tell(event.trial, event.reward)
+            algorithm.take_in(algorithm.check_tell(event.trial, event.reward))
         elif event.kind == "observe":
             assert event.candidate is not None
             assert event.reward is not None
-            algorithm.observe(event.candidate, event.reward)
+            algorithm.take_observation(event.candidate, event.reward)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
         else:
@@ -128,13 +148,13 @@ class Replica:
     def tell(self, trial_id: int, reward: float) -> Event:
         """Take in a reward that `check_tell` has let pass."""
         start = perf_counter()
-        self.algorithm.tell(trial_id, reward)
+        self.algorithm.take_in(Told(trial_id, reward, "tell"))
         return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
 
     def observe(self, candidate: int, reward: float) -> Event:
         """Take in a reward measured elsewhere."""
         start = perf_counter()
-        trial = self.algorithm.observe(candidate, reward)
+        trial = self.algorithm.take_observation(candidate, reward)
         event = Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward)
         return self._next(event, start)
 
@@ -143,6 +163,32 @@ class Replica:
         start = perf_counter()
         self.algorithm.abandon(trial_id)
         return self._next(Event(self.n_events, "abandon", trial_id), start)
+
+    def mend(self, changes: Mapping[int, float | None]) -> list[Event]:
+        """Correct rewards by checked ids, and withdraw those with None; at once if that was prepared."""
+        if not changes:
+            return []
+        algorithm, start, events = self.algorithm, perf_counter(), []
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None and prepared.fits(algorithm, changes):
+            algorithm.become(prepared)
+        else:
+            algorithm.mend(changes)
+        for trial, reward in changes.items():
+            event = Event(self.n_events, "retract" if reward is None else "amend", trial, reward=reward)
+            events.append(self._next_mend(event, start))
+            start = perf_counter()
+        return events
+
+    def prepare_mend(self, changes: Mapping[int, float | None]) -> None:
+        """Compute in advance what `mend` will need; what happens in between is taken up then."""
+        self._prepared = self.algorithm.mending(changes) if changes else None
+
+    def _next_mend(self, event: Event, start: float) -> Event:
+        """Count a correction; what it cost says nothing about other events."""
+        self._seconds += perf_counter() - start
+        self.n_events += 1
+        return event
 
     def _next(self, event: Event, start: float) -> Event:
         """Count an event that has been applied, and what it cost."""
@@ -154,12 +200,15 @@ class Replica:
 
     # -- checking before acting --------------------------------------------------------------------------------
 
-    def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
-        """Id and reward as `tell` takes them, or the reason why not; changes nothing."""
-        trial_id, value = self.algorithm.check_tell(trial, reward)
-        return trial_id, value + 0.0  # databases do not keep the sign of a zero
+    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
+        """What `tell` would do, or the reason why not; changes nothing."""
+        return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told))
 
-    def check_pending(self, trial: Trial | int) -> int:
+    def check_amend(self, trial: Trial | int | str, reward: float) -> Told:
+        """What `amend` would do, or the reason why not; changes nothing."""
+        return _without_sign_of_zero(self.algorithm.check_amend(trial, reward))
+
+    def check_pending(self, trial: Trial | int | str) -> int:
         """Id of a trial that can be abandoned, or the reason why not; changes nothing."""
         return self.algorithm.log.check_pending(trial)
 
@@ -208,6 +257,26 @@ class Replica:
         self._attempted, self._seconds, self._snapshot_seconds = self.n_events, 0.0, seconds
         if kept:
             self.snapshot_at = self.n_events
+
+
+def _without_sign_of_zero(told: Told) -> Told:
+    return told._replace(reward=told.reward + 0.0)  # databases do not keep it
+
+
+def course_of(events: Iterable[Event], algorithm: Algorithm) -> Course:
+    """The order of what happened, from a log without corrections, for a snapshot that lacks it."""
+    course, n = Course(), algorithm.domain.n_candidates
+    for event in events:
+        if event.kind == "ask":
+            allowed = restriction(detail_of(event), n) if algorithm.asks_matter() else None
+            course.asked(None if allowed is None else pack_restriction(allowed, n))
+        elif event.kind == "tell":
+            course.told(event.trial)
+        elif event.kind == "observe":
+            course.observed()
+        elif event.kind == "abandon":
+            course.abandoned(event.trial)
+    return course
 
 
 def _same(event: Event, trial: Trial) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, overload
+from typing import TYPE_CHECKING, NamedTuple, Self, overload
 
-from alexp.algorithms.protocol.base import Algorithm, check_reward
-from alexp.algorithms.protocol.trials import AlreadyToldError, Recommendation, Trial
-from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.algorithms.certified import DELTA
+from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.telling import IfTold, Told, check_reward, warn_of
+from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
+from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.candidates import check_available
+from alexp.study.answering import Answering
 from alexp.study.chronicle import Chronicle
 from alexp.study.database import records
-from alexp.study.database.events import Belief, EventDict, probabilities_of
+from alexp.study.database.events import Belief, Event, EventDict
 from alexp.study.database.storage import Storage
 from alexp.study.following import Follower
 from alexp.study.labels import trial_states
@@ -25,10 +28,19 @@ from alexp.study.viewing import Identity, Wanted, counts, make_view
 if TYPE_CHECKING:
     import pandas as pd
 
+AnyTrial = Trial | int | str  # itself, its id, or its id as text
 Available = Sequence[int] | Sequence[bool] | AnyArray
 
 
-class Study:
+class TellCounts(NamedTuple):
+    """What became of some rewards: taken in, known already, and put in the place of another."""
+
+    told: int
+    skipped: int
+    amended: int
+
+
+class Study(Answering):
     """A durable run of an algorithm; make one with `create_study` or `load_study`.
 
     Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it
@@ -71,22 +83,61 @@ class Study:
         trials = [replica.algorithm.trial(event.trial) for event in events]
         return trials[0] if n is None else trials
 
-    def tell(self, trial: Trial | int, reward: float) -> None:
-        """Report the reward of a trial, by the trial or its id, from any process and in any order."""
-        self.tell_many([(trial, reward)])
+    def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise") -> None:
+        """Report the reward of a trial, by the trial or its id, from any process and in any order.
 
-    def tell_many(self, results: Iterable[tuple[Trial | int, float]] | Mapping[int, float]) -> None:
-        """Report several rewards at once: all of them, or, if any is wrong, none."""
+        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
+        and raise at another one, or "amend" it.
+        """
+        self.tell_many([(trial, reward)], if_told)
+
+    def tell_many(
+        self,
+        results: Iterable[tuple[AnyTrial, float]] | Mapping[int, float] | Mapping[str, float],
+        if_told: IfTold = "raise",
+    ) -> TellCounts:
+        """Report several rewards at once: all of them, or, if any is wrong, none. Returns what became of them."""
         pairs = list(results.items() if isinstance(results, Mapping) else results)
 
-        def check(replica: Replica) -> list[tuple[int, float]]:
-            checked = [replica.check_tell(trial, reward) for trial, reward in pairs]
-            _no_trial_twice([trial_id for trial_id, _ in checked])
+        def check(replica: Replica) -> list[Told]:
+            checked = [replica.check_tell(trial, reward, if_told) for trial, reward in pairs]
+            _no_trial_twice([told.trial for told in checked])
             return checked
 
-        self._follower.act(check, lambda replica, checked: [replica.tell(*pair) for pair in checked])
+        return self._take_in(check, may_mend=if_told == "amend")
 
-    def abandon(self, trial: Trial | int) -> None:
+    def amend(self, trial: AnyTrial, reward: float) -> None:
+        """Correct a reward that was told or added, or give one again to a trial whose reward was retracted.
+
+        The study then stands where it would had the right reward been told at once, with the trials as they were
+        asked for. The log keeps both rewards.
+        """
+        self._take_in(lambda replica: [replica.check_amend(trial, reward)], may_mend=True)
+
+    def retract(self, trial: AnyTrial) -> None:
+        """Withdraw a reward that was told or added. The trial counts as given up; `amend` gives it a reward again."""
+
+        def check(replica: Replica) -> dict[int, float | None]:
+            return {replica.algorithm.check_retract(trial): None}
+
+        self._follower.act(check, Replica.mend, Replica.prepare_mend)
+
+    def _take_in(self, check: Callable[[Replica], list[Told]], may_mend: bool) -> TellCounts:
+        deeds: list[str] = []
+
+        def act(replica: Replica, tells: list[Told]) -> list[Event]:
+            deeds[:] = [told.deed for told in tells]
+            warn_of(replica.algorithm.suspects(tells).values())
+            events = [replica.tell(told.trial, told.reward) for told in tells if told.deed == "tell"]
+            return events + replica.mend(_amendments(tells))
+
+        def prepare(replica: Replica, tells: list[Told]) -> None:
+            replica.prepare_mend(_amendments(tells))
+
+        self._follower.act(check, act, prepare if may_mend else None)
+        return TellCounts(*(deeds.count(deed) for deed in ("tell", "skip", "amend")))
+
+    def abandon(self, trial: AnyTrial) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
         self._follower.act(
             lambda replica: replica.check_pending(trial), lambda replica, trial_id: [replica.abandon(trial_id)]
@@ -105,30 +156,14 @@ class Study:
             rows = observations(replica.algorithm.domain, frame, nearest)
             return [(index, check_reward(reward) + 0.0) for index, reward in rows]
 
-        replica, events = self._follower.act(check, lambda replica, rows: [replica.observe(*row) for row in rows])
+        def act(replica: Replica, rows: list[tuple[int, float]]) -> list[Event]:
+            warn_of(replica.algorithm.suspect_observations([reward for _, reward in rows]))
+            return [replica.observe(*row) for row in rows]
+
+        replica, events = self._follower.act(check, act)
         return [replica.algorithm.trial(event.trial) for event in events]
 
     # -- looking -----------------------------------------------------------------------------------------------
-
-    @property
-    def algorithm(self) -> Algorithm:
-        """The algorithm as of now, to be looked at; asking or telling it directly would not be recorded."""
-        return self.refresh().algorithm
-
-    @property
-    def probabilities(self) -> FloatArray:
-        """q over the M models for the next round, shape (M,), for algorithms that have it."""
-        with self._follower.mutex:
-            algorithm = self.algorithm
-            q = probabilities_of(algorithm)
-        if q is None:
-            raise AttributeError(f"algorithm {algorithm.name!r} has no probabilities over models")
-        return q
-
-    def best(self) -> Recommendation:
-        """The action to stop with, judged by what is known now."""
-        with self._follower.mutex:
-            return self.algorithm.best()
 
     def pending(self) -> list[Trial]:
         """Trials that await their reward, oldest first."""
@@ -149,7 +184,7 @@ class Study:
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
-        `state` is "told", "pending", "abandoned", or "observed" for data added from elsewhere.
+        `state` is "told", "pending", "abandoned", "retracted", or "observed" for data added from elsewhere.
         """
         with self._follower.mutex:
             algorithm = self.algorithm
@@ -166,7 +201,7 @@ class Study:
         certificates: bool = True,
         curve: bool = True,
         explanation: bool = True,
-        delta: float = 0.05,
+        delta: float = DELTA,
     ) -> StudyView:
         """Everything that a report, a status line or a page shows, read in one transaction: one consistent moment.
 
@@ -256,6 +291,10 @@ class Study:
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"
+
+
+def _amendments(tells: list[Told]) -> dict[int, float | None]:
+    return {told.trial: told.reward for told in tells if told.deed == "amend"}
 
 
 def _no_trial_twice(trial_ids: list[int]) -> None:

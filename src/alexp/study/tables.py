@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alexp.algorithms.protocol.telling import Told
 from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import matrix
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from alexp.study.study import Study
 
 _MOST_MISTAKES = 20
+_AMEND = "--amend takes the one of the file"
 
 
 class FileError(ValueError):
@@ -158,33 +160,37 @@ def _match(lines: Lines, keys: list[str]) -> list[int]:
 # -- results ---------------------------------------------------------------------------------------------------
 
 
-def read_results(path: Path, study: Study, partial: bool = False) -> list[tuple[int, float]]:
-    """(trial, reward) of every line with columns `trial` and `reward`, if all of them can be told.
+def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[Told]:
+    """What telling every line with columns `trial` and `reward` would do, if all of them can be told.
 
     Columns that describe the candidate, as in the file that `ask` wrote, are held against the trial: a file that
     was sorted in one column only, or that belongs to another study, is noticed. With `partial`, lines without a
-    reward are left for later.
+    reward are left for later. Rewards that the study knows already are skipped; those that contradict it are mistakes
+    unless `amend`.
     """
     lines = read_lines(path)
     ids, rewards = lines.column("trial"), lines.column("reward")
     algorithm = (replica := study.refresh()).algorithm
-    results: list[tuple[int, float]] = []
+    results: list[Told] = []
     mistakes: list[str] = []
     seen: dict[int, int] = {}
     for line, row in lines.rows:
         if row[rewards] == "" and partial:
             continue
         try:
-            trial_id, value = replica.check_tell(_id(row[ids]), _reward(row[rewards]))
-            if trial_id in seen:
-                raise ValueError(f"trial {trial_id} was on line {seen[trial_id]} already")
-            expected = candidate_columns(algorithm.domain, algorithm.trial(trial_id).index)
+            told = replica.check_tell(_id(row[ids]), _reward(row[rewards]), "amend")
+            if told.trial in seen:
+                raise ValueError(f"trial {told.trial} was on line {seen[told.trial]} already")
+            expected = candidate_columns(algorithm.domain, algorithm.trial(told.trial).index)
             _check_candidate(lines.header, row, expected)
+            if told.deed == "amend" and not amend:
+                stored = algorithm.log.reward[told.trial]
+                raise ValueError(f"trial {told.trial} has the reward {stored}, the file says {told.reward}; {_AMEND}")
         except (ValueError, TypeError) as error:
             mistakes.append(f"{path}, line {line}: {error}")
             continue
-        seen[trial_id] = line
-        results.append((trial_id, value))
+        seen[told.trial] = line
+        results.append(told)
     _raise_if_any(mistakes)
     if not results:
         raise FileError(f"{path} holds no rewards")
@@ -199,7 +205,7 @@ def _raise_if_any(mistakes: list[str]) -> None:
 
 def _id(cell: str) -> int:
     try:
-        return int(cell)
+        return int(cell.removeprefix("#"))
     except ValueError:
         raise ValueError(f"trial must be a whole number, got {cell!r}") from None
 
@@ -249,10 +255,11 @@ def export(study: Study) -> Iterator[list[str]]:
     view, algorithm = study.view(history=False, certificates=False, curve=False), study.algorithm
     events = study.events_dataframe().head(view.n_events)  # of the moment that the view shows
     asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"]
-    told = events[events["kind"].isin(["tell", "observe"])].set_index("trial")["at"]
+    told = events[events["kind"].isin(["tell", "observe", "amend"])].groupby("trial")["at"].last()
     frame = view.trials.dataframe().drop(columns="label").rename(columns={"id": "trial", "index": "candidate"})
     frame["model"] = [None if j is None else algorithm.models.names[j] for j in view.trials.model]
-    frame["asked_at"], frame["told_at"] = frame["trial"].map(asked), frame["trial"].map(told)
+    frame["asked_at"] = frame["trial"].map(asked)
+    frame["told_at"] = frame["trial"].map(told).where(frame["reward"].notna())
     own = [f"candidate.{name}" if name in frame.columns else name for name in candidate_columns(algorithm.domain, 0)]
     yield [*frame.columns[:2], *own, *frame.columns[2:]]
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):

@@ -13,11 +13,11 @@ from alexp.common.codec import Packable, State, jsonable
 if TYPE_CHECKING:
     import pandas as pd
 
-TrialState = Literal["told", "pending", "abandoned", "observed"]
+TrialState = Literal["told", "pending", "abandoned", "retracted", "observed"]
 
 
 class Counts(TypedDict):
-    """Numbers of trials: all of them, told (with observations from elsewhere), pending, and abandoned."""
+    """Numbers of trials: all of them, told (with observations from elsewhere), pending, abandoned (with retracted)."""
 
     trials: int
     told: int
@@ -46,7 +46,7 @@ class TrialColumns:
     explored : whether it came from the exploration distribution.
     propensity : probability with which it was played; NaN for observations from elsewhere.
     reward : NaN while there is none.
-    state : "told", "pending", "abandoned", or "observed" for data added from elsewhere.
+    state : "told", "pending", "abandoned", "retracted", or "observed" for data added from elsewhere.
     """
 
     id: IntArray

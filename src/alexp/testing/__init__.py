@@ -20,6 +20,7 @@ A class lists in `example` the arguments it needs beyond the shared ones.
 from __future__ import annotations
 
 from alexp.testing.chance import check_probabilities, check_propensities, check_restricted_propensities
+from alexp.testing.mending import check_amend_and_back, check_amend_at_once, check_amend_later, check_retract
 from alexp.testing.protocol import (
     check_any_order,
     check_available,
@@ -56,6 +57,10 @@ CHECKS: tuple[Check, ...] = (
     check_scale,
     check_small_problems,
     check_records,
+    check_amend_at_once,
+    check_amend_later,
+    check_amend_and_back,
+    check_retract,
 )
 _ONCE = (check_generator_as_seed, check_small_problems, check_records)  # nothing in them depends on the setting
 

@@ -35,14 +35,9 @@ class PlausibleFits(NamedTuple):
     radii: FloatArray
 
 
-def order_of_tells(log: TrialLog) -> IntArray:
-    """Ids of the trials that have a reward, in the order in which rewards were told."""
-    return np.flatnonzero(~np.isnan(np.array(log.reward, dtype=np.float64)))
-
-
 def rewards_told(log: TrialLog, candidates: CandidateTable, sign: float) -> Rewards:
-    """All rewards so far, to be maximised."""
-    ids = order_of_tells(log)
+    """All rewards so far, in the order in which they came, to be maximised."""
+    ids = log.told_in_order()
     indices = np.array(log.index, dtype=np.int64)[ids]
     rewards = sign * np.array(log.reward, dtype=np.float64)[ids]
     return Rewards(indices, rewards, candidates.table[:, candidates.position[indices]].T.copy())

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar, cast, overl
 import numpy as np
 
 from alexp.algorithms.protocol.assumptions import ASSUMED_BOUND, ASSUMED_NOISE, Stated
-from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.saving import Saved
+from alexp.algorithms.protocol.course import pack_restriction
+from alexp.algorithms.protocol.rounds import Decision
 from alexp.algorithms.protocol.streams import ASK, ORDER, RandomState, Streams
+from alexp.algorithms.protocol.telling import Telling
 from alexp.algorithms.protocol.trials import Recommendation, Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance
-from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
-from alexp.common.validation import count, finite
+from alexp.common.validation import count
 from alexp.decision.plays import Proposal
 from alexp.problem.candidates import Available, CandidateTable, Round
 from alexp.problem.domains import Domain
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_KNOWN = 16  # results kept between two rewards
-LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
 
 
 _T = TypeVar("_T")
@@ -43,7 +42,7 @@ class Shared(TypedDict, total=False):
     random_state: RandomState
 
 
-class Algorithm(Saved):
+class Algorithm(Telling):
     """Base class: asks, tells, the trial log, direction, randomness, saving and loading.
 
     A subclass has a `name`, stores its own constructor arguments as attributes of the same names and lists them
@@ -144,74 +143,18 @@ class Algorithm(Saved):
         trials = [self._ask_once(round_) for _ in range(wanted)]
         return trials[0] if n is None else trials
 
-    def _ask_once(self, round_: Round) -> Trial:
+    def _ask_once(self, round_: Round, played: Proposal | None = None) -> Trial:
+        """One trial: what chance decides on, or what is known to have been `played` when a run is repeated."""
         decision = self._decision(round_)
         self._commit(round_, decision)
-        proposal = decision.play.draw(self._streams.generator(ASK, len(self._log)))
+        proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
         index = int(round_.choices.indices[proposal.position])
         note = self._note(decision, proposal)
-        trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity)
+        restriction = self.restriction(round_)
+        trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction)
         if note is not None:
             self._notes[trial_id] = note
         return self._log.trial(trial_id, self.domain)
-
-    def tell(self, trial: Trial | int, reward: float) -> None:
-        """Report the reward of a trial, by the trial or its id, in any order. Wrong input changes nothing."""
-        trial_id, value = self.check_tell(trial, reward)
-        index, model = self._log.index[trial_id], self._log.model[trial_id]
-        row, note = self._candidates.row(index), self._notes.get(trial_id)
-        seen = Observation(row, self._sign * value, trial_id, index, None if model < 0 else model, note)
-        self._take_in(seen, value)
-        self._notes.pop(trial_id, None)
-        self._beware(index, value)
-
-    def _take_in(self, seen: Observation, value: float) -> None:
-        """Learn from a reward and record it as the user told it; the trial is new if nobody asked for it."""
-        self._learn(seen)
-        if seen.trial == len(self._log):
-            self._log.append(int(seen.index or 0), None, False, float("nan"))
-        self._log.record(seen.trial, value)
-        self._known.clear()
-
-    def _beware(self, index: int, value: float) -> None:
-        """Warn, once per cause, if a reward that was just taken in does not look as stated or assumed."""
-
-        def told() -> tuple[IntArray, FloatArray]:
-            rewards = np.array(self._log.reward, dtype=np.float64)
-            known = ~np.isnan(rewards)
-            return np.array(self._log.index, dtype=np.int64)[known], rewards[known]
-
-        def data() -> tuple[FloatArray, FloatArray]:
-            indices, rewards = told()
-            return np.asarray(self._candidates.table[:, self._candidates.position[indices]].T), rewards
-
-        self._vigilance.look_at_reward(index, value, self.n_told, told)
-        self._vigilance.look_at_noise(self.n_told, self.models, data)
-
-    def check_tell(self, trial: Trial | int, reward: float) -> tuple[int, float]:
-        """Id and reward as `tell` would take them, or the error it would raise; changes nothing."""
-        return self._log.check_pending(trial), check_reward(reward)
-
-    def observe(self, index: int, reward: float) -> Trial:
-        """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it.
-
-        It becomes a trial of its own with no model and a propensity of NaN: no probability was at work, and an
-        estimate that weights by propensities must notice. Later asks draw the same random numbers as they would
-        after any other trial.
-        """
-        if count("index", index, 0) >= self.domain.n_candidates:
-            raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
-        value = check_reward(reward)
-        row, trial_id = self._candidates.row(int(index)), len(self._log)
-        self._take_in(Observation(row, self._sign * value, trial_id, int(index)), value)
-        self._beware(int(index), value)
-        return self._log.trial(trial_id, self.domain)
-
-    def abandon(self, trial: Trial | int) -> None:
-        """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
-        trial_id = self._log.check_pending(trial)
-        self._log.abandon(trial_id)
-        self._notes.pop(trial_id, None)
 
     def best(self) -> Recommendation:
         """The action to stop with, judged by what is known now."""
@@ -269,12 +212,19 @@ class Algorithm(Saved):
         return None
 
     @abstractmethod
-    def _learn(self, seen: Observation) -> None:
-        """Take in a reward."""
-
-    @abstractmethod
     def _recommend(self) -> tuple[int, float, int | None]:
         """Position (in visiting order) of the best candidate, its estimated reward, and the model behind it."""
+
+    @classmethod
+    def asks_matter(cls) -> bool:
+        """Whether asking leaves anything behind but the trial, so that a run is repeated with its asks."""
+        return cls._commit is not Algorithm._commit or cls._note is not Algorithm._note
+
+    def restriction(self, round_: Round) -> bytes | None:
+        """What must be remembered of a round so that it can be repeated."""
+        if round_.is_full or not self.asks_matter():
+            return None
+        return pack_restriction(round_.choices.indices, self.domain.n_candidates)
 
     # -- what subclasses may use -------------------------------------------------------------------------------
 
@@ -293,11 +243,3 @@ class Algorithm(Saved):
     def _decision(self, round_: Round) -> Decision:
         """The decision of a round, made once per set of choices and reward."""
         return self._once(("decision", round_.key), lambda: self._decide(round_))
-
-
-def check_reward(reward: float) -> float:
-    """Return a reward as a float, or raise unless it is finite and not absurdly large."""
-    value = finite("reward", reward)
-    if abs(value) > LARGEST_REWARD:
-        raise ValueError(f"reward must not exceed {LARGEST_REWARD:g} in size, got {reward!r}; rescale the rewards")
-    return value

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from math import inf, isclose, isnan
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from alexp.common.arrays import Action
+from alexp.algorithms.protocol.course import Course
+from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import State, jsonable
 from alexp.problem.domains import Domain
 
@@ -66,8 +69,40 @@ class AbandonedTrialError(ValueError):
     """A reward was told for a trial that had been given up."""
 
 
+class NotToldError(ValueError):
+    """A reward was to be corrected or withdrawn that the trial does not have."""
+
+
+class SeenRewards(NamedTuple):
+    """How many rewards there were, and the smallest and largest of them."""
+
+    n: int = 0
+    low: float = inf
+    high: float = -inf
+
+    @classmethod
+    def of(cls, rewards: Sequence[float] | FloatArray) -> Self:
+        """Of some rewards; NaN stands for none."""
+        values = np.asarray(rewards, dtype=np.float64)
+        known = values[~np.isnan(values)]
+        return cls(known.size, float(known.min()), float(known.max())) if known.size else cls()
+
+    def including(self, reward: float) -> SeenRewards:
+        """With one more."""
+        return SeenRewards(self.n + 1, min(self.low, reward), max(self.high, reward))
+
+
 class TrialLog:
-    """All trials of one run, column by column in 33 bytes each; rewards are NaN while pending."""
+    """All trials of one run, column by column in 33 bytes each; rewards are NaN where there is none.
+
+    Attributes
+    ----------
+    waiting : candidates of the pending trials by their ids, oldest first.
+    abandoned : trials that were given up, those with a withdrawn reward included.
+    retracted : trials whose reward was withdrawn.
+    course : what happened in which order; None in runs saved by versions that did not keep it.
+    seen : the range of the rewards.
+    """
 
     def __init__(self) -> None:
         self.index = array("q")
@@ -75,20 +110,90 @@ class TrialLog:
         self.explored = array("b")
         self.propensity = array("d")
         self.reward = array("d")
+        self.waiting: dict[int, int] = {}
         self.abandoned: set[int] = set()
-        self.n_told = 0
+        self.retracted: set[int] = set()
+        self.course: Course | None = Course()
+        self.seen = SeenRewards()
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def append(self, index: int, model: int | None, explored: bool, propensity: float) -> int:
-        """Record a proposal and return its id."""
+    @property
+    def n_told(self) -> int:
+        """Number of rewards."""
+        return self.seen.n
+
+    def append(
+        self, index: int, model: int | None, explored: bool, propensity: float, restriction: bytes | None = None
+    ) -> int:
+        """Record a proposal, with what its round was restricted to if that must be remembered, and return its id."""
+        if self.course is not None:
+            self.course.asked(restriction)
+        trial_id = self._add(index, model, explored, propensity)
+        self.waiting[trial_id] = index
+        return trial_id
+
+    def observe(self, index: int, reward: float) -> None:
+        """Record a measurement from elsewhere as the next trial; NaN if it was withdrawn."""
+        if self.course is not None:
+            self.course.observed()
+        self._set(self._add(index, None, False, float("nan")), reward)
+
+    def _add(self, index: int, model: int | None, explored: bool, propensity: float) -> int:
         self.index.append(index)
         self.model.append(-1 if model is None else model)
         self.explored.append(explored)
         self.propensity.append(propensity)
         self.reward.append(float("nan"))
         return len(self) - 1
+
+    def record(self, trial_id: int, reward: float) -> None:
+        """Store the reward of a trial; NaN if it was withdrawn."""
+        if self.course is not None:
+            self.course.told(trial_id)
+        self._set(trial_id, reward)
+
+    def _set(self, trial_id: int, reward: float) -> None:
+        self.reward[trial_id] = reward
+        self.waiting.pop(trial_id, None)
+        if isnan(reward):
+            self.abandoned.add(trial_id)
+            self.retracted.add(trial_id)
+        else:
+            self.seen = self.seen.including(reward)
+
+    def seen_beside(self, trial_id: int) -> SeenRewards:
+        """The range of the rewards of all other trials."""
+        if isnan(self.reward[trial_id]):
+            return self.seen
+        return SeenRewards.of(np.delete(np.array(self.reward, dtype=np.float64), trial_id))
+
+    def abandon(self, trial_id: int) -> None:
+        """Give up a pending trial."""
+        if self.course is not None:
+            self.course.abandoned(trial_id)
+        self.abandoned.add(trial_id)
+        self.waiting.pop(trial_id, None)
+
+    def pending(self) -> list[int]:
+        """Ids of trials that await a reward."""
+        return list(self.waiting)
+
+    def n_candidates_measured(self) -> int:
+        """Number of different candidates that have a reward."""
+        return len({index for index, reward in zip(self.index, self.reward, strict=True) if not isnan(reward)})
+
+    def told_in_order(self) -> list[int]:
+        """Ids of all trials with a reward, in the order in which the rewards came.
+
+        Corrected rewards keep their place. Where the order was not kept, it is that of the trials: what each trial
+        was decided on came from earlier ones, so that statements about sequences hold in that order, too.
+        """
+        if self.course is None:
+            return [i for i, reward in enumerate(self.reward) if reward == reward]
+        came = (event.trial for event in self.course.since() if event.step in ("tell", "observe"))
+        return [trial for trial in came if trial not in self.retracted]
 
     def trial(self, trial_id: int, domain: Domain) -> Trial:
         """Trial `trial_id` as the user saw it."""
@@ -102,39 +207,62 @@ class TrialLog:
             propensity=self.propensity[trial_id],
         )
 
-    def check_pending(self, trial: Trial | int) -> int:
-        """Id of a trial that awaits its reward, or an error that says why it does not."""
-        trial_id = trial.id if isinstance(trial, Trial) else trial
+    # -- checks ------------------------------------------------------------------------------------------------
+
+    def check_id(self, trial: Trial | int | str) -> int:
+        """Id of a trial of this run, given by itself, by its id, or by its id as text ("100" or "#100")."""
+        trial_id = trial.id if isinstance(trial, Trial) else _number(trial)
         if isinstance(trial_id, bool) or not isinstance(trial_id, int | np.integer):
-            raise TypeError(f"tell needs a Trial or its id (an int), got {type(trial).__name__}: {trial!r}")
+            raise TypeError(f"a Trial or its id (an int) is needed, got {type(trial).__name__}: {trial!r}")
         if not 0 <= trial_id < len(self):
             asked = f"ids 0..{len(self) - 1} have been asked for" if len(self) else "none has been asked for yet"
             raise UnknownTrialError(f"there is no trial {trial_id}: {asked}")
-        if isinstance(trial, Trial) and trial.index != self.index[trial_id]:
-            raise UnknownTrialError(
-                f"trial {trial_id} of this run proposed candidate {self.index[trial_id]}, not {trial.index}: "
-                "the trial belongs to another run"
+        if isinstance(trial, Trial):
+            self._check_own(trial)
+        return int(trial_id)
+
+    def _check_own(self, trial: Trial) -> None:
+        """Refuse a trial of another run where that shows."""
+        k, model = trial.id, -1 if trial.model is None else trial.model
+        if trial.index != self.index[k]:
+            what = f"proposed candidate {self.index[k]}, not {trial.index}"
+        elif (model, trial.explored) != (self.model[k], bool(self.explored[k])):
+            what = f"was proposed by {_proposer(self.model[k])}, not by {_proposer(model)}, or one of them explored"
+        elif not isclose(trial.propensity, self.propensity[k], rel_tol=1e-6) and not (
+            isnan(trial.propensity) and isnan(self.propensity[k])
+        ):
+            what = f"had the propensity {self.propensity[k]:.6g}, not {trial.propensity:.6g}"
+        else:
+            return
+        raise UnknownTrialError(f"trial {k} of this run {what}: the trial belongs to another run")
+
+    def check_pending(self, trial: Trial | int | str) -> int:
+        """Id of a trial that awaits its reward, or an error that says why it does not."""
+        trial_id = self.check_id(trial)
+        if not isnan(self.reward[trial_id]):
+            raise AlreadyToldError(
+                f"trial {trial_id} already has the reward {self.reward[trial_id]}; amend({trial_id}, ...) corrects it"
             )
-        if not np.isnan(self.reward[trial_id]):
-            raise AlreadyToldError(f"trial {trial_id} already has the reward {self.reward[trial_id]}")
+        if trial_id in self.retracted:
+            raise AbandonedTrialError(
+                f"the reward of trial {trial_id} was retracted, and it takes no other by tell; "
+                f"amend({trial_id}, reward) gives it one again"
+            )
         if trial_id in self.abandoned:
             raise AbandonedTrialError(
                 f"trial {trial_id} was abandoned and takes no reward; add the measurement as an observation"
             )
-        return int(trial_id)
+        return trial_id
 
-    def record(self, trial_id: int, reward: float) -> None:
-        """Store the reward of a trial."""
-        self.reward[trial_id] = reward
-        self.n_told += 1
+    def check_told(self, trial: Trial | int | str) -> int:
+        """Id of a trial that has or had a reward, or an error that says why it has none."""
+        trial_id = self.check_id(trial)
+        if isnan(self.reward[trial_id]) and trial_id not in self.retracted:
+            why = "was abandoned" if trial_id in self.abandoned else "awaits its first reward"
+            raise NotToldError(f"trial {trial_id} {why}; only a reward that was told can be amended or retracted")
+        return trial_id
 
-    def pending(self) -> list[int]:
-        """Ids of trials that await a reward."""
-        return [i for i, reward in enumerate(self.reward) if reward != reward and i not in self.abandoned]
-
-    def abandon(self, trial_id: int) -> None:
-        """Give up a pending trial."""
-        self.abandoned.add(trial_id)
+    # -- as a table, and saved ---------------------------------------------------------------------------------
 
     def dataframe(self, domain: Domain) -> pd.DataFrame:
         """One row per trial; `reward` is missing while pending, `model` when no single model proposed it."""
@@ -163,6 +291,8 @@ class TrialLog:
             "propensity": np.array(self.propensity, dtype=np.float64),
             "reward": np.array(self.reward, dtype=np.float64),
             "abandoned": np.array(sorted(self.abandoned), dtype=np.int64),
+            "retracted": np.array(sorted(self.retracted), dtype=np.int64),
+            "course": None if self.course is None else self.course.state(),
         }
 
     def restore(self, state: State) -> None:
@@ -171,4 +301,18 @@ class TrialLog:
         self.explored = array("b", state["explored"].tolist())
         self.propensity, self.reward = array("d", state["propensity"].tolist()), array("d", state["reward"].tolist())
         self.abandoned = set(state["abandoned"].tolist()) if "abandoned" in state else set()
-        self.n_told = int(np.sum(~np.isnan(state["reward"])))
+        self.retracted = set(state["retracted"].tolist()) if "retracted" in state else set()
+        self.course = None if state.get("course") is None else Course.read(state["course"])
+        self.seen = SeenRewards.of(self.reward)
+        missing = np.flatnonzero(np.isnan(state["reward"])).tolist()
+        self.waiting = {i: self.index[i] for i in missing if i not in self.abandoned}
+
+
+def _proposer(model: int) -> str:
+    return "no single model" if model < 0 else f"model {model}"
+
+
+def _number(trial: object) -> object:
+    """Ids as they come from keys of JSON objects and from labels, as whole numbers."""
+    digits = trial.removeprefix("#") if isinstance(trial, str) else ""
+    return int(digits) if digits.isascii() and digits.isdigit() else trial

@@ -7,26 +7,21 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import inf
 from pathlib import Path
 
 import numpy as np
 
 from alexp.algorithms.protocol.assumptions import AssumptionWarning, Stated
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import FloatArray
 from alexp.estimation.checking.credible import typical_norms
 from alexp.estimation.checking.noise import residual_noise
 from alexp.problem.models import ModelClass
 
-_FEWEST = 5  # candidates that must have been measured before a reward can be unusual
-_RANGES = 10.0  # how many ranges of the rewards so far away it then is
 _NOISES = 5.0  # how many times the noise beyond the bound a reward may be
 _OFF = 3.0  # factor between stated and estimated noise
 _LOOKS = {2**k for k in range(4, 40)}  # numbers of rewards at which the noise is estimated
 
 _LIBRARY = str(Path(__file__).parents[2])
-
-Told = tuple[IntArray, FloatArray]  # candidates and rewards, shapes (t,)
 
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
@@ -41,19 +36,10 @@ def quietly() -> Iterator[None]:
         _quiet.reset(token)
 
 
-def unusual_reward(reward: float, low: float, high: float, n: int) -> str | None:
-    """Why a reward may be a slip of the pen, given the range of those of `n` candidates; None if it looks usual.
-
-    >>> unusual_reward(7240.0, 3.0, 81.0, 12) is None, unusual_reward(95.0, 3.0, 81.0, 12) is None
-    (False, True)
-    """
-    away = max(low - reward, reward - high)
-    if n < _FEWEST or not high - low > 0.0 or away <= _RANGES * (high - low):
-        return None
-    return (
-        f"the reward {reward:g} is far from all others, which lie between {low:g} and {high:g}; if it is a slip of the "
-        "pen, correct it"
-    )
+def warn(message: str) -> None:
+    """Warn about data that do not go with what is assumed, at the line that called the library."""
+    if not _quiet.get():
+        warnings.warn(message, AssumptionWarning, stacklevel=_frames_inside())
 
 
 class Vigilance:
@@ -69,8 +55,6 @@ class Vigilance:
     def __init__(self, stated: Stated, used: Stated, relies_on: Callable[[], frozenset[str]]) -> None:
         self._stated, self._used, self._relies_on = stated, used, relies_on
         self._warned: set[str] = set()
-        self._low, self._high, self._n = inf, -inf, 0
-        self._measured: set[int] = set()  # the first few candidates
 
     def look_at_features(self, models: ModelClass, columns: FloatArray) -> None:
         """Warn if no coefficients within the norm bound can give rewards of the size that is expected."""
@@ -92,23 +76,9 @@ class Vigilance:
             f"which does not go with {self._name('reward_bound')}: state {advice}",
         )
 
-    def look_at_reward(self, index: int, value: float, n_told: int, everything: Callable[[], Told]) -> None:
-        """Warn if reward number `n_told`, of candidate `index`, is beyond the bound or far from all others.
-
-        `everything` gives all candidates and rewards, this one last; it is rarely needed.
-        """
-        if self._n + 1 != n_told:  # rewards were restored or corrected since
-            indices, rewards = everything()
-            self._low, self._high = float(rewards[:-1].min(initial=inf)), float(rewards[:-1].max(initial=-inf))
-            self._measured = set(indices[:-1].tolist()[: 20 * _FEWEST])
+    def look_at_reward(self, value: float) -> None:
+        """Warn if a reward is beyond the bound."""
         bound, noise = self._used.reward_bound, self._used.noise_std or 0.0
-        expected = self._stated.reward_bound is not None and abs(value) <= self._stated.reward_bound
-        unusual = None if expected else unusual_reward(value, self._low, self._high, len(self._measured))
-        self._low, self._high, self._n = min(self._low, value), max(self._high, value), n_told
-        if len(self._measured) < _FEWEST:
-            self._measured.add(index)
-        if unusual is not None:
-            self._warn(f"unusual reward number {n_told}", unusual)
         if "reward_bound" in self._relies_on() and bound is not None and abs(value) > bound + _NOISES * noise:
             self._warn(
                 "bound",
@@ -143,7 +113,7 @@ class Vigilance:
     def _warn(self, cause: str, message: str) -> None:
         if cause not in self._warned and not _quiet.get():
             self._warned.add(cause)
-            warnings.warn(message, AssumptionWarning, stacklevel=_frames_inside())
+            warn(message)
 
 
 def _frames_inside() -> int:

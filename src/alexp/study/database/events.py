@@ -20,7 +20,8 @@ from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, pack, unpack
 
 LIBRARY = version("alexp")
-Kind = Literal["ask", "tell", "observe", "abandon"]
+Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract"]
+MENDS = ("amend", "retract")
 
 _EVERY_BELIEF = 256  # the beliefs of the first trials are all recorded, later ones on a grid of steps of 2 %
 MOST_MODELS = 1024  # of larger classes only the leading models are recorded
@@ -68,7 +69,8 @@ class Event:
     """One row of the log.
 
     `ask` carries the trial that was proposed, so that a replay can be held against it; `tell` the reward;
-    `observe` a reward measured elsewhere (a trial that is born told); `abandon` only the trial's number.
+    `observe` a reward measured elsewhere (a trial that is born told); `amend` the reward that takes the
+    place of an earlier one, which stays in the log; `abandon` and `retract` only the trial's number.
     """
 
     seq: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from alexp.algorithms.protocol.saving import FORMAT, READABLE
 from alexp.common.arrays import AnyArray
 from alexp.common.codec import fingerprint
-from alexp.study.database.events import Belief, Detail, Event, EventDict, belief_is_due, decompress
+from alexp.study.database.events import MENDS, Belief, Detail, Event, EventDict, belief_is_due, decompress
 from alexp.study.database.schema import arrays, events, snapshots, studies
 from alexp.study.errors import StorageError, StudyNotFoundError
 from alexp.study.replay import Snapshot
@@ -110,8 +110,23 @@ def all_studies(connection: Connection) -> list[StudySummary]:
     own = (studies.c.name, studies.c.algorithm, studies.c.created_at)
     counts = (asked + observed, told + observed, asked - told - abandoned, abandoned)
     joined = studies.outerjoin(events, events.c.study_id == studies.c.id)
-    query = sa.select(*own, *counts, sa.func.max(events.c.at)).select_from(joined).group_by(studies.c.id, *own)
-    return [StudySummary(*row) for row in connection.execute(query.order_by(studies.c.name))]
+    query = sa.select(studies.c.id, *own, *counts, sa.func.max(events.c.at)).select_from(joined)
+    withdrawn = _withdrawn(connection)
+    found = []
+    for study, *row in connection.execute(query.group_by(studies.c.id, *own).order_by(studies.c.name)):
+        summary, gone = StudySummary(*row), withdrawn.get(study, 0)
+        found.append(replace(summary, told=summary.told - gone, abandoned=summary.abandoned + gone))
+    return found
+
+
+def _withdrawn(connection: Connection) -> dict[int, int]:
+    """Number of trials whose reward was withdrawn and has not come back, by study."""
+    key, kind = (events.c.study_id, events.c.trial), events.c.kind
+    retracted, amended = (sa.func.max(sa.case((kind == name, events.c.seq))) for name in ("retract", "amend"))
+    last = sa.select(*key).where(kind.in_(MENDS)).group_by(*key).having(retracted > sa.func.coalesce(amended, -1))
+    gone = last.subquery()
+    query = sa.select(gone.c.study_id, sa.func.count()).group_by(gone.c.study_id)
+    return {int(study): int(n) for study, n in connection.execute(query)}
 
 
 def delete_study(connection: Connection, study: int) -> None:

@@ -44,7 +44,7 @@ events = Table(
     metadata,
     Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
     Column("seq", Integer, primary_key=True),  # 0, 1, 2, ...: the total order
-    Column("kind", String(10), nullable=False),  # ask, tell, observe, abandon
+    Column("kind", String(10), nullable=False),  # ask, tell, observe, abandon, amend, retract
     Column("trial", Integer, nullable=False),
     Column("candidate", Integer),
     Column("model", Integer),

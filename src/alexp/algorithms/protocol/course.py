@@ -1,0 +1,112 @@
+"""The course of a run: what happened in which order, in eight bytes per event."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from alexp.common.arrays import IntArray
+from alexp.common.codec import State
+
+Step = Literal["ask", "tell", "observe", "abandon"]
+_STEPS: tuple[Step, ...] = ("ask", "tell", "observe", "abandon")
+_ASK, _TELL, _OBSERVE, _ABANDON = range(4)
+
+
+class Happened(NamedTuple):
+    """One event: what, to which trial, and for an ask the restriction of its round (None for all candidates)."""
+
+    step: Step
+    trial: int
+    restriction: bytes | None
+
+
+class Course:
+    """Asks, tells, observations and abandonments in the order in which they happened.
+
+    An event is one number, 4 x value + step. The value of a tell or an abandonment is its trial; asks and
+    observations make trials in the order of their numbers, so the value of an ask can say which restriction its round
+    had. Equal restrictions are stored once.
+    """
+
+    def __init__(self) -> None:
+        self._codes = array("q")
+        self._numbers: dict[bytes, int] = {}  # 1, 2, ... of every restriction
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def asked(self, restriction: bytes | None = None) -> None:
+        """The next trial was proposed."""
+        number = 0 if restriction is None else self._numbers.setdefault(restriction, len(self._numbers) + 1)
+        self._codes.append(4 * number + _ASK)
+
+    def told(self, trial: int) -> None:
+        """A trial's reward was told."""
+        self._codes.append(4 * trial + _TELL)
+
+    def observed(self) -> None:
+        """The next trial was measured elsewhere, and told at once."""
+        self._codes.append(_OBSERVE)
+
+    def abandoned(self, trial: int) -> None:
+        """A trial was given up."""
+        self._codes.append(4 * trial + _ABANDON)
+
+    def since(self, start: int = 0, n_trials: int = 0) -> Iterator[Happened]:
+        """Events number `start` and later; there were `n_trials` trials before them."""
+        restrictions = [None, *self._numbers]
+        for code in self._codes[start:]:
+            value, step = divmod(code, 4)
+            if step in (_ASK, _OBSERVE):
+                yield Happened(_STEPS[step], n_trials, restrictions[value] if step == _ASK else None)
+                n_trials += 1
+            else:
+                yield Happened(_STEPS[step], value, None)
+
+    def state(self) -> State:
+        """The course as arrays."""
+        restrictions = list(self._numbers)
+        return {
+            "codes": np.array(self._codes, dtype=np.int64),
+            "sizes": np.array([len(restriction) for restriction in restrictions], dtype=np.int64),
+            "restrictions": np.frombuffer(b"".join(restrictions), dtype=np.uint8),
+        }
+
+    @classmethod
+    def read(cls, state: State) -> Course:
+        """Invert `state`."""
+        out, data = cls(), np.asarray(state["restrictions"], dtype=np.uint8).tobytes()
+        out._codes = array("q", state["codes"].tolist())
+        ends = np.cumsum(state["sizes"]).tolist()
+        parts = [data[end - size : end] for end, size in zip(ends, state["sizes"].tolist(), strict=True)]
+        out._numbers = {part: number for number, part in enumerate(parts, 1)}
+        return out
+
+
+def pack_restriction(indices: IntArray, n_candidates: int) -> bytes:
+    """Some of N candidates as bytes: the shortest of a list of them, a list of the others, and one bit for each."""
+    inside = np.zeros(n_candidates, dtype=bool)
+    inside[indices] = True
+    forms = (
+        b"+" + np.flatnonzero(inside).astype(np.uint32).tobytes(),
+        b"-" + np.flatnonzero(~inside).astype(np.uint32).tobytes(),
+        b"#" + np.packbits(inside).tobytes(),
+    )
+    return min(forms, key=len)
+
+
+def unpack_restriction(packed: bytes, n_candidates: int) -> IntArray:
+    """Invert `pack_restriction`: the indices, in increasing order.
+
+    >>> unpack_restriction(pack_restriction(np.array([5, 2]), 9), 9).tolist()
+    [2, 5]
+    """
+    form, data = packed[:1], packed[1:]
+    if form == b"#":
+        return np.flatnonzero(np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=n_candidates))
+    listed = np.frombuffer(data, dtype=np.uint32).astype(np.int64)
+    return listed if form == b"+" else np.setdiff1d(np.arange(n_candidates), listed)

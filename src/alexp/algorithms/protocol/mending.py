@@ -1,0 +1,131 @@
+"""Mending: a run is repeated with the rewards that should have been told, and with the actions as they were played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alexp.algorithms.protocol.course import Happened, unpack_restriction
+from alexp.algorithms.protocol.trials import SeenRewards
+from alexp.algorithms.protocol.vigilance import quietly
+from alexp.common.arrays import FloatArray
+from alexp.decision.plays import Proposal
+from alexp.problem.candidates import Round
+
+if TYPE_CHECKING:
+    from alexp.algorithms.protocol.base import Algorithm
+
+LEAST_SEEN = 5  # rewards before any is called unusual
+FAR = 10.0  # how many times the range of the rewards lies between a suspicious one and all others
+
+
+def looks_like_a_typo(seen: SeenRewards | Sequence[float] | FloatArray, reward: float) -> str | None:
+    """Why a reward looks like a typing error beside those seen; None if it does not, or if too few were seen.
+
+    It does if its distance from all of them is more than 10 times their range; where they are all equal, their size
+    takes the place of the range.
+
+    >>> looks_like_a_typo([70.1, 64.0, 72.4, 55.3, 68.9], 7240.0)
+    'a reward of 7240 is far outside the 5 seen so far, 55.3 to 72.4; if it is a typing error, amend it'
+    >>> looks_like_a_typo([70.1, 64.0, 72.4, 55.3, 68.9], 12.0)
+    """
+    known = seen if isinstance(seen, SeenRewards) else SeenRewards.of(seen)
+    if known.n < LEAST_SEEN:
+        return None
+    scale = known.high - known.low or abs(known.high)
+    if known.low - FAR * scale <= reward <= known.high + FAR * scale or scale == 0.0:
+        return None
+    return (
+        f"a reward of {reward:.10g} is far outside the {known.n} seen so far, {known.low:.10g} to {known.high:.10g}; "
+        "if it is a typing error, amend it"
+    )
+
+
+def typos_among(known: FloatArray, new: FloatArray) -> list[str | None]:
+    """For each of some new rewards (k,), why it looks like a typing error beside all others, known (n,) or new."""
+    everything = np.sort(np.concatenate([known, new]))
+    out: list[str | None] = []
+    for reward in new.tolist():
+        others = np.delete(everything, np.searchsorted(everything, reward))
+        seen = SeenRewards(others.size, float(others[0]), float(others[-1])) if others.size else SeenRewards()
+        out.append(looks_like_a_typo(seen, reward))
+    return out
+
+
+class Mending:
+    """A second run with the same problem, settings and seed, which is told the rewards as they should be.
+
+    Everything happens in it in the order of the first run: every ask is decided on, committed to and noted, and then
+    ends in the action that was played; every reward comes in its place. Where asking leaves nothing behind, only the
+    rewards are repeated.
+    """
+
+    def __init__(self, run: Algorithm, changes: Mapping[int, float | None]) -> None:
+        self._log, self._changes = run._log, dict(changes)
+        kind, seed = type(run), run._streams.entropy
+        with quietly():  # what there is to say about the problem was said when the first run began
+            self._again = again = kind(run.models, run.domain, random_state=seed, **run.arguments())
+        again._candidates, again._everything = run._candidates, run._everything  # the table is large, and the same
+        again._fingerprint, again._vigilance = run._fingerprint, run._vigilance
+        self._n_done = 0
+        self._catch_up()
+
+    def fits(self, run: Algorithm, changes: Mapping[int, float | None]) -> bool:
+        """Whether it is about these changes, and the run was not mended otherwise in the meantime."""
+        return run._log is self._log and self._changes == changes
+
+    def outcome(self, run: Algorithm) -> dict[str, Any]:
+        """All attributes of the mended run, with what has happened in the first one meanwhile."""
+        if run._log is not self._log:
+            raise RuntimeError("the run has been mended otherwise in the meantime")
+        self._catch_up()
+        return vars(self._again)
+
+    def _catch_up(self) -> None:
+        course = self._log.course
+        assert course is not None
+        for event in course.since(self._n_done, len(self._again._log)):
+            self._repeat(event)
+            self._n_done += 1
+
+    def _repeat(self, event: Happened) -> None:
+        again, log = self._again, self._log
+        reward = self._changes.get(event.trial, log.reward[event.trial])
+        if event.step == "ask":
+            self._repeat_ask(event)
+        elif event.step == "abandon":
+            again.abandon(event.trial)
+        elif reward is None or isnan(reward):
+            self._leave_out(event)
+        elif event.step == "tell":
+            again.take_in(again.check_tell(event.trial, reward))
+        else:
+            again.take_observation(log.index[event.trial], reward)
+
+    def _repeat_ask(self, event: Happened) -> None:
+        again, log, trial = self._again, self._log, event.trial
+        index, explored, propensity = log.index[trial], bool(log.explored[trial]), log.propensity[trial]
+        model = None if log.model[trial] < 0 else log.model[trial]
+        if not again.asks_matter():
+            again._log.append(index, model, explored, propensity)
+            return
+        round_ = self._round(event.restriction)
+        place = again._candidates.position
+        position = int(np.searchsorted(place[round_.choices.indices], place[index]))
+        again._ask_once(round_, Proposal(position, model, explored, propensity))
+
+    def _round(self, restriction: bytes | None) -> Round:
+        table = self._again._candidates
+        return table.round(None if restriction is None else unpack_restriction(restriction, table.n_candidates))
+
+    def _leave_out(self, event: Happened) -> None:
+        """A reward that was withdrawn keeps its place, so that it can come back."""
+        again = self._again
+        if event.step == "tell":
+            again._log.record(event.trial, nan)
+            again._notes.pop(event.trial, None)
+        else:
+            again._log.observe(self._log.index[event.trial], nan)

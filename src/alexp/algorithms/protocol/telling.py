@@ -1,0 +1,228 @@
+"""Rewards: told, observed, corrected and withdrawn."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+import numpy as np
+
+from alexp.algorithms.protocol.mending import Mending, looks_like_a_typo, typos_among
+from alexp.algorithms.protocol.rounds import Observation
+from alexp.algorithms.protocol.saving import Saved
+from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
+from alexp.algorithms.protocol.vigilance import Vigilance, warn
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, finite, one_of
+
+if TYPE_CHECKING:
+    from alexp.algorithms.protocol.base import Algorithm
+
+_FEW = 3  # candidates whose rewards say nothing about those of others
+LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
+
+IfTold = Literal["raise", "same", "amend"]
+IF_TOLD: tuple[IfTold, ...] = ("raise", "same", "amend")
+
+
+class Told(NamedTuple):
+    """What a tell will do: take in the reward of a pending trial, skip one that is known, or amend one."""
+
+    trial: int
+    reward: float
+    deed: Literal["tell", "skip", "amend"]
+
+
+class Telling(Saved):
+    """The part of an algorithm that takes in rewards and mends them."""
+
+    _sign: float
+    _vigilance: Vigilance
+
+    @abstractmethod
+    def _learn(self, seen: Observation) -> None:
+        """Take in a reward."""
+
+    # -- telling -----------------------------------------------------------------------------------------------
+
+    def tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> None:
+        """Report the reward of a trial, by the trial or its id, in any order. Wrong input changes nothing.
+
+        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
+        and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
+        """
+        told = self.check_tell(trial, reward, if_told)
+        warn_of(self.suspects([told]).values())
+        self.take_in(told)
+
+    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
+        """What `tell` would do, or the error it would raise; changes nothing."""
+        one_of("if_told", if_told, IF_TOLD)
+        trial_id, value = self._log.check_id(trial), check_reward(reward)
+        known = self._log.reward[trial_id]
+        if isnan(known) or if_told == "raise":
+            return Told(self._log.check_pending(trial), value, "tell")
+        if value == known:
+            return Told(trial_id, value, "skip")
+        if if_told == "same":
+            raise AlreadyToldError(
+                f"trial {trial_id} already has the reward {known}, and was now told {value}; "
+                f'if that is a correction, amend({trial_id}, {value}), or tell it with if_told="amend"'
+            )
+        return Told(trial_id, value, "amend")
+
+    def suspects(self, tells: Sequence[Told]) -> dict[int, str]:
+        """Which of some rewards look like typing errors beside all others, by trial, and why."""
+        bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
+        new = [told for told in tells if told.deed != "skip" and abs(told.reward) > bound]
+        if len(new) == 1:  # the usual case takes no longer for a long run
+            found = [looks_like_a_typo(self._log.seen_beside(new[0].trial), new[0].reward)]
+        else:
+            known = np.array(self._log.reward, dtype=np.float64)
+            known[[told.trial for told in new]] = np.nan
+            found = typos_among(known[~np.isnan(known)], np.array([told.reward for told in new]))
+        reasons = zip(new, self._if_diverse(found), strict=True)
+        return {told.trial: f"trial {told.trial}: {reason}" for told, reason in reasons if reason is not None}
+
+    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
+        """For each of some measurements from elsewhere, why it looks like a typing error; None where it does not."""
+        if len(rewards) == 1:
+            found = [looks_like_a_typo(self._log.seen, rewards[0])]
+        else:
+            known = np.array(self._log.reward, dtype=np.float64)
+            found = typos_among(known[~np.isnan(known)], np.array(rewards, dtype=np.float64))
+        bound = self.stated.reward_bound or 0.0
+        possible = [None if abs(reward) <= bound else why for reward, why in zip(rewards, found, strict=True)]
+        return self._if_diverse(possible)
+
+    def _if_diverse(self, found: list[str | None]) -> list[str | None]:
+        """Suspicions, unless all rewards so far are of a few candidates: another one may be quite different."""
+        if not any(found) or self._log.n_candidates_measured() + len(found) > _FEW:
+            return found
+        return [None] * len(found)
+
+    def take_in(self, told: Told) -> None:
+        """Do what `check_tell` has let pass."""
+        if told.deed == "amend":
+            self.mend({told.trial: told.reward})
+        if told.deed != "tell":
+            return
+        index, model = self._log.index[told.trial], self._log.model[told.trial]
+        row, note = self._candidates.row(index), self._notes.get(told.trial)
+        seen = Observation(row, self._sign * told.reward, told.trial, index, None if model < 0 else model, note)
+        self._learn(seen)
+        self._log.record(told.trial, told.reward)
+        self._known.clear()
+        self._notes.pop(told.trial, None)
+        self._beware(told.reward)
+
+    def observe(self, index: int, reward: float) -> Trial:
+        """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it.
+
+        It becomes a trial of its own with no model and a propensity of NaN: no probability was at work, and an
+        estimate that weights by propensities must notice. Later asks draw the same random numbers as they would
+        after any other trial.
+        """
+        if count("index", index, 0) >= self.domain.n_candidates:
+            raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
+        value = check_reward(reward)
+        warn_of(self.suspect_observations([value]))
+        return self.take_observation(int(index), value)
+
+    def take_observation(self, index: int, value: float) -> Trial:
+        """Do what `observe` does, with what has been checked."""
+        row, trial_id = self._candidates.row(index), len(self._log)
+        self._learn(Observation(row, self._sign * value, trial_id, index))
+        self._log.observe(index, value)
+        self._known.clear()
+        self._beware(value)
+        return self._log.trial(trial_id, self.domain)
+
+    def _beware(self, value: float) -> None:
+        """Warn, once per cause, if a reward that was just taken in does not look as stated or assumed."""
+
+        def data() -> tuple[FloatArray, FloatArray]:
+            rewards = np.array(self._log.reward, dtype=np.float64)
+            known = ~np.isnan(rewards)
+            positions = self._candidates.position[np.array(self._log.index, dtype=np.int64)[known]]
+            return np.asarray(self._candidates.table[:, positions].T), rewards[known]
+
+        self._vigilance.look_at_reward(value)
+        self._vigilance.look_at_noise(self._log.n_told, self.models, data)
+
+    def abandon(self, trial: Trial | int | str) -> None:
+        """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
+        trial_id = self._log.check_pending(trial)
+        self._log.abandon(trial_id)
+        self._notes.pop(trial_id, None)
+
+    # -- mending -----------------------------------------------------------------------------------------------
+
+    def amend(self, trial: Trial | int | str, reward: float) -> None:
+        """Correct a reward that was told or observed, or give one again to a trial whose reward was retracted.
+
+        The run is then what it would be had the right reward been told at once, with the actions as they were played:
+        it is computed by repeating the run, so that nothing of the wrong reward is left, to the last bit. If that
+        fails or is interrupted, nothing has changed.
+        """
+        told = self.check_amend(trial, reward)
+        warn_of(self.suspects([told]).values())
+        self.take_in(told)
+
+    def retract(self, trial: Trial | int | str) -> None:
+        """Withdraw a reward that was told or observed; the run is then what it would be without it.
+
+        The trial counts as given up and takes no reward by `tell`; `amend` gives it one again.
+        """
+        self.mend({self.check_retract(trial): None})
+
+    def check_amend(self, trial: Trial | int | str, reward: float) -> Told:
+        """What `amend` would do, or the error it would raise; changes nothing."""
+        trial_id, value = self._log.check_told(trial), check_reward(reward)
+        self._check_course()
+        return Told(trial_id, value, "skip" if value == self._log.reward[trial_id] else "amend")
+
+    def check_retract(self, trial: Trial | int | str) -> int:
+        """Id of a trial whose reward can be withdrawn, or the reason why not; changes nothing."""
+        trial_id = self._log.check_told(trial)
+        if trial_id in self._log.retracted:
+            raise ValueError(f"the reward of trial {trial_id} was retracted already")
+        self._check_course()
+        return trial_id
+
+    def mend(self, changes: Mapping[int, float | None]) -> None:
+        """Correct several rewards at once, by checked ids; None withdraws one."""
+        self.become(self.mending(changes))
+
+    def mending(self, changes: Mapping[int, float | None]) -> Mending:
+        """Compute what `mend` would make of the run, without changing it; `become` takes it over."""
+        self._check_course()
+        return Mending(cast("Algorithm", self), changes)
+
+    def become(self, mending: Mending) -> None:
+        """Take over what a mending of this run has computed, all of it in one step."""
+        self.__dict__ = mending.outcome(cast("Algorithm", self))
+
+    def _check_course(self) -> None:
+        if self._log.course is None:
+            raise ValueError(
+                "this run was saved by a version that did not keep the order of asks and tells, so that rewards told "
+                "before cannot be amended or retracted; tell all rewards to a new run"
+            )
+
+
+def warn_of(reasons: Iterable[str | None]) -> None:
+    """Warn of rewards that look like typing errors."""
+    for reason in reasons:
+        if reason is not None:
+            warn(reason)
+
+
+def check_reward(reward: float) -> float:
+    """Return a reward as a float, or raise unless it is finite and not absurdly large."""
+    value = finite("reward", reward)
+    if abs(value) > LARGEST_REWARD:
+        raise ValueError(f"reward must not exceed {LARGEST_REWARD:g} in size, got {reward!r}; rescale the rewards")
+    return value

@@ -1,0 +1,68 @@
+"""What the algorithm of a study says about it: passed on, after catching up with everybody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from alexp.algorithms.capabilities import Certifies, offers
+from alexp.algorithms.certified import DELTA
+from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.trials import Recommendation
+from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.study.database.events import probabilities_of
+from alexp.study.following import Follower
+
+if TYPE_CHECKING:
+    from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
+
+
+class Answering:
+    """The part of a study that lets its algorithm answer."""
+
+    _follower: Follower
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The algorithm as of now, to be looked at; asking or telling it directly would not be recorded."""
+        return self._follower.refresh().algorithm
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """q over the M models for the next round, shape (M,), for algorithms that have it."""
+        with self._follower.mutex:
+            algorithm = self.algorithm
+            q = probabilities_of(algorithm)
+        if q is None:
+            raise AttributeError(f"algorithm {algorithm.name!r} has no probabilities over models")
+        return q
+
+    def best(self) -> Recommendation:
+        """The action to stop with, judged by what is known now."""
+        with self._follower.mutex:
+            return self.algorithm.best()
+
+    def stop_report(self, delta: float = DELTA, epsilon: float | None = None) -> StopReport:
+        """Whether the recommended action is within `epsilon` of the best, and the smallest epsilon that holds."""
+        with self._follower.mutex:
+            return self._certifying().stop_report(delta, epsilon)
+
+    def plausible_models(self, delta: float = DELTA) -> IntArray:
+        """Numbers of the models not yet ruled out."""
+        with self._follower.mutex:
+            return self._certifying().plausible_models(delta)
+
+    def confidence(self, x: Action, delta: float = DELTA) -> Band:
+        """Certified band of the noiseless reward at `x`."""
+        with self._follower.mutex:
+            return self._certifying().confidence(x, delta)
+
+    def _certifying(self) -> Certifies:
+        algorithm: object = self.algorithm
+        if not offers(algorithm, Certifies):
+            raise AttributeError(f"algorithm {self.algorithm.name!r} gives no certificates")
+        return algorithm
+
+    def check_models(self, delta: float = DELTA) -> ModelCheck:
+        """Whether the rewards contradict what was stated about noise, bound and models."""
+        with self._follower.mutex:
+            return self._certifying().check_models(delta)
