@@ -64,9 +64,9 @@ class LMUCB(AgentBased):
     def _decide(self, round_: Round) -> Decision:
         (fit,) = self._plausible(self.delta)
         radii = fit.radii if np.isfinite(fit.radii).all() else np.ones(fit.radii.size)  # an intercept at t = 0
-        band = fit.fits.envelope(fit.local, radii, round_.choices.table)
-        position = int(np.argmax(band.upper))
-        return Decision(Certain(position, int(band.model[position])))
+        band = self._pool.believing(0, round_.pending).envelope(fit.local, radii, round_.wide.table)
+        position = int(np.argmax(round_.narrow(band.upper)))
+        return Decision(Certain(position, int(round_.narrow(band.model)[position])))
 
     def _learn(self, seen: Observation) -> None:
         self._train(seen.row, seen.reward, None)

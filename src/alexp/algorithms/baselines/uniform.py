@@ -26,7 +26,7 @@ class UniformRandom(Algorithm):
         self._counts = np.zeros(domain.n_candidates)
 
     def _decide(self, round_: Round) -> Decision:
-        return Decision(Even(len(round_.choices)))
+        return Decision(Even(len(round_)))
 
     def _learn(self, seen: Observation) -> None:
         assert seen.index is not None

@@ -13,10 +13,11 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.saving import Saved
 from alexp.algorithms.protocol.streams import ASK, ORDER, RandomState, Streams
 from alexp.algorithms.protocol.trials import Recommendation, Trial, TrialLog
+from alexp.common.arrays import IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import count, finite
 from alexp.decision.plays import Proposal
-from alexp.problem.candidates import Available, CandidateTable, Round
+from alexp.problem.candidates import Available, CandidateTable, Pending, Round, check_available
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -66,6 +67,8 @@ class Algorithm(Saved):
     """
 
     example: ClassVar[State] = {}  # arguments the conformance suite needs to construct it
+    # Whether asks know nothing of pending trials: logs that 0.1.0 has written replay only so.
+    ignores_pending: bool = False
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
@@ -125,18 +128,63 @@ class Algorithm(Saved):
     def ask(self, n: int | None = None, available: Available = None) -> Trial | list[Trial]:
         """Propose an action, or a list of `n` actions before any of their rewards is known.
 
-        `available` restricts the round to some candidates, by index or boolean mask.
+        No candidate is proposed while a trial of it is pending, from this list or an earlier ask, unless all have one;
+        with `repeats=False` none that has been measured either. `available` restricts the choice to some candidates, by
+        index, boolean mask, or, where candidates are texts, by name.
         """
-        wanted = 1 if n is None else count("n", n)
-        round_ = self._candidates.round(available)
-        trials = [self._ask_once(round_) for _ in range(wanted)]
+        wanted, allowed = self.check_ask(1 if n is None else n, available)
+        trials = [self._ask_once(self._open(allowed)) for _ in range(wanted)]
         return trials[0] if n is None else trials
+
+    def check_ask(self, n: int, available: Available = None) -> tuple[int, IntArray | None]:
+        """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
+        wanted, allowed = count("n", n), check_available(available, self.domain)
+        if not self.repeats and (left := self.choosable(allowed).size) < wanted:
+            whose = "candidate" if allowed is None else "available candidate"
+            if left == 0:
+                raise ValueError(
+                    f"every {whose} has been measured or is pending; tell or abandon what is pending, allow more, or "
+                    "construct the algorithm with repeats=True"
+                )
+            raise ValueError(f"n must be at most {left}, every other {whose} has been measured or is pending; got {n}")
+        return wanted, allowed
+
+    def choosable(self, allowed: IntArray | None = None) -> IntArray:
+        """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
+
+        They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
+        have neither a pending trial nor a reward.
+        """
+        if self.ignores_pending:
+            return np.arange(self.domain.n_candidates) if allowed is None else allowed
+        taken = np.bincount(self._waiting(), minlength=self.domain.n_candidates)
+        if not self.repeats:
+            taken[self._log.measured()] += 1
+        own = np.arange(taken.size) if allowed is None else allowed
+        least = taken[own].min() if self.repeats else 0
+        return np.asarray(own[taken[own] == least])
+
+    def _waiting(self) -> IntArray:
+        """Candidates of the pending trials, oldest first."""
+        waiting = self._log.waiting
+        return np.fromiter(waiting.values(), np.int64, len(waiting))
+
+    def _open(self, allowed: IntArray | None) -> Round:
+        """The round of an ask: what may be chosen, and the trials whose rewards are out."""
+        trials = tuple(self._log.waiting)
+        if self.ignores_pending:
+            return self._candidates.round(allowed, copied=True)
+        if self.repeats and not trials:
+            return self._candidates.round(allowed)
+        indices = self._waiting()
+        pending = Pending(trials, indices, self._candidates.rows(indices)) if trials else None
+        return self._candidates.round(self.choosable(allowed), pending)
 
     def _ask_once(self, round_: Round) -> Trial:
         decision = self._decision(round_)
         self._commit(round_, decision)
         proposal = decision.play.draw(self._streams.generator(ASK, len(self._log)))
-        index = int(round_.choices.indices[proposal.position])
+        index = int(round_.indices[proposal.position])
         note = self._note(decision, proposal)
         trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity)
         if note is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.common.arrays import Action
+from alexp.common.arrays import Action, IntArray
 from alexp.common.codec import State, jsonable
 from alexp.problem.domains import Domain
 
@@ -76,6 +76,7 @@ class TrialLog:
         self.propensity = array("d")
         self.reward = array("d")
         self.abandoned: set[int] = set()
+        self.waiting: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
         self.n_told = 0
 
     def __len__(self) -> int:
@@ -88,6 +89,7 @@ class TrialLog:
         self.explored.append(explored)
         self.propensity.append(propensity)
         self.reward.append(float("nan"))
+        self.waiting[len(self) - 1] = index
         return len(self) - 1
 
     def trial(self, trial_id: int, domain: Domain) -> Trial:
@@ -126,15 +128,21 @@ class TrialLog:
     def record(self, trial_id: int, reward: float) -> None:
         """Store the reward of a trial."""
         self.reward[trial_id] = reward
+        self.waiting.pop(trial_id, None)
         self.n_told += 1
 
     def pending(self) -> list[int]:
         """Ids of trials that await a reward."""
-        return [i for i, reward in enumerate(self.reward) if reward != reward and i not in self.abandoned]
+        return list(self.waiting)
+
+    def measured(self) -> IntArray:
+        """Candidates that have a reward, each once, in increasing order."""
+        return np.unique(np.array(self.index, dtype=np.int64)[~np.isnan(np.array(self.reward, dtype=np.float64))])
 
     def abandon(self, trial_id: int) -> None:
         """Give up a pending trial."""
         self.abandoned.add(trial_id)
+        self.waiting.pop(trial_id, None)
 
     def dataframe(self, domain: Domain) -> pd.DataFrame:
         """One row per trial; `reward` is missing while pending, `model` when no single model proposed it."""
@@ -171,4 +179,6 @@ class TrialLog:
         self.explored = array("b", state["explored"].tolist())
         self.propensity, self.reward = array("d", state["propensity"].tolist()), array("d", state["reward"].tolist())
         self.abandoned = set(state["abandoned"].tolist()) if "abandoned" in state else set()
-        self.n_told = int(np.sum(~np.isnan(state["reward"])))
+        missing = np.flatnonzero(np.isnan(state["reward"])).tolist()
+        self.waiting = {i: self.index[i] for i in missing if i not in self.abandoned}
+        self.n_told = len(self) - len(missing)
