@@ -1,6 +1,8 @@
 """Write the golden files: `python -m tests.golden.record FOLDER`, run with the version that is to be remembered.
 
 `python -m tests.golden.record --compare FOLDER` holds the version at hand against them, bit for bit.
+`python -m tests.golden.record --again FOLDER PATTERN` writes runs again whose names match, such as "*/batches", and how
+saved states go on; the states themselves stay those of the version that saved them.
 """
 
 from __future__ import annotations
@@ -8,9 +10,11 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import alexp
+from alexp.algorithms import load
 from tests.golden import cases
 
 SAVED_ON = ("shared", "maps-intercept")
@@ -29,14 +33,33 @@ def states():
 def write(folder: Path) -> None:
     """Write both files and a database with a few studies."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (("runs", runs()), ("states", states())):
-        text = json.dumps(content, separators=(",", ":")).encode()
-        (folder / f"{name}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+    keep(folder, "runs", runs())
+    keep(folder, "states", states())
     database(folder / "studies.db")
 
 
 # Version 0.1.0 certified from numbers that nobody had stated: no decision, and rightly gone.
 NO_LONGER_SAID = ("plausible", "confidence", "stop", "not certified")
+
+
+def keep(folder: Path, name: str, content) -> None:
+    """Write one file."""
+    text = json.dumps(content, separators=(",", ":")).encode()
+    (folder / f"{name}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+
+
+def gone_on(before):
+    """The saved states, and how runs go on from them now."""
+    return {key: old | {"after": cases.play(load(old["state"]), "batches", 4, 4)} for key, old in before.items()}
+
+
+def again(folder: Path, pattern: str) -> None:
+    """Write again what is meant to differ: runs whose names match, and how saved states go on if theirs do."""
+    before = read(folder, "runs")
+    mine = [case for case in cases.cases() if fnmatch("/".join(case), pattern)]
+    keep(folder, "runs", before | {"/".join(case): cases.record(*case) for case in mine})
+    saved = read(folder, "states")
+    keep(folder, "states", saved | gone_on({k: v for k, v in saved.items() if fnmatch(f"{k}/batches", pattern)}))
 
 
 def read(folder: Path, name: str):
@@ -90,13 +113,12 @@ def play_study(study, start, rounds):
 def compare(folder: Path) -> int:
     """Print what differs in any bit; returns how many runs differ."""
     differing = 0
-    for name, now in (("runs", runs()), ("states", states())):
+    for name, current in (("runs", lambda _: runs()), ("states", gone_on)):
         before = read(folder, name)
+        now = current(before)
         for key in sorted(before.keys() | now.keys()):
             old, new = before.get(key), now.get(key)
-            parts = [
-                part for part in (old or new) if part != "state" and (old or {}).get(part) != (new or {}).get(part)
-            ]
+            parts = [part for part in (old or new) if (old or {}).get(part) != (new or {}).get(part)]
             if parts:
                 differing += 1
                 print(f"{name} {key}: {', '.join(parts)} differ")
@@ -108,4 +130,7 @@ if __name__ == "__main__":
         n = compare(Path(sys.argv[2]))
         print(f"{n} runs differ")
         sys.exit(n > 0)
+    if sys.argv[1] == "--again":
+        again(Path(sys.argv[2]), sys.argv[3])
+        sys.exit()
     write(Path(sys.argv[1]))

@@ -107,7 +107,7 @@ class ALExp(AgentBased):
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
         self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights
-        self._pi_on_all = on_choices(self._pi, self._everything.choices)  # in visiting order
+        self._pi_on_all = on_choices(self._pi, self._everything.indices)  # in visiting order
         self._returns = np.zeros(models.n_models)  # R_t,j: hallucinated returns summed up to the last scored reward
         self._played = np.zeros((models.n_models, models.n_columns)) if returns == "retrospective" else None
         self._fit: Estimate | None = None
@@ -125,7 +125,7 @@ class ALExp(AgentBased):
             else:
                 played = played + fresh * policies.expected_features(choices.table)
                 returns = t * self._clip(predict(fit, played.T / t))
-        pi = self._pi_on_all if round_.is_full else on_choices(self._pi, choices)
+        pi = self._pi_on_all if round_.is_full else on_choices(self._pi, round_.indices)
         gamma = self.schedules.gamma_t(t + 1)
         play = Explore(gamma, len(choices), pi, Follow(self._weights(returns), policies))
         return Plan(play, fit, returns, played)
@@ -142,11 +142,13 @@ class ALExp(AgentBased):
         self._train(seen.row, seen.reward, None)
 
     @property
-    def _ahead(self) -> Plan:
-        """The plan for a round with all candidates."""
+    def _scored(self) -> tuple[Estimate | None, FloatArray]:
+        """The estimate and the summed returns on all rewards so far, if need be from a round with all candidates."""
+        if self.n_told == self._n_scored:
+            return self._fit, self._returns
         plan = self._decision(self._everything)
         assert isinstance(plan, Plan)
-        return plan
+        return plan.fit, plan.returns
 
     def _clip(self, estimate: FloatArray) -> FloatArray:
         return np.clip(estimate, -self.reward_bound, self.reward_bound) if self.clip_returns else estimate
@@ -161,17 +163,17 @@ class ALExp(AgentBased):
     @property
     def cumulative_returns(self) -> FloatArray:
         """Hallucinated returns of every model summed over all rewards so far, shape (M,)."""
-        return self._ahead.returns.copy()
+        return self._scored[1].copy()
 
     @property
     def fit(self) -> Estimate | None:
         """The group Lasso on all rewards so far; None before the first."""
-        return self._ahead.fit
+        return self._scored[0]
 
     @property
     def probabilities(self) -> FloatArray:
         """q over the M models for the next round, shape (M,)."""
-        return self._weights(self._ahead.returns)
+        return self._weights(self._scored[1])
 
     def _state(self) -> State:
         return super()._state() | {

@@ -21,7 +21,7 @@ from alexp.decision.weights import draw_index
 from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.problem.candidates import Choices, Round
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
@@ -63,8 +63,8 @@ class EvidenceMixture(Certified):
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
-    says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. All asks of a
-    batch see the same state and, except under "thompson" or with gamma > 0, propose the same action.
+    says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
+    shrink the variances within components, for "ids" and "ucb"; weights and means stay until their rewards come.
 
     >>> import alexp
     >>> models = alexp.ModelClass.legendre(degree=4, size=2)
@@ -130,7 +130,7 @@ class EvidenceMixture(Certified):
         return frozenset(name for name, value in self.stated._asdict().items() if value is not None)
 
     def _decide(self, round_: Round) -> Decision:
-        t, n = self.n_told + 1, len(round_.choices)
+        t, n = self.n_told + 1, len(round_)
         gamma = min(1.0, self.gamma * t ** (-1.0 / 3.0))
         play = Among(self._maximisers(round_)) if self.rule == "thompson" else Certain(self._index_rule(round_))
         return Decision(Explore(gamma, n, None, play) if gamma > 0.0 else play)
@@ -156,12 +156,12 @@ class EvidenceMixture(Certified):
         self._mixture.update(seen.row, seen.reward, seen.index)
 
     def _outlook(self, round_: Round) -> Outlook:
-        return self._once(("outlook", round_.key), lambda: self._look(round_.choices))
+        return self._once(("outlook", round_.key), lambda: self._look(round_))
 
-    def _look(self, choices: Choices) -> Outlook:
-        weights = self._weights()
-        mean, variance = self._mixture.moments(weights, choices.table, choices.indices)
-        return Outlook(weights, mean, np.sqrt(variance))
+    def _look(self, round_: Round) -> Outlook:
+        weights, wide = self._weights(), round_.wide
+        mean, variance = self._mixture.moments(weights, wide.table, wide.indices, round_.pending)
+        return Outlook(weights, round_.narrow(mean), np.sqrt(round_.narrow(variance)))
 
     def _weights(self) -> FloatArray:
         """Posterior of the components, shape (cells, M)."""

@@ -68,9 +68,9 @@ class LMUCB(AgentBased):
 
     def _decide(self, round_: Round) -> Decision:
         local, radii = self._optimistic()
-        band = self._pool.fits[0].envelope(local, radii, round_.choices.table)
-        position = int(np.argmax(band.upper))
-        return Decision(Certain(position, int(band.model[position])))
+        band = self._pool.believing(0, round_.pending).envelope(local, radii, round_.wide.table)
+        position = int(np.argmax(round_.narrow(band.upper)))
+        return Decision(Certain(position, int(round_.narrow(band.model)[position])))
 
     def _optimistic(self) -> tuple[IntArray, FloatArray]:
         """Models not ruled out if noise and norm are as stated or assumed, and the radii of their confidence sets.

@@ -25,9 +25,11 @@ class Crowd:
     """All models that share one agent, and what that agent may look at.
 
     `fits` holds their posteriors (models of the crowd are numbered from 0), `models` their numbers in the whole class.
+    `believed` are the same with the variances that will be left when pending rewards are in; means are no others.
     """
 
     fits: Posteriors
+    believed: Posteriors
     models: IntArray
     choices: Choices
     noise_std: float
@@ -42,7 +44,8 @@ class View:
     Attributes
     ----------
     model : number of the model.
-    mean, std : (n,) posterior mean, and reward_bound x ridge x ||phi||_{V^-1} (the paper's sigma_t).
+    mean, std : (n,) posterior mean, and reward_bound x ridge x ||phi||_{V^-1} (the paper's sigma_t), where V has
+        the rows of pending trials as well.
     features : (n, P) dictionary rows of the choices.
     rng : generator for agents that randomise.
     """
@@ -62,6 +65,7 @@ class Agent:
 
     ridge: float
     determined: ClassVar[bool] = False  # whether its policy is a function of its data alone, without random numbers
+    believes: ClassVar[bool] = True  # whether its policy uses the variances that pending rewards will leave
 
     def policy(self, view: View) -> int | FloatArray:
         """Position of the choice to play, or a probability for each of the n choices, shape (n,)."""
@@ -73,7 +77,7 @@ class Agent:
         rows = []
         for local, model in enumerate(crowd.models):
             mean = crowd.fits.mean(local, features)
-            std = crowd.reward_bound * self.ridge * crowd.fits.width(local, features)
+            std = crowd.reward_bound * self.ridge * crowd.believed.width(local, features)
             view = View(
                 int(model), mean, std, features, crowd.fits.n_observations,
                 crowd.noise_std, crowd.reward_bound, crowd.rng,
@@ -126,7 +130,7 @@ class UCB(Agent):
             )
         else:
             width = np.full(crowd.models.size, float(self.beta) * crowd.reward_bound * self.ridge)
-        return Suggestions.certain(crowd.fits.argmax_ucb(crowd.choices.table, width), len(crowd.choices))
+        return Suggestions.certain(crowd.believed.argmax_ucb(crowd.choices.table, width), len(crowd.choices))
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,7 @@ class Greedy(Agent):
 
     ridge: float = 0.01
     determined: ClassVar[bool] = True
+    believes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive("ridge", self.ridge)
@@ -151,6 +156,7 @@ class EpsilonGreedy(Agent):
     epsilon: float = 0.1
     ridge: float = 0.01
     determined: ClassVar[bool] = True
+    believes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= non_negative("epsilon", self.epsilon) <= 1.0:
@@ -173,6 +179,7 @@ class ThompsonSampling(Agent):
     ridge: float = 0.01
     scale: float = 1.0
     draws: int = 8
+    believes: ClassVar[bool] = False  # draws differ by themselves
 
     def __post_init__(self) -> None:
         positive("ridge", self.ridge)

@@ -42,7 +42,7 @@ class OwnDataPool:
         return Suggestions.merged(parts, [np.array([j]) for j in everyone])
 
     def _policy(self, j: int, round_: Round, rng: np.random.Generator) -> Suggestions:
-        policy = self._pools[j].suggest(round_, rng)
+        policy = self._pools[j].suggest(round_, rng, believe=False)  # it may never see what is pending
         if self._pools[j].agents[0].determined:
             self._policies[j] = policy
         return policy

@@ -13,7 +13,6 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import draw_index
-from alexp.problem.candidates import Choices
 
 
 @dataclass(slots=True)  # one per ask; a frozen one takes four times as long to make
@@ -170,8 +169,8 @@ class Explore:
         return float(explored + (1.0 - self.share) * otherwise)
 
 
-def on_choices(weights: FloatArray, choices: Choices) -> FloatArray:
-    """A distribution over all candidates (N,), given that one of the choices is played, shape (n,)."""
-    restricted = weights[choices.indices]
+def on_choices(weights: FloatArray, indices: IntArray) -> FloatArray:
+    """A distribution over all candidates (N,), given that one with these indices (n,) is played, shape (n,)."""
+    restricted = weights[indices]
     total = restricted.sum()
-    return restricted / total if total > 0.0 else np.full(len(choices), 1.0 / len(choices))
+    return restricted / total if total > 0.0 else np.full(indices.size, 1.0 / indices.size)

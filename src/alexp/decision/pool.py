@@ -12,7 +12,7 @@ from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.factory import posteriors
 from alexp.estimation.posteriors import Posteriors
-from alexp.problem.candidates import Round
+from alexp.problem.candidates import Pending, Round
 from alexp.problem.models import ModelClass
 
 Agents = Agent | Sequence[Agent] | Mapping[str, Agent]
@@ -33,19 +33,39 @@ class AgentPool:
         self.agents = [agent for agent, _ in crowds]
         self.members = [members for _, members in crowds]
         self.fits = [posteriors(models, agent.ridge, members) for agent, members in crowds]
+        self._beliefs: list[tuple[tuple[int, ...], Posteriors]] = []  # trials believed in, and the fits, by crowd
+        self._forget()
 
     def update(self, row: FloatArray, y: float) -> None:
         """Report one observation to every agent; row has shape (P,)."""
         for fits in self.fits:
             fits.update(row, y)
+        self._forget()
 
-    def suggest(self, round_: Round, rng: np.random.Generator) -> Suggestions:
-        """Policies of all M agents in a round."""
-        parts = [
-            agent.suggest(Crowd(fits, members, round_.choices, self.noise_std, self.reward_bound, rng))
-            for agent, fits, members in zip(self.agents, self.fits, self.members, strict=True)
-        ]
+    def suggest(self, round_: Round, rng: np.random.Generator, believe: bool = True) -> Suggestions:
+        """Policies of all M agents in a round; `believe` says that they will see the rewards that are pending."""
+        parts = []
+        for k, (agent, fits, members) in enumerate(zip(self.agents, self.fits, self.members, strict=True)):
+            believed = self.believing(k, round_.pending) if believe and agent.believes else fits
+            crowd = Crowd(fits, believed, members, round_.choices, self.noise_std, self.reward_bound, rng)
+            parts.append(agent.suggest(crowd))
         return Suggestions.merged(parts, self.members)
+
+    def believing(self, crowd: int, pending: Pending) -> Posteriors:
+        """The fits of a crowd, variances as they will be when pending rewards are in.
+
+        A trial that joins those believed in already is absorbed alone; if one has left, they are absorbed anew.
+        """
+        trials, fits = self._beliefs[crowd]
+        if pending.trials[: len(trials)] != trials:
+            trials, fits = (), self.fits[crowd]
+        if len(trials) < len(pending):
+            fits = fits.believing(pending.rows[len(trials) :])
+            self._beliefs[crowd] = pending.trials, fits
+        return fits
+
+    def _forget(self) -> None:
+        self._beliefs = [((), fits) for fits in self.fits]
 
     def best(self, j: int, table: FloatArray) -> tuple[int, float]:
         """Position of the candidate with the largest posterior mean under model j, the first of equal ones, and it."""
@@ -74,6 +94,7 @@ class AgentPool:
         """Continue from `state`."""
         for fits, saved in zip(self.fits, state, strict=True):
             fits.restore(saved)
+        self._forget()
 
 
 def _crowds(agents: Agents, models: ModelClass) -> list[tuple[Agent, IntArray]]:

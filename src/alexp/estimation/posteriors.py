@@ -61,6 +61,12 @@ class Posteriors(Protocol):
     def update(self, row: FloatArray, y: float) -> None:
         """Absorb one reward of an action with dictionary row (P,)."""
 
+    def believing(self, rows: FloatArray, members: IntArray | None = None) -> Posteriors:
+        """Other posteriors of all models, or of some, that have absorbed pending rows (k, P) at their own means.
+
+        Means stay, and a pending row p takes (phi_x' V^-1 phi_p)^2 / (1 + phi_p' V^-1 phi_p) from s_j^2(x).
+        """
+
     def argmax_ucb(self, table: FloatArray, width: FloatArray | float) -> IntArray:
         """Position of every model's best candidate, argmax mu_j + width_j s_j, the first of equal ones, shape (M,)."""
 
@@ -132,8 +138,13 @@ class PosteriorGrid(Protocol):
     def evidence(self, noise: FloatArray, shifts: FloatArray) -> FloatArray:
         """`Posteriors.evidence` of every cell at its noise plus its shift, (cells, M); -infinity if negligible."""
 
-    def moments(self, weights: FloatArray, variances: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the reward under weights (cells, M) and noise variances (cells,), shapes (n,)."""
+    def moments(
+        self, weights: FloatArray, variances: FloatArray, table: FloatArray, pending: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the reward under weights (cells, M) and noise variances (cells,), shapes (n,).
+
+        Every component has believed in the `pending` rows (k, P), see `Posteriors.believing`.
+        """
 
     def whole(self, cell: int) -> Posteriors:
         """The posteriors of one cell, none of them left behind."""

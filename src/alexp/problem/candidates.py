@@ -1,18 +1,23 @@
-"""The dictionary on all candidates, stored the way the hot loops read it."""
+"""The dictionary on all candidates, stored the way the hot loops read it, and the rounds that are played on it."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
-from alexp.problem.domains import Domain
+from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
-Available = Sequence[int] | AnyArray | None  # indices, a boolean mask, or all candidates
+# Candidates by number, by a boolean mask, by their own text, or all of them.
+Available = Sequence[int] | Sequence[bool] | Sequence[str] | AnyArray | None
+
+_NAMES_SHOWN = 5  # known candidates that an error message lists
 
 
 class CandidateTable:
@@ -26,7 +31,7 @@ class CandidateTable:
     table : (P, N) float64, C-contiguous; `table[:, k]` are the features of candidate `order[k]`.
     order : (N,) candidate visited k-th.
     position : (N,) inverse of `order`.
-    everything : the round on all candidates.
+    everything : the round on all candidates, with nothing pending.
     """
 
     def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
@@ -36,7 +41,7 @@ class CandidateTable:
         self.table = np.ascontiguousarray(models.matrix(domain)[order].T)
         self.table.flags.writeable = False  # sweeps keep a copy in single precision
         _point_out_empty_models(models, self.table)
-        self.everything = Round(Choices(order, self.table), None)
+        self.everything = Round(self)
 
     @property
     def n_candidates(self) -> int:
@@ -47,15 +52,20 @@ class CandidateTable:
         """Features of candidate `index`, shape (P,)."""
         return np.ascontiguousarray(self.table[:, self.position[index]])
 
-    def round(self, available: Available = None) -> Round:
-        """The round on all candidates, or on those with the given indices."""
-        if available is None:
+    def rows(self, indices: IntArray) -> FloatArray:
+        """Features of k candidates, shape (k, P)."""
+        return np.ascontiguousarray(self.table[:, self.position[indices]].T)
+
+    def round(self, indices: IntArray | None = None, pending: Pending | None = None, copied: bool = False) -> Round:
+        """The round on some candidates, or on all of them, while some trials are pending.
+
+        `copied` says that the features of the choices must be computed with in a table of their own, see `Round.wide`.
+        """
+        whole = indices is None or (indices.size == self.n_candidates and not copied)
+        if whole and pending is None:
             return self.everything
-        indices = check_available(available, self.n_candidates)
-        positions = np.sort(self.position[indices])
-        table = np.ascontiguousarray(self.table[:, positions])
-        table.flags.writeable = False  # like the whole table; sweeps would be compiled again for one that is
-        return Round(Choices(self.order[positions], table), positions.tobytes())
+        positions = None if whole or indices is None else np.sort(self.position[indices])
+        return Round(self, positions, NOTHING if pending is None else pending, copied)
 
     def distinct_columns(self, columns: IntArray | None = None) -> IntArray:
         """Columns of the dictionary, or some of them; of those that are equal on every candidate only the first."""
@@ -82,22 +92,82 @@ class Choices:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
-    """What one ask chooses from.
+class Pending:
+    """Trials whose rewards are out, oldest first.
 
     Attributes
     ----------
-    choices : the candidates and their features.
-    key : rounds of one run with equal keys have equal choices; None for all candidates of the domain.
+    trials : their ids, k of them.
+    indices : (k,) their candidates.
+    rows : (k, P) the dictionary there.
     """
 
-    choices: Choices
-    key: bytes | None
+    trials: tuple[int, ...]
+    indices: IntArray
+    rows: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+
+NOTHING = Pending((), np.empty(0, dtype=np.int64), np.empty((0, 0)))
+
+
+class Round:
+    """What one ask chooses from, and what is known to come.
+
+    Positions of a play count within `indices`. Only who needs the features of the choices in a table of their own
+    takes `choices`, which copies them; who computes one number per candidate does so on `wide` and then `narrow`s it.
+
+    Attributes
+    ----------
+    pending : trials whose rewards are out.
+    key : rounds of one run with equal keys have equal choices and the same trials pending; None for all candidates
+        of the domain and nothing pending.
+    indices : (n,) the candidates that may be chosen, in visiting order.
+    is_full : whether every candidate of the domain may be chosen.
+    """
+
+    def __init__(
+        self,
+        candidates: CandidateTable,
+        positions: IntArray | None = None,
+        pending: Pending = NOTHING,
+        copied: bool = False,
+    ) -> None:
+        self._candidates, self._positions, self.pending = candidates, positions, pending
+        self.is_full = positions is None
+        self.indices = candidates.order if positions is None else candidates.order[positions]
+        self.key = None if positions is None and not pending else self._own_key()
+        self._copied = copied or (positions is not None and 2 * positions.size <= candidates.n_candidates)
+
+    def _own_key(self) -> bytes:
+        mask = np.ones(self._candidates.n_candidates, dtype=bool)
+        if self._positions is not None:
+            mask[:] = False
+            mask[self._positions] = True
+        return np.packbits(mask).tobytes() + np.array(self.pending.trials, dtype=np.int64).tobytes()
+
+    def __len__(self) -> int:
+        return int(self.indices.size)
+
+    @cached_property
+    def choices(self) -> Choices:
+        """The candidates that may be chosen, and their features."""
+        if self._positions is None:
+            return Choices(self.indices, self._candidates.table)
+        table = np.ascontiguousarray(self._candidates.table[:, self._positions])
+        table.flags.writeable = False  # like the whole table; sweeps would be compiled again for one that is
+        return Choices(self.indices, table)
 
     @property
-    def is_full(self) -> bool:
-        """Whether every candidate of the domain may be chosen."""
-        return self.key is None
+    def wide(self) -> Choices:
+        """The choices, or all candidates where a number for each of them is cheaper than a copy of the features."""
+        return self.choices if self._copied else self._candidates.everything.choices
+
+    def narrow(self, values: AnyArray) -> AnyArray:
+        """What was computed for the candidates of `wide`, last axis, for those that may be chosen: (..., n)."""
+        return values if self._copied or self._positions is None else values[..., self._positions]
 
 
 def _point_out_empty_models(models: ModelClass, table: FloatArray) -> None:
@@ -115,17 +185,52 @@ def _point_out_empty_models(models: ModelClass, table: FloatArray) -> None:
         )
 
 
-def check_available(available: Sequence[int] | AnyArray, n_candidates: int) -> IntArray:
-    """Candidate numbers a round may use, from indices or a boolean mask of length N."""
-    array = np.asarray(available)
+def check_available(available: Available, domain: Domain) -> IntArray | None:
+    """Candidate numbers that a round may use; None for all of them.
+
+    `available` are indices, a boolean mask of length N, or, where candidates are texts, the candidates themselves.
+    """
+    if available is None:
+        return None
+    array, n = np.asarray(available), domain.n_candidates
     if array.dtype == bool:
-        if array.shape != (n_candidates,):
-            raise ValueError(f"available as a mask must have shape ({n_candidates},), got {array.shape}")
+        if array.shape != (n,):
+            raise ValueError(f"available as a mask must have shape ({n},), got {array.shape}")
         array = np.flatnonzero(array)
+    elif array.ndim == 1 and array.size and _holds_text(available):
+        array = _named(list(available), domain)
     if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError("available must be a non-empty list of candidate indices, or a boolean mask with some True")
-    if array.min() < 0 or array.max() >= n_candidates:
-        raise ValueError(f"available must hold indices in 0..{n_candidates - 1}, got {array.min()}..{array.max()}")
+        raise ValueError(
+            "available must be a non-empty list of candidate indices, a boolean mask with some True, or a list of "
+            "candidates where these are texts"
+        )
+    if array.min() < 0 or array.max() >= n:
+        raise ValueError(f"available must hold indices in 0..{n - 1}, got {array.min()}..{array.max()}")
     if np.unique(array).size != array.size:
         raise ValueError("available must not list a candidate twice")
     return array.astype(np.int64)
+
+
+def _holds_text(available: Any) -> bool:
+    return any(isinstance(item, str) for item in available)
+
+
+def _named(names: list[object], domain: Domain) -> IntArray:
+    """Numbers of candidates that are given by their texts."""
+    if not isinstance(domain, FiniteSet) or not isinstance(domain[0], str):
+        raise ValueError(
+            "available can hold texts only where the candidates are texts, a FiniteSet of names; here it takes indices "
+            f"in 0..{domain.n_candidates - 1} or a boolean mask, got {names[:_NAMES_SHOWN]!r}"
+        )
+    numbers = []
+    for name in names:
+        try:
+            numbers.append(domain.locate(name))
+        except ValueError:
+            known = ", ".join(repr(domain[i]) for i in range(min(domain.n_candidates, _NAMES_SHOWN)))
+            more = ", ..." if domain.n_candidates > _NAMES_SHOWN else ""
+            raise ValueError(
+                f"available holds {name!r}, which is none of the {domain.n_candidates} candidates: {known}{more}; "
+                "give all of them as texts, or all as indices"
+            ) from None
+    return np.array(numbers, dtype=np.int64)

@@ -16,7 +16,7 @@ from alexp.algorithms.protocol.components import component_from_dict
 from alexp.algorithms.protocol.streams import RandomState, Streams
 from alexp.algorithms.registry import algorithm_named
 from alexp.common.codec import State
-from alexp.problem.domains import Domain
+from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.study import problem
 from alexp.study.database import records
@@ -41,6 +41,7 @@ def create_study(
     direction: str = "maximize",
     load_if_exists: bool = False,
     random_state: RandomState = None,
+    repeats: bool | None = None,
     **settings: Any,
 ) -> Study:
     """Start a durable study.
@@ -59,6 +60,8 @@ def create_study(
         study for one that exists, if not given.
     load_if_exists
         Open the study if it is there already. What is passed here must then agree with it.
+    repeats
+        Whether a candidate that has been measured may be proposed again; by default not in a table (`FiniteSet`).
     settings
         Further arguments of the algorithm, such as `noise_std`.
     """
@@ -73,6 +76,7 @@ def create_study(
         missing = "models" if models is None else "domain"
         raise ValueError(f"a new study needs both models and domain; {missing} is missing")
     seed = Streams(random_state).entropy
+    settings["repeats"] = not isinstance(domain, FiniteSet) if repeats is None else repeats
     new = kind(models, domain, direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
@@ -88,6 +92,7 @@ def create_study(
                 f"study {name!r} exists already in {where.describe()}; pass load_if_exists=True to open it"
             )
         _check_agreement(row, new, None if random_state is None else seed)
+        del settings["repeats"]  # the same, or a study of 0.1.0
         return _open(where, row, models, domain, settings)
     return Study(
         where, row, lambda: kind(models, domain, direction=direction, random_state=seed, **settings), first=new
@@ -206,11 +211,19 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
         stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
     except ValueError as error:
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
-    return lambda: kind(models, domain, random_state=int(row.entropy), **(stored | settings))
+
+    def make() -> Algorithm:
+        algorithm: Algorithm = kind(models, domain, random_state=int(row.entropy), **(stored | settings))
+        algorithm.ignores_pending = "repeats" not in saved  # 0.1.0 did, and its log replays only so
+        return algorithm
+
+    return make
 
 
 def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
+    if "repeats" not in saved:  # 0.1.0 did not ask
+        given.pop("repeats")
     differing = [key for key in given if given[key] != saved.get(key)]
     if row.algorithm != new.name:
         what = f"algorithm {row.algorithm!r}, not {new.name!r}"

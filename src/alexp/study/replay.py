@@ -18,7 +18,7 @@ from alexp.algorithms.protocol.trials import Trial
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
-from alexp.common.validation import count
+from alexp.problem.candidates import Available
 from alexp.study.database.events import (
     MENDS,
     Event,
@@ -119,11 +119,12 @@ class Replica:
         """Propose `wanted` trials among the `available` candidates; none twice if `distinct`."""
         events: list[Event] = []
         for _ in range(wanted):
-            allowed = available
-            if distinct:
+            allowed, choosable = available, self.algorithm.choosable(available) if distinct and events else None
+            if choosable is not None:
                 taken = np.array([event.candidate for event in events], dtype=np.int64)
-                everything = np.arange(self.algorithm.domain.n_candidates) if available is None else available
-                allowed = np.setdiff1d(everything, taken) if taken.size else available
+                if np.isin(taken, choosable).any():  # all candidates are pending, or the algorithm does not look
+                    everything = np.arange(self.algorithm.domain.n_candidates) if available is None else available
+                    allowed = np.setdiff1d(everything, taken)
             events.append(self._ask_once(allowed))
         return events
 
@@ -212,11 +213,13 @@ class Replica:
         """Id of a trial that can be abandoned, or the reason why not; changes nothing."""
         return self.algorithm.log.check_pending(trial)
 
-    def check_ask(self, wanted: int, available: IntArray | None, distinct: bool) -> None:
-        """Raise if so many distinct trials cannot be had."""
-        room = self.algorithm.domain.n_candidates if available is None else available.size
-        if count("n", wanted) > room and distinct:
+    def check_ask(self, wanted: int, available: Available, distinct: bool) -> tuple[int, IntArray | None]:
+        """Number of trials and allowed candidates as `ask` takes them, or the reason why not; changes nothing."""
+        wanted, allowed = self.algorithm.check_ask(wanted, available)
+        room = self.algorithm.domain.n_candidates if allowed is None else allowed.size
+        if wanted > room and distinct:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")
+        return wanted, allowed
 
     # -- snapshots ---------------------------------------------------------------------------------------------
 

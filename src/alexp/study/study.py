@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, overload
 
@@ -10,9 +10,9 @@ from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.telling import IfTold, Told, check_reward, warn_of
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
-from alexp.common.arrays import AnyArray, IntArray
+from alexp.common.arrays import IntArray
 from alexp.common.validation import count
-from alexp.problem.candidates import check_available
+from alexp.problem.candidates import Available
 from alexp.study.answering import Answering
 from alexp.study.chronicle import Chronicle
 from alexp.study.database import records
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
-Available = Sequence[int] | Sequence[bool] | AnyArray
 
 
 class TellCounts(NamedTuple):
@@ -60,26 +59,21 @@ class Study(Answering):
     # -- acting ------------------------------------------------------------------------------------------------
 
     @overload
-    def ask(self, n: None = None, available: Available | None = None, distinct: bool = False) -> Trial: ...
+    def ask(self, n: None = None, available: Available = None, distinct: bool = False) -> Trial: ...
     @overload
-    def ask(self, n: int, available: Available | None = None, distinct: bool = False) -> list[Trial]: ...
-    def ask(
-        self, n: int | None = None, available: Available | None = None, distinct: bool = False
-    ) -> Trial | list[Trial]:
+    def ask(self, n: int, available: Available = None, distinct: bool = False) -> list[Trial]: ...
+    def ask(self, n: int | None = None, available: Available = None, distinct: bool = False) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate.
 
-        `available` restricts the choice to some candidates, by index or boolean mask. With `distinct` no candidate
-        comes twice in one list; otherwise a promising one may be repeated, as noise can make worthwhile.
+        `available` restricts the choice to some candidates, by index, boolean mask or, where candidates are texts, by
+        name. No candidate is proposed while another worker measures it, unless there is no other; with `distinct` it
+        is an error if one list would need the same candidate twice.
         """
-        wanted = 1 if n is None else n
 
-        def check(replica: Replica) -> IntArray | None:
-            size = replica.algorithm.domain.n_candidates
-            allowed = None if available is None else check_available(available, size)
-            replica.check_ask(wanted, allowed, distinct)
-            return allowed
+        def check(replica: Replica) -> tuple[int, IntArray | None]:
+            return replica.check_ask(1 if n is None else n, available, distinct)
 
-        replica, events = self._follower.act(check, lambda replica, allowed: replica.ask(wanted, allowed, distinct))
+        replica, events = self._follower.act(check, lambda replica, checked: replica.ask(*checked, distinct))
         trials = [replica.algorithm.trial(event.trial) for event in events]
         return trials[0] if n is None else trials
 

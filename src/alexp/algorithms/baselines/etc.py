@@ -75,14 +75,14 @@ class ETC(Algorithm):
 
     def _decide(self, round_: Round) -> Decision:
         if self.n_told < self.n_explore:
-            pi = on_choices(self._pi, round_.choices)
+            pi = on_choices(self._pi, round_.indices)
             return Decision(Weighted(np.arange(pi.size), pi, explored=True))
         fit = self._data.solve(self.lambda_1) if self._fit is None else self._fit
         return self._exploit(round_, fit)
 
     def _exploit(self, round_: Round, fit: Estimate) -> Decision:
         """What to play once exploration has ended with this estimate."""
-        return Commitment(Certain(int(np.argmax(predict(fit, round_.choices.table)))), fit)
+        return Commitment(Certain(int(np.argmax(round_.narrow(predict(fit, round_.wide.table))))), fit)
 
     def _commit(self, round_: Round, decision: Decision) -> None:
         if isinstance(decision, Commitment):

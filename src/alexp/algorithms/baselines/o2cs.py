@@ -51,7 +51,8 @@ class O2CSEW(Certified):
         self._set = posteriors(models.pooled(self._candidates.distinct_columns()), self.ridge)
 
     def _decide(self, round_: Round) -> Decision:
-        return Decision(Certain(int(self._set.argmax_ucb(round_.choices.table, self.width())[0])))
+        fits = self._set.believing(round_.pending.rows) if round_.pending else self._set
+        return Decision(Certain(int(fits.argmax_ucb(round_.choices.table, self.width())[0])))
 
     def _bound(self) -> float:
         """Y_t, which all rewards up to the next one stay below with probability 1 - delta."""

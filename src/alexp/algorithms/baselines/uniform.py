@@ -31,7 +31,7 @@ class UniformRandom(Algorithm):
         return frozenset()
 
     def _decide(self, round_: Round) -> Decision:
-        return Decision(Even(len(round_.choices)))
+        return Decision(Even(len(round_)))
 
     def _learn(self, seen: Observation) -> None:
         assert seen.index is not None

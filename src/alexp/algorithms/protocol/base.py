@@ -15,10 +15,11 @@ from alexp.algorithms.protocol.streams import ASK, ORDER, RandomState, Streams
 from alexp.algorithms.protocol.telling import Telling
 from alexp.algorithms.protocol.trials import Recommendation, Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance
+from alexp.common.arrays import IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import count
 from alexp.decision.plays import Proposal
-from alexp.problem.candidates import Available, CandidateTable, Round
+from alexp.problem.candidates import Available, CandidateTable, Pending, Round, check_available
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -68,6 +69,8 @@ class Algorithm(Telling):
 
     example: ClassVar[State] = {}  # arguments the conformance suite needs to construct it
     weights_mean: ClassVar[str] = "followed"  # what `probabilities` are: how often agents are, or the "posterior"
+    # Whether asks know nothing of pending trials: logs that 0.1.0 has written replay only so.
+    ignores_pending: bool = False
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
@@ -136,21 +139,68 @@ class Algorithm(Telling):
     def ask(self, n: int | None = None, available: Available = None) -> Trial | list[Trial]:
         """Propose an action, or a list of `n` actions before any of their rewards is known.
 
-        `available` restricts the round to some candidates, by index or boolean mask.
+        No candidate is proposed while a trial of it is pending, from this list or an earlier ask, unless all have one;
+        with `repeats=False` none that has been measured either. `available` restricts the choice to some candidates, by
+        index, boolean mask, or, where candidates are texts, by name.
         """
-        wanted = 1 if n is None else count("n", n)
-        round_ = self._candidates.round(available)
-        trials = [self._ask_once(round_) for _ in range(wanted)]
+        wanted, allowed = self.check_ask(1 if n is None else n, available)
+        trials = [self._ask_once(allowed) for _ in range(wanted)]
         return trials[0] if n is None else trials
 
-    def _ask_once(self, round_: Round, played: Proposal | None = None) -> Trial:
+    def check_ask(self, n: int, available: Available = None) -> tuple[int, IntArray | None]:
+        """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
+        wanted, allowed = count("n", n), check_available(available, self.domain)
+        if not self.repeats and (left := self.choosable(allowed).size) < wanted:
+            whose = "candidate" if allowed is None else "available candidate"
+            if left == 0:
+                raise ValueError(
+                    f"every {whose} has been measured or is pending; tell or abandon what is pending, allow more, or "
+                    "construct the algorithm with repeats=True"
+                )
+            raise ValueError(f"n must be at most {left}, every other {whose} has been measured or is pending; got {n}")
+        return wanted, allowed
+
+    def choosable(self, allowed: IntArray | None = None) -> IntArray:
+        """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
+
+        They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
+        have neither a pending trial nor a reward.
+        """
+        if self.ignores_pending:
+            return np.arange(self.domain.n_candidates) if allowed is None else allowed
+        taken = np.bincount(self._waiting(), minlength=self.domain.n_candidates)
+        if not self.repeats:
+            taken[self._log.measured()] += 1
+        own = np.arange(taken.size) if allowed is None else allowed
+        least = taken[own].min() if self.repeats else 0
+        return np.asarray(own[taken[own] == least])
+
+    def _waiting(self) -> IntArray:
+        """Candidates of the pending trials, oldest first."""
+        waiting = self._log.waiting
+        return np.fromiter(waiting.values(), np.int64, len(waiting))
+
+    def _open(self, allowed: IntArray | None) -> Round:
+        """The round of an ask: what may be chosen, and the trials whose rewards are out."""
+        trials = tuple(self._log.waiting)
+        if self.ignores_pending:
+            return self._candidates.round(allowed, copied=True)
+        if self.repeats and not trials:
+            return self._candidates.round(allowed)
+        indices = self._waiting()
+        pending = Pending(trials, indices, self._candidates.rows(indices)) if trials else None
+        return self._candidates.round(self.choosable(allowed), pending)
+
+    def _ask_once(self, allowed: IntArray | None) -> Trial:
+        return self._propose(self._open(allowed), self.restriction(allowed))
+
+    def _propose(self, round_: Round, restriction: bytes | None, played: Proposal | None = None) -> Trial:
         """One trial: what chance decides on, or what is known to have been `played` when a run is repeated."""
         decision = self._decision(round_)
         self._commit(round_, decision)
         proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
-        index = int(round_.choices.indices[proposal.position])
+        index = int(round_.indices[proposal.position])
         note = self._note(decision, proposal)
-        restriction = self.restriction(round_)
         trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction)
         if note is not None:
             self._notes[trial_id] = note
@@ -220,11 +270,11 @@ class Algorithm(Telling):
         """Whether asking leaves anything behind but the trial, so that a run is repeated with its asks."""
         return cls._commit is not Algorithm._commit or cls._note is not Algorithm._note
 
-    def restriction(self, round_: Round) -> bytes | None:
-        """What must be remembered of a round so that it can be repeated."""
-        if round_.is_full or not self.asks_matter():
+    def restriction(self, allowed: IntArray | None) -> bytes | None:
+        """What must be remembered of the candidates that an ask was allowed to choose, so that it can be repeated."""
+        if allowed is None or not self.asks_matter():
             return None
-        return pack_restriction(round_.choices.indices, self.domain.n_candidates)
+        return pack_restriction(allowed, self.domain.n_candidates)
 
     # -- what subclasses may use -------------------------------------------------------------------------------
 

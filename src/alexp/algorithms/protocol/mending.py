@@ -13,7 +13,6 @@ from alexp.algorithms.protocol.trials import SeenRewards
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import FloatArray
 from alexp.decision.plays import Proposal
-from alexp.problem.candidates import Round
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
@@ -70,6 +69,7 @@ class Mending:
             self._again = again = kind(run.models, run.domain, random_state=seed, **run.arguments())
         again._candidates, again._everything = run._candidates, run._everything  # the table is large, and the same
         again._fingerprint, again._vigilance = run._fingerprint, run._vigilance
+        again.ignores_pending = run.ignores_pending
         self._n_done = 0
         self._catch_up()
 
@@ -112,14 +112,13 @@ class Mending:
         if not again.asks_matter():
             again._log.append(index, model, explored, propensity)
             return
-        round_ = self._round(event.restriction)
+        packed, n = event.restriction, again.domain.n_candidates
+        round_ = again._open(None if packed is None else unpack_restriction(packed, n))
+        if index not in round_.indices:  # it was free when it was played, because another reward had been withdrawn
+            round_ = again._candidates.round(np.append(round_.indices, index), round_.pending)
         place = again._candidates.position
-        position = int(np.searchsorted(place[round_.choices.indices], place[index]))
-        again._ask_once(round_, Proposal(position, model, explored, propensity))
-
-    def _round(self, restriction: bytes | None) -> Round:
-        table = self._again._candidates
-        return table.round(None if restriction is None else unpack_restriction(restriction, table.n_candidates))
+        position = int(np.searchsorted(place[round_.indices], place[index]))
+        again._propose(round_, packed, Proposal(position, model, explored, propensity))
 
     def _leave_out(self, event: Happened) -> None:
         """A reward that was withdrawn keeps its place, so that it can come back."""

@@ -99,7 +99,7 @@ class Telling(Saved):
 
     def _if_diverse(self, found: list[str | None]) -> list[str | None]:
         """Suspicions, unless all rewards so far are of a few candidates: another one may be quite different."""
-        if not any(found) or self._log.n_candidates_measured() + len(found) > _FEW:
+        if not any(found) or self._log.measured().size + len(found) > _FEW:
             return found
         return [None] * len(found)
 

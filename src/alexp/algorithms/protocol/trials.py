@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from alexp.algorithms.protocol.course import Course
-from alexp.common.arrays import Action, FloatArray
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State, jsonable
 from alexp.problem.domains import Domain
 
@@ -110,7 +110,7 @@ class TrialLog:
         self.explored = array("b")
         self.propensity = array("d")
         self.reward = array("d")
-        self.waiting: dict[int, int] = {}
+        self.waiting: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
         self.abandoned: set[int] = set()
         self.retracted: set[int] = set()
         self.course: Course | None = Course()
@@ -180,9 +180,9 @@ class TrialLog:
         """Ids of trials that await a reward."""
         return list(self.waiting)
 
-    def n_candidates_measured(self) -> int:
-        """Number of different candidates that have a reward."""
-        return len({index for index, reward in zip(self.index, self.reward, strict=True) if not isnan(reward)})
+    def measured(self) -> IntArray:
+        """Candidates that have a reward, each once, in increasing order."""
+        return np.unique(np.array(self.index, dtype=np.int64)[~np.isnan(np.array(self.reward, dtype=np.float64))])
 
     def told_in_order(self) -> list[int]:
         """Ids of all trials with a reward, in the order in which the rewards came.

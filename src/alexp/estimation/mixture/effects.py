@@ -17,6 +17,7 @@ y + rho n_x (y - y_x).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
+from alexp.problem.candidates import NOTHING, Pending
 
 _CONSTANT = 10.0  # value of the column that stands for the intercept: its prior is ten times as wide
 
@@ -109,21 +111,38 @@ class EffectMixture(Mixture):
         return super().log_evidence() + self._fixed[:, None]
 
     def moments(
-        self, weights: FloatArray, table: FloatArray, indices: IntArray | None = None
+        self,
+        weights: FloatArray,
+        table: FloatArray,
+        indices: IntArray | None = None,
+        pending: Pending = NOTHING,
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the reward, effects included; ``indices`` (n,) are the candidates, None for new ones."""
+        """Mean and variance of the reward, effects included; ``indices`` (n,) are the candidates, None for new ones.
+
+        ``pending`` trials shrink the models' variances by rows of the weight they will have. A candidate's own effect
+        is left as uncertain as it is: a pending candidate is not to be chosen again.
+        """
         table = self._with_constant(table)
         shares = weights.sum(axis=1)
         merged = CandidateMoments.empty(table.shape[1])
         for g in np.flatnonzero(shares > 1e-12):
             alone = np.zeros_like(weights)
             alone[g] = weights[g] / shares[g]
-            centre, variance = super().moments(alone, table)
+            centre, variance = super().moments(alone, table, pending=self._weighted(int(g), pending))
             own, pull = self._pull(int(g), indices, table.shape[1])
             centre = (1.0 - pull) * centre + pull * own
             variance = (1.0 - pull) ** 2 * variance + self.tau[g] ** 2 * (1.0 - pull)
             merged.merge(float(shares[g]), centre, variance)
         return merged.mean, (merged.within + merged.between) / merged.total
+
+    def _weighted(self, cell: int, pending: Pending) -> Pending:
+        """Pending trials with the rows that their rewards would add to the regression of a cell."""
+        if not len(pending):
+            return pending
+        earlier = np.array([np.sum(pending.indices[:k] == index) for k, index in enumerate(pending.indices)])
+        n, rho = self._counts[pending.indices] + earlier, self._rho[cell]
+        roots = 1.0 / np.sqrt((1.0 + rho * n) * (1.0 + rho * (n + 1.0)))  # omega' - omega is their square
+        return replace(pending, rows=roots[:, None] * self._with_constant(pending.rows.T).T)
 
     def nominal(self) -> Posteriors:
         """The unweighted fits of all models with the stated noise and scale: effects are not part of certificates."""

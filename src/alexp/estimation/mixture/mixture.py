@@ -22,6 +22,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.posteriors import Posteriors
+from alexp.problem.candidates import NOTHING, Pending
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
 # would round the small ones away; candidates are then done one component at a time.
@@ -90,14 +91,18 @@ class Mixture:
         return np.asarray(weights / weights.sum())
 
     def moments(
-        self, weights: FloatArray, table: FloatArray, indices: IntArray | None = None
+        self,
+        weights: FloatArray,
+        table: FloatArray,
+        indices: IntArray | None = None,
+        pending: Pending = NOTHING,
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and total variance (within plus between components) at the candidates, shapes (n,).
 
         ``weights`` (cells, M) as returned by :meth:`weights`, ``table`` (P, n) feature-major; ``indices`` (n,), which
-        candidates these are, does not matter here.
+        candidates these are, does not matter here. ``pending`` trials shrink the variances within components.
         """
-        return self.grid.moments(weights, self.noise**2, table)
+        return self.grid.moments(weights, self.noise**2, table, pending.rows)
 
     def draw(
         self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -62,6 +63,22 @@ class RidgeBank(PackedFactors):
         super().__init__(columns, offsets, ridge, intercept, threads)
         self._winners = np.full(self.n_models, -1, dtype=np.int64)  # of the last sweep, where the next one starts
         self._screened: tuple[FloatArray, NarrowArray, FloatArray] | None = None  # the last table, see _prepared
+
+    def believing(self, rows: FloatArray, members: IntArray | None = None) -> RidgeBank:
+        """A bank of all models, or of ``members`` (K,), that has absorbed ``rows`` (k, P) at its own means.
+
+        Means stay, and a row p takes (phi_x'V^-1 phi_p)^2 / (1 + phi_p'V^-1 phi_p) from every s_j^2(x).
+        """
+        if members is None or members.size == self.n_models:
+            out = copy(self)
+            out._factor = self._factor.copy()
+        else:
+            offsets = np.append(0, np.cumsum(np.diff(self._offsets)[members]))
+            columns = self._columns[_pieces(self._offsets, members)]
+            out = RidgeBank(columns, offsets, self._ridge[members], self.intercept, self._threads)
+            out._factor, out.n_observations = self._factor[_pieces(self._starts, members)], self.n_observations
+        out.believe(rows)
+        return out
 
     # -- one model ---------------------------------------------------------------------------------------------
 
@@ -251,6 +268,13 @@ class RidgeBank(PackedFactors):
             task(0, n)
         else:
             run_parts(task, [n * part // parts for part in range(parts + 1)], parts)
+
+
+def _pieces(starts: IntArray, members: IntArray) -> IntArray:
+    """Numbers of the entries starts[j]..starts[j + 1] - 1 of some j, one after the other."""
+    sizes = starts[members + 1] - starts[members]
+    ends = np.cumsum(sizes)
+    return np.asarray(np.repeat(starts[members] - (ends - sizes), sizes) + np.arange(ends[-1] if ends.size else 0))
 
 
 def _merge(fits: tuple[Any, ...], target: tuple[Any, ...], low: int, high: int) -> None:

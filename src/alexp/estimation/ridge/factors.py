@@ -70,6 +70,16 @@ class PackedFactors:
         self._over_models(lambda first, last: kernels.absorb(*state, first, last), len(self._factor) > _THREADED_FACTOR)
         self.n_observations += 1
 
+    def believe(self, rows: FloatArray) -> None:
+        """Absorb rows (k, P) one after the other, each with the reward that every model expects there.
+
+        Means and residuals stay. The number of observations stays as well: nothing has been seen.
+        """
+        state = (self._factor, self._starts, self._columns, self._offsets, self._lead, np.ascontiguousarray(rows))
+        self._over_models(
+            lambda first, last: kernels.believe(*state, first, last), len(self._factor) > _THREADED_FACTOR
+        )
+
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
         """Posterior means V_j^-1 Phi_j'y, aligned with ``columns`` (nnz,), and intercepts (M,), zero without."""
         theta, constants = np.empty(len(self._columns)), np.empty(self.n_models)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,11 @@ class Part:
     members: IntArray
     shares: FloatArray
     variance: float
+
+    def believing(self, rows: FloatArray) -> Part:
+        """The same models once they have absorbed rows (k, P) at their own means."""
+        own = np.arange(self.members.size)
+        return replace(self, bank=self.bank.believing(rows, self.members), members=own)
 
 
 class RidgeGrid:
@@ -116,12 +121,17 @@ class RidgeGrid:
 
     # -- moments -----------------------------------------------------------------------------------------------
 
-    def moments(self, weights: FloatArray, variances: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def moments(
+        self, weights: FloatArray, variances: FloatArray, table: FloatArray, pending: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Mean and total variance (within plus between components) at the candidates of ``table`` (P, n), shapes (n,).
 
-        ``weights`` (cells, M) sum to one; ``variances`` (cells,) are those of the noise.
+        ``weights`` (cells, M) sum to one; ``variances`` (cells,) are those of the noise. ``pending`` rows (k, P) shrink
+        the variances within components; what these disagree on, weights and means, stays.
         """
         parts = self._parts(weights, variances)
+        if pending is not None and len(pending):
+            parts = [part.believing(pending) for part in parts]
         if self._by_coefficients(sum(part.members.size for part in parts), table.shape[1]):
             return self._through_coefficients(parts, table)
         merged = CandidateMoments.empty(table.shape[1])
