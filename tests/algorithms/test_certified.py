@@ -51,7 +51,7 @@ def test_true_model_survives(kind, runs, intercept):
     kept = np.zeros(2)
     for seed in range(runs):
         environment = alexp.SyntheticEnvironment(models, COARSE, noise_std=0.3, random_state=seed)
-        kept += survives(kind(models, COARSE, noise_std=0.3, random_state=seed), environment, 25)
+        kept += survives(kind(models, COARSE, noise_std=0.3, reward_bound=1.0, random_state=seed), environment, 25)
     print(f"{kind.name}: lost {runs - kept} of {runs}, allowed {runs * np.array([0.05, 0.2])}")
     assert np.all(runs - kept <= runs * np.array([0.05, 0.2]))
 
@@ -72,7 +72,7 @@ def test_most_models_are_ruled_out(kind):
     left = []
     for seed in range(12):
         environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=0.1, random_state=seed)
-        algorithm = play(kind(MODELS, DOMAIN, noise_std=0.1, random_state=seed), environment, 60)
+        algorithm = play(kind(MODELS, DOMAIN, noise_std=0.1, reward_bound=1.0, random_state=seed), environment, 60)
         left.append(algorithm.plausible_models(0.05).size)
     print(f"{kind.name}: {sorted(left)} of {MODELS.n_models}")
     assert np.median(left) < MODELS.n_models / 2
@@ -80,7 +80,9 @@ def test_most_models_are_ruled_out(kind):
 
 def test_radii_by_hand():
     environment = alexp.SyntheticEnvironment(SMALL, COARSE, noise_std=0.3, random_state=1)
-    algorithm = play(alexp.EvidenceMixture(SMALL, COARSE, noise_std=0.3, random_state=1), environment, 9)
+    algorithm = play(
+        alexp.EvidenceMixture(SMALL, COARSE, noise_std=0.3, reward_bound=1.0, random_state=1), environment, 9
+    )
     rows = SMALL.matrix(COARSE)[algorithm.log.index]
     rewards = np.array(algorithm.log.reward)
     ridge = 0.3 * np.sqrt(2)  # noise over the prior standard deviation 1 / sqrt(2) of each coefficient
@@ -118,7 +120,7 @@ def test_band_is_infinite_before_anything_is_known_about_the_constant():
 
 def test_stop_report():
     environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=0.05, random_state=2)
-    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.05, random_state=2)
+    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.05, reward_bound=1.0, random_state=2)
     play(algorithm, environment, 3)
     early = algorithm.stop_report(0.1, epsilon=0.3)
     assert not early.can_stop

@@ -60,7 +60,7 @@ def test_certificates_see_everybody(monkeypatch):
     for threshold in (0, 10**9):
         monkeypatch.setattr(module, "_LAZY", threshold)
         environment = alexp.SyntheticEnvironment(MODELS, domain, noise_std=0.02, random_state=1)
-        algorithm = alexp.EvidenceMixture(MODELS, domain, noise_std=0.02, random_state=1)
+        algorithm = alexp.EvidenceMixture(MODELS, domain, noise_std=0.02, reward_bound=1.0, random_state=1)
         alexp.simulate(algorithm, environment, 40)
         assert isinstance(algorithm._mixture.grid.cells[0], SleepingBank) == (threshold == 0)
         reports.append((algorithm.plausible_models(0.1).tolist(), algorithm.confidence(0.3, 0.1)))

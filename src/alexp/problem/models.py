@@ -113,8 +113,11 @@ class ModelClass:
         return cls._side_by_side(Maps(_non_empty(maps, "maps"), example), list(maps), intercept)
 
     @classmethod
-    def from_matrices(cls, matrices: Mapping[str, ArrayLike], *, intercept: bool = False) -> ModelClass:
+    def from_matrices(cls, matrices: Mapping[str, ArrayLike], *, intercept: bool = True) -> ModelClass:
         """One model per feature matrix, (N, d_j) each, for a FiniteSet of N candidates.
+
+        Unlike families that contain a constant, tables get an intercept unless told otherwise: measurements have a
+        level that no descriptor explains. A constant column in a matrix does no harm beside it.
 
         >>> ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))}).dimension
         4
