@@ -264,6 +264,11 @@ class EvidenceMixture(Certified):
         position = int(np.argmax(outlook.mean))
         return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
 
+    @property
+    def certifies(self) -> bool:
+        """Whether enough is stated for certificates to rest on."""
+        return super().certifies and not self._in_ratios
+
     def _certified_fits(self) -> list[CertifiedFits]:
         if self._in_ratios:
             raise NotCertified(
