@@ -73,7 +73,8 @@ def shared_problem():
 def independent_problem():
     rng = np.random.default_rng(4)
     blocks = {f"m{j}": rng.standard_normal((25, d)) for j, d in enumerate([1, 3, 2, 4, 2])}
-    return alexp.ModelClass.from_matrices(blocks), alexp.FiniteSet(list(range(25))), list(blocks.values())
+    models = alexp.ModelClass.from_matrices(blocks, intercept=False)
+    return models, alexp.FiniteSet(list(range(25))), list(blocks.values())
 
 
 @pytest.mark.parametrize("problem", [shared_problem, independent_problem])

@@ -10,6 +10,7 @@ from alexp import testing
 from alexp.decision.selection import information_directed, upper_confidence
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=6, size=2), alexp.Interval(resolution=60)
+STATED = {"noise_std": 0.1, "reward_bound": 1.0}
 
 
 def play(algorithm, environment, steps):
@@ -19,7 +20,7 @@ def play(algorithm, environment, steps):
 @pytest.mark.parametrize("rule", ["ids", "ucb"])
 def test_rules_follow_their_formula(rule):
     environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=0.2, random_state=3)
-    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, rule=rule, noise_std=0.2, random_state=3)
+    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, rule=rule, noise_std=0.2, reward_bound=1.0, random_state=3)
     for t in range(1, 15):
         mean, std = algorithm.predict(DOMAIN.points)
         beta = np.sqrt({"ids": 4.0, "ucb": 2.0}[rule] + 0.25 * np.log(t))
@@ -44,15 +45,15 @@ def test_selection_prefers_information_and_falls_back_to_the_mean():
 @pytest.mark.parametrize("noise", [0.03, 0.3])
 def test_unknown_noise_is_found(noise):
     environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=noise, random_state=1)
-    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=None, random_state=1)
+    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, reward_bound=1.0, random_state=1)
     play(algorithm, environment, 150)
     print(f"noise {noise}, estimate {algorithm.noise_estimate:.4f}")
     assert algorithm.noise_estimate == pytest.approx(noise, rel=0.15)
 
 
 def test_unknown_noise_is_relative_to_the_bound():
-    one = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=None, random_state=1)
-    two = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=None, reward_bound=8.0, random_state=1)
+    one = alexp.EvidenceMixture(MODELS, DOMAIN, reward_bound=1.0, random_state=1)
+    two = alexp.EvidenceMixture(MODELS, DOMAIN, reward_bound=8.0, random_state=1)
     for _ in range(12):
         a, b = one.ask(), two.ask()
         assert a == b
@@ -63,14 +64,14 @@ def test_unknown_noise_is_relative_to_the_bound():
 
 def test_misstated_noise_moves_weight_to_the_right_level():
     environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=0.3, random_state=2)
-    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.1, random_state=2)
+    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.1, reward_bound=1.0, random_state=2)
     play(algorithm, environment, 100)
     assert algorithm.noise_estimate == pytest.approx(0.3, rel=0.1)
 
 
 def test_probabilities_find_the_true_model():
     environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=0.01, random_state=5)
-    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.01, random_state=5)
+    algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.01, reward_bound=1.0, random_state=5)
     for index in range(0, 60, 2):  # everywhere; while optimising it may rightly never find out
         algorithm.observe(index, environment.observe_index(index))
     assert algorithm.probabilities[environment.true_model] > 0.99
@@ -78,8 +79,8 @@ def test_probabilities_find_the_true_model():
 
 
 def test_light_is_the_one_cell_grid_and_saves():
-    light = alexp.EvidenceMixture(MODELS, DOMAIN, light=True, random_state=0)
-    spelled = alexp.EvidenceMixture(MODELS, DOMAIN, noise_grid=(1.0,), scale_grid=(1.0,), random_state=0)
+    light = alexp.EvidenceMixture(MODELS, DOMAIN, **STATED, light=True, random_state=0)
+    spelled = alexp.EvidenceMixture(MODELS, DOMAIN, **STATED, noise_grid=(1.0,), scale_grid=(1.0,), random_state=0)
     for _ in range(10):
         a, b = light.ask(), spelled.ask()
         assert a == b
@@ -91,7 +92,7 @@ def test_light_is_the_one_cell_grid_and_saves():
 
 
 def test_thompson_spreads_over_its_draws():
-    algorithm = alexp.MixtureThompson(MODELS, DOMAIN, draws=5, random_state=0)
+    algorithm = alexp.MixtureThompson(MODELS, DOMAIN, **STATED, draws=5, random_state=0)
     trials = algorithm.ask(200)
     shares = {trial.index: trial.propensity for trial in trials}
     assert sum(shares.values()) == pytest.approx(1.0)
@@ -114,7 +115,7 @@ def test_offset_is_absorbed_by_the_intercept():
         for seed in range(6):
             base = alexp.SyntheticEnvironment(MODELS, DOMAIN, random_state=seed)
             environment = alexp.Environment(DOMAIN, base.rewards + 3.0, noise_std=0.1, random_state=seed)
-            total += play(alexp.EvidenceMixture(models, DOMAIN, random_state=seed), environment, 60)[-1]
+            total += play(alexp.EvidenceMixture(models, DOMAIN, **STATED, random_state=seed), environment, 60)[-1]
         regrets[intercept] = total / 6
     print(regrets)
     assert regrets[True] < regrets[False]
@@ -126,7 +127,7 @@ def test_disagreement_is_what_keeps_it_from_locking_in():
     for seed in range(30):
         for kind, out in ((alexp.EvidenceMixture, ours), (alexp.ALExp, theirs)):
             environment = alexp.SyntheticEnvironment(MODELS, DOMAIN, noise_std=0.1, random_state=seed)
-            out.append(play(kind(MODELS, DOMAIN, noise_std=0.1, random_state=seed), environment, 60)[-1])
+            out.append(play(kind(MODELS, DOMAIN, **STATED, random_state=seed), environment, 60)[-1])
     gap = np.array(theirs) - np.array(ours)
     error = gap.std(ddof=1) / np.sqrt(gap.size)
     print(f"mixture {np.mean(ours):.2f}, ALExp {np.mean(theirs):.2f}, difference {gap.mean():.2f} +- {error:.2f}")
@@ -149,13 +150,13 @@ def test_disagreement_is_what_keeps_it_from_locking_in():
 )
 def test_bad_settings(settings, message):
     with pytest.raises(ValueError, match=message):
-        alexp.EvidenceMixture(MODELS, DOMAIN, **settings)
+        alexp.EvidenceMixture(MODELS, DOMAIN, **(STATED | settings))
 
 
 @pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 @pytest.mark.parametrize("kind", [alexp.EvidenceMixture, alexp.MixtureThompson])
 def test_conformance_with_candidate_effects(kind, check, monkeypatch):
-    monkeypatch.setattr(kind, "example", {"misfit_grid": (0.3,), "noise_grid": (1.0,)})
+    monkeypatch.setattr(kind, "example", {"misfit_grid": (0.3,), "noise_grid": (1.0,), "reward_bound": 1.0})
     check(kind)
 
 
@@ -165,8 +166,11 @@ def test_candidate_effects_believe_what_was_measured():
     features = rng.standard_normal((40, 2)) / np.sqrt(2)
     rewards = features @ np.array([0.3, -0.3])
     rewards[7] = 2.0
-    models, domain = alexp.ModelClass.from_matrices({"a": features, "b": features**2}), alexp.FiniteSet(list(range(40)))
-    plain, effects = (alexp.EvidenceMixture(models, domain, misfit_grid=grid, random_state=0) for grid in ((), (0.5,)))
+    models = alexp.ModelClass.from_matrices({"a": features, "b": features**2}, intercept=False)
+    plain, effects = (
+        alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(40))), **STATED, misfit_grid=grid, random_state=0)
+        for grid in ((), (0.5,))
+    )
     for algorithm in (plain, effects):
         for index in (*range(20), 7, 7, 7):
             algorithm.observe(index, rewards[index])

@@ -39,7 +39,7 @@ def problem(name):
     if name == "normalized":
         return alexp.ModelClass.legendre(degree=4, size=2).normalized(line), line
     if name == "maps":
-        return alexp.ModelClass.from_matrices(_matrices()), items
+        return alexp.ModelClass.from_matrices(_matrices(), intercept=False), items
     if name == "maps-intercept":
         return alexp.ModelClass.from_matrices(_matrices(), intercept=True), items
     raise ValueError(name)

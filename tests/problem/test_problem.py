@@ -172,3 +172,16 @@ def test_candidate_table_restricts_without_changing_the_visiting_order():
     mask = np.zeros(20, dtype=bool)
     mask[[3, 11, 5]] = True
     assert table.round(mask).choices.indices.tolist() == kept
+
+
+def test_tables_have_an_intercept_and_families_that_contain_a_constant_have_none():
+    blocks = {"a": np.eye(3), "b": np.ones((3, 2))}
+    assert alexp.ModelClass.from_matrices(blocks).intercept is True
+    assert alexp.ModelClass.from_matrices(blocks, intercept=None).intercept is True
+    assert alexp.ModelClass.from_matrices(blocks, intercept=False).intercept is False
+    assert alexp.ModelClass.legendre(3, 2).intercept is False
+    assert alexp.ModelClass.fourier(2, 2).intercept is False
+    assert alexp.ModelClass.from_maps({"a": np.atleast_2d}).intercept is False
+    for intercept in (False, True):  # what was stored is kept
+        stored = alexp.ModelClass.from_matrices(blocks, intercept=intercept).to_dict()
+        assert alexp.ModelClass.from_dict(stored).intercept is intercept

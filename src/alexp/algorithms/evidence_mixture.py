@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
+from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
@@ -20,12 +21,16 @@ from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.effects import EffectMixture
+from alexp.estimation.mixture.hindsight import Hindsight, look_back
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.mixture.student import StudentMixture, prior_scales, trace_divisors
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
 _UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
+_RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
+_LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
 _BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0}
 
 
@@ -41,26 +46,39 @@ class Outlook:
 class EvidenceMixture(Certified):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
-    Every component, one model with one noise level and one coefficient scale, is weighted by its exact Gaussian
-    evidence; its d coefficients have independent normal priors with a norm of about the scale. The mixture's mean
-    m(x) and standard deviation s(x), within plus between components, decide the round:
+    Every component, one model with one noise level and one coefficient scale, is weighted by its exact evidence. The
+    mixture's mean m(x) and standard deviation s(x), within plus between components, decide the round:
 
     * rule="ids": argmin of (max(m + beta s) - m(x))^2 / log(1 + s(x)^2 / noise^2), regret per information;
     * rule="ucb": argmax of m + beta s;
     * rule="thompson": argmax under coefficients drawn from the posterior; a round chooses evenly among `draws`
       such maximisers, so that its propensity is exact given the draws.
 
+    Nothing needs to be stated: the size of the rewards and the noise are then learned. Rewards in other units give the
+    same run, and so do rewards of another level if the models have an intercept. What is stated is made use of:
+
+    ==================  =====================================================================================
+    neither             components (model, ratio of noise to prior variance), common scale integrated out
+    `noise_std`         the same with the noise known, and smaller ratios for large rewards
+    `reward_bound`      noise levels from 1% to 100% of it, and its multiples as coefficients' norms
+    both                multiples of both, see `noise_grid` and `scale_grid`
+    ==================  =====================================================================================
+
     Parameters
     ----------
-    noise_std : nominal noise; None when unknown, which means a grid from 1% to 100% of `reward_bound`. There are
-        no certificates then.
-    reward_bound : nominal norm of the coefficients.
+    rule : by default "ids", and "ucb" where `repeats=False`.
+    noise_std : nominal noise; None when unknown.
+    reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
+    ratio_grid : ratios of noise to prior variance where no bound is stated; 1e-4 to 0.5 by default.
     misfit_grid : sizes, as multiples of `reward_bound`, of what a candidate's reward may have beyond any model; each is
         weighed against none at all. For tables, where playing a candidate again tells more than its features do.
-    light : a single noise level and scale, six times cheaper; for when both are trusted.
-    beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb".
+    light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
+    beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb", and 1 where
+        `repeats=False`: a small width locks only where a candidate may be played again.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
+    power : weights are proportional to the evidence to this power; 1 by default, and 1/2 where `repeats=False`, where
+        models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -68,60 +86,117 @@ class EvidenceMixture(Certified):
 
     >>> import alexp
     >>> models = alexp.ModelClass.legendre(degree=4, size=2)
-    >>> opt = alexp.EvidenceMixture(models, alexp.Interval(-1.0, 1.0, resolution=50), noise_std=None, random_state=0)
+    >>> opt = alexp.EvidenceMixture(models, alexp.Interval(-1.0, 1.0, resolution=50), random_state=0)
     >>> for _ in range(20):
     ...     trial = opt.ask()
-    ...     opt.tell(trial, 1.0 - trial.x**2)
-    >>> abs(opt.best().x) < 0.1, opt.noise_estimate < 0.05
+    ...     opt.tell(trial, 900.0 * (1.0 - trial.x**2))  # any unit
+    >>> abs(opt.best().x) < 0.1, opt.noise_estimate < 20.0
     (True, True)
     """
 
     name: ClassVar[str] = "evidence-mixture"
     weights_mean: ClassVar[str] = "posterior"
-    settings: ClassVar[tuple[str, ...]] = ("rule", "noise_grid", "scale_grid", "misfit_grid", "beta", "gamma", "draws")
+    settings: ClassVar[tuple[str, ...]] = (
+        "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "beta", "gamma", "draws", "power",
+    )  # fmt: skip
 
     def __init__(
         self,
         models: ModelClass,
         domain: Domain,
         *,
-        rule: str = "ids",
-        noise_std: float | None = 0.1,
+        rule: str | None = None,
         noise_grid: Sequence[float] | None = None,
         scale_grid: Sequence[float] | None = None,
+        ratio_grid: Sequence[float] | None = None,
         misfit_grid: Sequence[float] = (),
         light: bool = False,
         beta: float | None = None,
         gamma: float = 0.0,
         draws: int = 8,
+        power: float | None = None,
         **shared: Any,
     ) -> None:
-        if rule not in _BETA_SQUARED:
+        if rule is not None and rule not in _BETA_SQUARED:
             raise ValueError(f"rule must be one of {sorted(_BETA_SQUARED)}, got {rule!r}")
-        if light and (noise_std is None or noise_grid is not None or scale_grid is not None):
-            raise ValueError("light means one noise level and one scale; give noise_std and neither grid with it")
-        super().__init__(models, domain, noise_std=noise_std, **shared)
-        if noise_std is None:
-            self.noise_std = self.reward_bound  # the unit of the grid of noise levels
-        levels = _UNKNOWN_NOISE if noise_std is None else (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
-        self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
-        self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
-        self.misfit_grid = _grid("misfit_grid", misfit_grid) if len(misfit_grid) else ()
-        self.rule, self.beta = rule, None if beta is None else non_negative("beta", beta)
+        super().__init__(models, domain, **shared)
+        self.rule = rule or ("ids" if self.repeats else "ucb")
+        self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
+        self.power = (1.0 if self.repeats else 0.5) if power is None else positive("power", power)
+        self.noise_grid: tuple[float, ...] | None = None
+        self.scale_grid: tuple[float, ...] | None = None
+        self.ratio_grid: tuple[float, ...] | None = None
+        self.misfit_grid = _grid("misfit_grid", misfit_grid) if len(misfit_grid) else ()
+        grids = noise_grid is not None or scale_grid is not None
+        if light and (None in (self.stated.noise_std, self._bound) or grids):
+            raise ValueError(
+                "light means one noise level and one scale; state noise_std and reward_bound, and give neither grid"
+            )
+        if self._in_ratios:
+            self._take_ratios(ratio_grid, grids)
+        else:
+            self._take_levels(noise_grid, scale_grid, light, ratio_grid is not None)
         self._roots = np.sqrt(np.diff(models.offsets))  # a prior variance of 1/d per coefficient has norm one
         self._mixture = self._new_mixture()
 
+    @property
+    def _bound(self) -> float | None:
+        """What the prior takes for the norm of the coefficients, if something was stated."""
+        return self.stated.norm_bound or self.stated.reward_bound
+
+    @property
+    def _in_ratios(self) -> bool:
+        """Whether too little is stated for levels of noise and scales, so that components are ratios of the two."""
+        return (self.stated.reward_bound if self.stated.noise_std is None else self._bound) is None
+
+    def _take_ratios(self, ratio_grid: Sequence[float] | None, grids: bool) -> None:
+        if grids:
+            raise ValueError(
+                "noise_grid and scale_grid are multiples of noise_std and reward_bound; state reward_bound as well, or "
+                "give ratio_grid in their place"
+            )
+        if self.misfit_grid:
+            raise ValueError(
+                "misfit_grid are multiples of reward_bound, weighed against the noise; state reward_bound and noise_std"
+            )
+        usual = _RATIOS if self.stated.noise_std is None else (*_LARGE_SIGNALS, *_RATIOS)
+        self.ratio_grid = _grid("ratio_grid", usual if ratio_grid is None else ratio_grid)
+
+    def _take_levels(
+        self, noise_grid: Sequence[float] | None, scale_grid: Sequence[float] | None, light: bool, ratios: bool
+    ) -> None:
+        if ratios:
+            raise ValueError(
+                "ratio_grid is for rewards of unknown size; state no bound on them, or give noise_grid and scale_grid "
+                "in its place"
+            )
+        levels: tuple[float, ...] = (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
+        if self.stated.noise_std is None:
+            self.noise_std, levels = self.reward_bound, _UNKNOWN_NOISE
+        self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
+        self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
+
     def _new_mixture(self) -> Mixture:
-        models = self.models
-        groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * self._roots, models.intercept)
+        models, power = self.models, self.power
+        columns, offsets = models.columns_flat, models.offsets
+        if self.ratio_grid is not None:
+            divisors = trace_divisors(self._candidates.table, columns, offsets, models.intercept)
+            groups = (models.n_columns, columns, offsets, divisors, models.intercept)
+            noise = self.stated.noise_std
+            if noise is None:
+                return StudentMixture(*groups, ratio_grid=self.ratio_grid, power=power)
+            scales = prior_scales(self.ratio_grid)
+            return Mixture(*groups, noise_std=noise, reward_bound=noise, scale_grid=scales, power=power)
+        groups = (models.n_columns, columns, offsets, models.scales * self._roots, models.intercept)
         settings: State = {
-            "noise_std": self.noise_std, "reward_bound": self.reward_bound,
-            "noise_grid": self.noise_grid, "scale_grid": self.scale_grid,
+            "noise_std": self.noise_std, "reward_bound": self.norm_bound,
+            "noise_grid": self.noise_grid, "scale_grid": self.scale_grid, "power": power,
         }  # fmt: skip
         if not self.misfit_grid:
             return Mixture(*groups, **settings)
-        effects = (0.0, *self.misfit_grid)
+        unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
+        effects = (0.0, *(unit * misfit for misfit in self.misfit_grid))
         return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
 
     @property
@@ -140,7 +215,7 @@ class EvidenceMixture(Certified):
         outlook = self._outlook(round_)
         if self.rule == "ucb":
             return upper_confidence(outlook.mean, outlook.std, self.beta_t(self.n_told + 1))
-        variance = self._noise_variance(outlook.weights)
+        variance = self._mixture.noise_variance(outlook.weights)
         return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
 
     def _maximisers(self, round_: Round) -> IntArray:
@@ -167,12 +242,11 @@ class EvidenceMixture(Certified):
         """Posterior of the components, shape (cells, M)."""
         return self._once("weights", self._mixture.weights)
 
-    def _noise_variance(self, weights: FloatArray) -> float:
-        return float(weights.sum(axis=1) @ self._mixture.noise**2)
-
     def beta_t(self, t: int) -> float:
         """Width of the index in round t."""
-        return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if self.beta is None else self.beta
+        if self.beta is not None:
+            return self.beta
+        return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if self.repeats else 1.0
 
     @property
     def probabilities(self) -> FloatArray:
@@ -183,7 +257,7 @@ class EvidenceMixture(Certified):
     @property
     def noise_estimate(self) -> float:
         """Square root of the posterior mean of the noise variance."""
-        return sqrt(self._noise_variance(self._weights()))
+        return sqrt(self._mixture.noise_variance(self._weights()))
 
     def predict(self, x: Action) -> tuple[Any, Any]:
         """Mixture mean and standard deviation of the reward at `x`; a credible, not a confidence statement."""
@@ -202,6 +276,13 @@ class EvidenceMixture(Certified):
         outlook = self._outlook(self._everything)
         return Credence(outlook.mean, outlook.std)
 
+    def hindsight(self, models: Sequence[int]) -> Hindsight:
+        """What was expected of every reward before it came, by all models together and by some of them alone."""
+        told = rewards_told(self._log, self._candidates, self._sign)
+        numbers = np.asarray(models, dtype=np.int64)
+        seen = look_back(self._new_mixture(), told.rows, told.rewards, told.indices, numbers)
+        return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
+
     def _state(self) -> State:
         return {"mixture": self._mixture.state()}
 
@@ -214,8 +295,8 @@ class MixtureThompson(EvidenceMixture):
 
     name: ClassVar[str] = "mixture-thompson"
 
-    def __init__(self, models: ModelClass, domain: Domain, *, rule: str = "thompson", **settings: Any) -> None:
-        super().__init__(models, domain, rule=rule, **settings)
+    def __init__(self, models: ModelClass, domain: Domain, *, rule: str | None = None, **settings: Any) -> None:
+        super().__init__(models, domain, rule=rule or "thompson", **settings)
 
 
 def _grid(name: str, values: Sequence[float]) -> tuple[float, ...]:

@@ -25,7 +25,8 @@ class EvidenceSampling(AgentBased):
     A round draws model j with probability proportional to its evidence to the power `temper`, and plays the UCB
     action of that model alone, argmax mu_j + beta sigma ||phi_j||_{V_j^-1}, with ridge sigma / norm_bound.
 
-    Needs `noise_std` and `norm_bound`.
+    It needs `noise_std` and `norm_bound` (or `reward_bound` in its place), and assumes 0.1 and 1 where they are not
+    stated: rewards in other units then mislead it. `EvidenceMixture` does without either.
     """
 
     _pool: AgentPool

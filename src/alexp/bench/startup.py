@@ -28,7 +28,8 @@ case = sys.argv[1]
 if case == "matrices":
     rng = np.random.default_rng(0)
     sizes = {"a": 3, "b": 5, "c": 2}
-    models = alexp.ModelClass.from_matrices({name: rng.standard_normal((200, d)) for name, d in sizes.items()})
+    matrices = {name: rng.standard_normal((200, d)) for name, d in sizes.items()}
+    models = alexp.ModelClass.from_matrices(matrices, intercept=False)
     domain = alexp.FiniteSet(np.arange(200.0))
 else:
     models, domain = alexp.ModelClass.legendre(degree=10, size=3), alexp.Interval(-1.0, 1.0, resolution=2000)

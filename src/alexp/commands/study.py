@@ -63,7 +63,7 @@ def create(
     ] = None,
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
-    intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = False,
+    intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = True,
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,

@@ -114,15 +114,22 @@ class Posteriors(Protocol):
         """Add weighted coefficients of some models to `out` (P,), with the constant last if there is one."""
 
     def merge_moments(
-        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variance: float, table: FloatArray
+        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, table: FloatArray
     ) -> None:
-        """Merge weighted means and variances (variance x s_j^2) of some models into moments at all candidates."""
+        """Merge weighted means and variances (variances_j s_j^2) of some models into moments at all candidates."""
 
     def state(self) -> Packable:
         """Everything that rewards have changed."""
 
     def restore(self, state: Packable) -> None:
         """Continue from `state` of posteriors with the same models."""
+
+
+class Score(Protocol):
+    """Log evidence of components, up to a common constant."""
+
+    def __call__(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
+        """From F_j and log det(V_j / ridge_j^2) of all cells, (cells, M) each; must not rise in either."""
 
 
 class PosteriorGrid(Protocol):
@@ -135,13 +142,19 @@ class PosteriorGrid(Protocol):
     def update(self, row: FloatArray, y: float) -> None:
         """Absorb one reward into every cell."""
 
-    def evidence(self, noise: FloatArray, shifts: FloatArray) -> FloatArray:
-        """`Posteriors.evidence` of every cell at its noise plus its shift, (cells, M); -infinity if negligible."""
+    def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
+        """`score` of every component, (cells, M); minus infinity for those far below the best.
+
+        Components within 32 `reach` of the best are always told; nobody is left out who is within 45 `reach`.
+        """
+
+    def residuals(self) -> FloatArray:
+        """`Posteriors.residuals` of every cell, (cells, M); lower bounds where the last evidence was -infinity."""
 
     def moments(
         self, weights: FloatArray, variances: FloatArray, table: FloatArray, pending: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the reward under weights (cells, M) and noise variances (cells,), shapes (n,).
+        """Mean and variance of the reward under weights and noise variances, (cells, M) each, shapes (n,).
 
         Every component has believed in the `pending` rows (k, P), see `Posteriors.believing`.
         """

@@ -114,13 +114,17 @@ class ModelClass:
         return cls._side_by_side(Maps(_non_empty(maps, "maps"), example), list(maps), intercept)
 
     @classmethod
-    def from_matrices(cls, matrices: Mapping[str, ArrayLike], *, intercept: bool = False) -> ModelClass:
+    def from_matrices(cls, matrices: Mapping[str, ArrayLike], *, intercept: bool | None = None) -> ModelClass:
         """One model per feature matrix, (N, d_j) each, for a FiniteSet of N candidates.
+
+        Unlike families that contain a constant, tables have an intercept unless `intercept=False`: measurements have a
+        level that no descriptor explains. A constant column in a matrix does no harm beside it.
 
         >>> ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))}).dimension
         4
         """
-        return cls._side_by_side(Matrices(_non_empty(matrices, "matrices")), list(matrices), intercept)
+        dictionary = Matrices(_non_empty(matrices, "matrices"))
+        return cls._side_by_side(dictionary, list(matrices), intercept is None or bool(intercept))
 
     @classmethod
     def _side_by_side(cls, dictionary: Maps | Matrices, names: Sequence[str], intercept: bool) -> ModelClass:

@@ -70,7 +70,7 @@ class Check(Protocol):
 def _maps() -> tuple[ModelClass, FiniteSet]:
     rng = np.random.default_rng(8)
     matrices = {name: rng.uniform(-1.0, 1.0, (14, size)) for name, size in (("a", 3), ("b", 1), ("c", 2), ("d", 2))}
-    return ModelClass.from_matrices(matrices), FiniteSet([f"item {i}" for i in range(14)])
+    return ModelClass.from_matrices(matrices, intercept=False), FiniteSet([f"item {i}" for i in range(14)])
 
 
 def _setting(

@@ -100,7 +100,7 @@ def check_scale(kind: Kind, setting: Setting = PLAIN) -> None:
     """Rewards, noise and bound scaled together by a power of two change no decision, bit for bit."""
     if "scale" in kind.depends_on:
         return
-    plain = make(kind, setting)
+    plain = make(kind, setting, noise_std=0.1, reward_bound=1.0)
     scaled = make(kind, setting, noise_std=0.1 * 1024.0, reward_bound=1024.0)
     for step in range(15):
         a, b = (algorithm.ask(available=setting.available(step)) for algorithm in (plain, scaled))

@@ -37,7 +37,7 @@ def main(version):
     rng = np.random.default_rng(0)
     matrices = {"fp": rng.standard_normal((15, 4)), "desc": rng.standard_normal((15, 2))}
     table = pd.DataFrame({"name": [f"mol{i}" for i in range(15)], "mass": rng.uniform(50.0, 300.0, 15)})
-    models, domain = alexp.ModelClass.from_matrices(matrices), alexp.FiniteSet(table)
+    models, domain = alexp.ModelClass.from_matrices(matrices, intercept=False), alexp.FiniteSet(table)
     table_study = create_study(
         models, domain, name="tables", storage=path, direction="minimize", reward_bound=2.0, random_state=7
     )

@@ -69,7 +69,7 @@ def believe(models: ModelClass, columns: FloatArray, told: Rewards) -> Credence:
     for flat in np.argsort(-weights, axis=None, kind="stable")[:_MOST]:
         cell, j = divmod(int(flat), models.n_models)
         if weights[cell, j] > 1e-6:
-            share = np.array([weights[cell, j]])
-            cells[cell].merge_moments(moments, np.array([j]), share, float(scales[cell][j]), columns)
+            share, own = np.array([weights[cell, j]]), np.array([float(scales[cell][j])])
+            cells[cell].merge_moments(moments, np.array([j]), share, own, columns)
     variance = (moments.within + moments.between) / moments.total
     return Credence(moments.mean, np.sqrt(variance), weights.sum(axis=0))

@@ -42,6 +42,7 @@ class Mixture:
     reward_bound : B; prior standard deviation h is scale_grid[h] * B.
     copies : how often the whole grid is repeated, for what a subclass varies beyond noise and scale.
     may_sleep : whether components that have become negligible may be left behind until they matter again.
+    power : weights are proportional to the evidence to this power; below one they trust adaptively chosen data less.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
@@ -60,7 +61,9 @@ class Mixture:
         scale_grid: Sequence[float] = (1.0,),
         copies: int = 1,
         may_sleep: bool = True,
+        power: float = 1.0,
     ) -> None:
+        self.power = power
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
         self.n_columns, self._lead, self._sizes = n_columns, int(intercept), np.diff(offsets)
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
@@ -81,14 +84,31 @@ class Mixture:
 
     def log_evidence(self) -> FloatArray:
         """Log evidence of every component up to a common constant, shape (cells, M); minus infinity if negligible."""
-        freedom = max(self.n_observations - self._lead, 0)
-        return self.grid.evidence(self.noise, -freedom * np.log(self.factors))
+        return self.grid.evidence(self._score, 1.0 / self.power)
+
+    @property
+    def _freedom(self) -> int:
+        """t, less the one degree of freedom that the flat prior of an intercept takes."""
+        return max(self.n_observations - self._lead, 0)
+
+    def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
+        """Log evidence from penalised residuals and log determinants, (cells, M) each."""
+        scale = np.array([2.0 * noise**2 for noise in self.noise])[:, None]
+        return np.asarray(-residuals / scale - 0.5 * determinants + (-self._freedom * np.log(self.factors))[:, None])
 
     def weights(self) -> FloatArray:
         """Posterior probability of every component, shape (cells, M); uniform prior."""
         scores = self.log_evidence()
-        weights = np.exp(scores - scores.max())
+        weights = np.exp(self.power * (scores - scores.max()))
         return np.asarray(weights / weights.sum())
+
+    def noise_variances(self) -> FloatArray:
+        """Variance of the noise in every component, shape (cells, M)."""
+        return np.repeat(self.noise[:, None] ** 2, self._sizes.size, axis=1)
+
+    def noise_variance(self, weights: FloatArray) -> float:
+        """Posterior mean of the noise variance under weights (cells, M)."""
+        return float(weights.sum(axis=1) @ self.noise**2)
 
     def moments(
         self,
@@ -102,7 +122,7 @@ class Mixture:
         ``weights`` (cells, M) as returned by :meth:`weights`, ``table`` (P, n) feature-major; ``indices`` (n,), which
         candidates these are, does not matter here. ``pending`` trials shrink the variances within components.
         """
-        return self.grid.moments(weights, self.noise**2, table, pending.rows)
+        return self.grid.moments(weights, self.noise_variances(), table, pending.rows)
 
     def draw(
         self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None

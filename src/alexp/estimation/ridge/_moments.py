@@ -32,7 +32,7 @@ def add_candidate_moments(
     intercepts: FloatArray,
     active: IntArray,
     weights: FloatArray,
-    variance: float,
+    variances: FloatArray,
     table: FloatArray,
     low: int,
     high: int,
@@ -43,6 +43,7 @@ def add_candidate_moments(
 ) -> None:
     """Merge components ``active`` (K,) into the moments at candidates low..high-1, after a weight of ``total``.
 
+    ``variances`` (K,) are the components' s^2.
     within += w s^2 q;  delta = mu - mean, mean += (w/W) delta, between += w (1 - w/W) delta^2, with W the weight
     including this component.
     """
@@ -59,7 +60,7 @@ def add_candidate_moments(
         weight = weights[k]
         total += weight
         share = weight / total
-        spread, inner = weight * (1.0 - share), weight * variance
+        spread, inner = weight * (1.0 - share), weight * variances[k]
         for begin in range(low, high, BLOCK):
             end = min(begin + BLOCK, high)
             block_means(table, own, begin, end, theta[offsets[j] : offsets[j + 1]], mu)
@@ -120,7 +121,7 @@ def add_second_moments(
     intercepts: FloatArray,
     active: IntArray,
     weights: FloatArray,
-    variance: float,
+    variances: FloatArray,
     reference: FloatArray,
     support: IntArray,
     moments: FloatArray,
@@ -158,7 +159,7 @@ def add_second_moments(
                 place[at] = own[i]
                 values[at] = 0.0
             values[at] += intercepts[j] if i < lead else theta[offsets[j] + i - lead]
-        inner = weights[k] * variance
+        inner = weights[k] * variances[k]
         for a in range(n):
             for b in range(a, n):
                 total = 0.0

@@ -29,17 +29,16 @@ def absorb_members(
 
 
 @checked.entry
-def member_evidence(
+def member_determinants(
     factor: FloatArray,
     starts: IntArray,
     offsets: IntArray,
     lead: int,
     ridge: FloatArray,
     members: IntArray,
-    scale: float,
     out: FloatArray,
 ) -> None:
-    """-F_j / scale - log det(V_j / ridge_j^2) / 2 of some models, shape (K,)."""
+    """2 sum_i log(R_ii / ridge_j) over the feature coordinates of some models, shape (K,)."""
     for k in range(members.shape[0]):
         j = members[k]
         rows = lead + offsets[j + 1] - offsets[j] + 1
@@ -49,7 +48,7 @@ def member_evidence(
             if i >= lead:
                 total += math.log(factor[position] / ridge[j])
             position += rows - i
-        out[k] = -(factor[position] * factor[position]) / scale - total
+        out[k] = 2.0 * total
 
 
 @checked.entry

@@ -178,24 +178,24 @@ class RidgeBank(PackedFactors):
         self,
         members: IntArray,
         shares: FloatArray,
-        variance: float,
+        variances: FloatArray,
         reference: FloatArray,
         support: IntArray,
         out: FloatArray,
     ) -> None:
         """Add weighted second moments of some models' coefficients about ``reference`` to ``out``, (P, P) or one more.
 
-        ``support`` are the nonzero entries of the reference; model j's covariance is variance V_j^-1.
+        ``support`` are the nonzero entries of the reference; model j's covariance is variances_j V_j^-1.
         """
         fits = (*self._layout(), *self.coefficients(), members, shares)
-        moments.add_second_moments(*fits, variance, reference, support, out)
+        moments.add_second_moments(*fits, variances, reference, support, out)
 
     def merge_moments(
-        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variance: float, table: FloatArray
+        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, table: FloatArray
     ) -> None:
         """Merge weighted means and variances of some models' rewards into the moments at all candidates (P, n)."""
         n = table.shape[1]
-        fits = (*self._layout(), *self.coefficients(), members, shares, variance, table)
+        fits = (*self._layout(), *self.coefficients(), members, shares, variances, table)
         target = (into.total, into.mean, into.within, into.between)
         self._over_candidates(partial(_merge, fits, target), n, members.size * n * 8)
         into.total += float(shares.sum())

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
-from alexp.estimation.posteriors import CandidateMoments
+from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.estimation.posteriors import CandidateMoments, Score
 from alexp.estimation.ridge import _moments as moments
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.factors import FactorState
@@ -22,12 +22,12 @@ _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
 @dataclass(frozen=True)
 class Part:
-    """What one cell contributes to a mixture: some models with their shares, and the noise variance."""
+    """What one cell contributes to a mixture: some models with their shares and noise variances."""
 
     bank: RidgeBank
     members: IntArray
     shares: FloatArray
-    variance: float
+    variances: FloatArray
 
     def believing(self, rows: FloatArray) -> Part:
         """The same models once they have absorbed rows (k, P) at their own means."""
@@ -63,7 +63,7 @@ class RidgeGrid:
         self._precise = precise
         kind = SleepingBank if may_sleep and self.n_models * len(ridges) >= _LAZY else RidgeBank
         self._banks = [kind(columns, offsets, ridge, intercept) for ridge in ridges]
-        self._bounds = np.zeros((len(ridges), self.n_models))  # evidence without shift, an upper bound if asleep
+        self._determinants = np.zeros((len(ridges), self.n_models))  # of banks that sleep; lower bounds if asleep
 
     @property
     def cells(self) -> list[RidgeBank]:
@@ -84,39 +84,44 @@ class RidgeGrid:
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
-    def evidence(self, noise: FloatArray, shifts: FloatArray) -> FloatArray:
-        """Log evidence of every component plus its cell's shift, (cells, M); minus infinity for those asleep."""
+    def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
+        """Log evidence of every component, (cells, M); minus infinity for those asleep."""
         sleepers = [bank for bank in self._banks if isinstance(bank, SleepingBank)]
         if sleepers:
-            return self._lazy_evidence(sleepers, noise, shifts)
-        return np.array([bank.evidence(s) + d for bank, s, d in zip(self._banks, noise, shifts, strict=True)])
+            return self._lazy_evidence(sleepers, score, reach)
+        return score(self.residuals(), np.array([bank.log_determinants() for bank in self._banks]))
 
-    def _lazy_evidence(self, banks: list[SleepingBank], noise: FloatArray, shifts: FloatArray) -> FloatArray:
-        """The same; wakes and sends to sleep whoever has to."""
-        for g, bank in enumerate(banks):
-            own = slice(None) if bank.all_awake else bank.awake
-            self._bounds[g, own] = bank.member_evidence(bank.awake, noise[g])
+    def residuals(self) -> FloatArray:
+        """Penalised residuals of every component, (cells, M); lower bounds for those asleep."""
+        return np.array([bank.residuals() for bank in self._banks])
+
+    def _lazy_evidence(self, banks: list[SleepingBank], score: Score, reach: float) -> FloatArray:
+        """The same; wakes and sends to sleep whoever has to.
+
+        What a sleeper has of residual and determinant are lower bounds, so that its score is an upper bound.
+        """
+        for bank, known in zip(banks, self._determinants, strict=True):
+            known[bank.awake] = bank.member_determinants(bank.awake)
         while True:
-            best = [self._bounds[g][bank.is_awake].max(initial=-np.inf) for g, bank in enumerate(banks)]
-            top = float(np.max(best + shifts))
-            if not any(self._wake(g, bank, noise[g], top - _WAKE - shifts[g]) for g, bank in enumerate(banks)):
+            out = score(self.residuals(), self._determinants)
+            best = max(float(row[bank.is_awake].max(initial=-np.inf)) for row, bank in zip(out, banks, strict=True))
+            if not any(self._wake(g, bank, out[g] > best - reach * _WAKE) for g, bank in enumerate(banks)):
                 break
-        out = self._bounds + shifts[:, None]
-        for g, bank in enumerate(banks):
-            tired = np.flatnonzero((out[g] < top - _SLEEP) & bank.is_awake)
+        for row, bank in zip(out, banks, strict=True):
+            tired = np.flatnonzero((row < best - reach * _SLEEP) & bank.is_awake)
             if bank.awake.size - tired.size < _MOSTLY * self.n_models:  # updating all of them at once is fast
                 bank.sleep(tired)
             if not bank.all_awake:
-                out[g, ~bank.is_awake] = -np.inf
+                row[~bank.is_awake] = -np.inf
         return out
 
-    def _wake(self, cell: int, bank: SleepingBank, noise: float, level: float) -> bool:
-        """Wake the models of a cell whose evidence may exceed a level; whether there were any."""
+    def _wake(self, cell: int, bank: SleepingBank, close: BoolArray) -> bool:
+        """Wake the models of a cell that may be close to the best; whether there were any."""
         if bank.all_awake:
             return False
-        stirring = np.flatnonzero((self._bounds[cell] > level) & ~bank.is_awake)
+        stirring = np.flatnonzero(close & ~bank.is_awake)
         bank.wake(stirring)
-        self._bounds[cell, stirring] = bank.member_evidence(stirring, noise)
+        self._determinants[cell, stirring] = bank.member_determinants(stirring)
         return bool(stirring.size)
 
     # -- moments -----------------------------------------------------------------------------------------------
@@ -126,8 +131,8 @@ class RidgeGrid:
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and total variance (within plus between components) at the candidates of ``table`` (P, n), shapes (n,).
 
-        ``weights`` (cells, M) sum to one; ``variances`` (cells,) are those of the noise. ``pending`` rows (k, P) shrink
-        the variances within components; what these disagree on, weights and means, stays.
+        ``weights`` (cells, M) sum to one; ``variances`` (cells, M) are those of the components' noise. ``pending`` rows
+        (k, P) shrink the variances within components; what these disagree on, weights and means, stays.
         """
         parts = self._parts(weights, variances)
         if pending is not None and len(pending):
@@ -136,7 +141,7 @@ class RidgeGrid:
             return self._through_coefficients(parts, table)
         merged = CandidateMoments.empty(table.shape[1])
         for part in parts:
-            part.bank.merge_moments(merged, part.members, part.shares, part.variance, table)
+            part.bank.merge_moments(merged, part.members, part.shares, part.variances, table)
         return merged.mean, merged.within + merged.between
 
     def _parts(self, weights: FloatArray, variances: FloatArray) -> list[Part]:
@@ -144,8 +149,8 @@ class RidgeGrid:
         active = [np.flatnonzero(row > _NEGLIGIBLE) for row in weights]
         kept = sum(float(row[own].sum()) for row, own in zip(weights, active, strict=True))
         return [
-            Part(bank, own, row[own] / kept, float(variance))
-            for bank, own, row, variance in zip(self._banks, active, weights, variances, strict=True)
+            Part(bank, own, row[own] / kept, noise[own])
+            for bank, own, row, noise in zip(self._banks, active, weights, variances, strict=True)
             if own.size
         ]
 
@@ -172,7 +177,7 @@ class RidgeGrid:
             part.bank.add_coefficients(part.members, part.shares, mean)
         support = np.flatnonzero(reference)
         for part in parts:
-            part.bank.add_second_moments(part.members, part.shares, part.variance, reference, support, covariance)
+            part.bank.add_second_moments(part.members, part.shares, part.variances, reference, support, covariance)
         covariance -= np.outer(mean - reference, mean - reference)
         values, spread = mean[: self.n_columns] @ table, np.empty(table.shape[1])
         moments.quadratic_forms(table, covariance, self._lead, 0, table.shape[1], spread)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.ridge import _kernels as kernels
-from alexp.estimation.ridge._sleeping_kernels import absorb_members, member_evidence, member_means
+from alexp.estimation.ridge._sleeping_kernels import absorb_members, member_determinants, member_means
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.factors import FactorState
 
@@ -87,11 +87,10 @@ class SleepingBank(RidgeBank):
             self.is_awake[members] = awake
             self.awake = np.flatnonzero(self.is_awake)
 
-    def member_evidence(self, members: IntArray, noise: float) -> FloatArray:
-        """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2 of some models, as far as they have seen, shape (K,)."""
+    def member_determinants(self, members: IntArray) -> FloatArray:
+        """log det(V_j / ridge_j^2) of some models, as far as they have seen, shape (K,)."""
         out = np.empty(members.size)
-        layout = (self._factor, self._starts, self._offsets, self._lead)
-        member_evidence(*layout, self._ridge, members, 2.0 * noise**2, out)
+        member_determinants(self._factor, self._starts, self._offsets, self._lead, self._ridge, members, out)
         return out
 
     def coefficients(self) -> tuple[FloatArray, FloatArray]:

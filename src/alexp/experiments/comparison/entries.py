@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from alexp.experiments.core.plain import Settings
+from alexp.experiments.core.plain import Json, Settings
 from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.core.tables import TableScenario
 from alexp.experiments.core.tasks import Task
@@ -80,6 +80,11 @@ def _nothing(scenario: Scenario) -> Settings:
     return {}
 
 
+def _mixture(**settings: Json) -> Callable[[Scenario], Settings]:
+    """A mixture that is told the size of the coefficients, as it is told the noise."""
+    return lambda _: {"reward_bound": 1.0} | settings
+
+
 @dataclass(frozen=True)
 class Entrant:
     """One row of the comparison.
@@ -103,12 +108,13 @@ class Entrant:
 ENTRANTS: dict[str, Entrant] = {
     "oracle": Entrant("oracle", _agent, long=True),
     "naive": Entrant("naive", _agent, long=True),
-    "evidence-mixture": Entrant("evidence-mixture", long=True),
-    "evidence-mixture, light": Entrant("evidence-mixture", lambda _: {"light": True}, long=True),
-    "evidence-mixture, ucb": Entrant("evidence-mixture", lambda _: {"rule": "ucb"}),
-    "evidence-mixture, ucb, misfit": Entrant("evidence-mixture", lambda _: {"rule": "ucb", "misfit_grid": [0.3]}),
-    "evidence-mixture, noise unknown": Entrant("evidence-mixture", lambda _: {"noise_std": None}),
-    "mixture-thompson": Entrant("mixture-thompson", long=True),
+    "evidence-mixture": Entrant("evidence-mixture", _mixture(), long=True),
+    "evidence-mixture, light": Entrant("evidence-mixture", _mixture(light=True), long=True),
+    "evidence-mixture, ucb": Entrant("evidence-mixture", _mixture(rule="ucb")),
+    "evidence-mixture, ucb, misfit": Entrant("evidence-mixture", _mixture(rule="ucb", misfit_grid=[0.3])),
+    "evidence-mixture, noise unknown": Entrant("evidence-mixture", _mixture(noise_std=None)),
+    "evidence-mixture, nothing stated": Entrant("evidence-mixture", lambda _: {"noise_std": None}, long=True),
+    "mixture-thompson": Entrant("mixture-thompson", _mixture(), long=True),
     "evidence-sampling": Entrant("evidence-sampling", long=True),
     "lm-ucb": Entrant("lm-ucb", long=True),
     "alexp": Entrant("alexp", _agents, long=True),

@@ -1,0 +1,150 @@
+"""Evidence mixture for rewards of unknown size and noise: the common scale is integrated out.
+
+Component c = (j, r) says: model j is true, the coefficients of its divided features have the prior N(0, s^2 I), the
+noise has variance r s^2, and s^2 ~ IG(a0, b0), an inverse gamma distribution. V_c = Phi_j'Phi_j + r I is a ridge
+regression; with F_c its penalised residual divided by r and D_c = t log r + log det(V_c / r), up to a constant common
+to all components,
+
+    log evidence = -(a0 + t/2) log(b0 + F_c/2) - D_c/2,     s^2 | data ~ IG(a0 + t/2, b0 + F_c/2).
+
+With an intercept its flat prior takes one degree of freedom: t - 1 instead of t. Predictions are multivariate t with
+scale matrices of E[s^2] r ||phi||^2_{V_c^-1}, where E[s^2] stands for 1 / E[1/s^2] = (b0 + F_c/2) / (a0 + t/2), since
+the mean itself is infinite before the first reward.
+
+a0 = 1 and b0 is the variance of the rewards so far, so that their unit drops out and, with an intercept, their level.
+Where the variance is zero, b0 is the square of the one value that was seen; if that is zero too, or nothing was seen,
+b0 = 1 and nothing depends on it but the unit of predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable
+from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.posteriors import Posteriors
+
+_SHAPE = 1.0  # a0
+
+
+class StudentMixture(Mixture):
+    """`Mixture` over a grid of ratios r of noise to prior variance, with the scale of both integrated out.
+
+    Parameters as for `Mixture`, with ``ratio_grid`` in place of noise, bound and their grids. ``divisors`` should make
+    the mean of ||phi_j||^2 over the candidates one, see `trace_divisors`: then s^2 is the variance of the rewards.
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        columns: IntArray,
+        offsets: IntArray,
+        divisors: FloatArray,
+        intercept: bool,
+        *,
+        ratio_grid: Sequence[float],
+        may_sleep: bool = True,
+        power: float = 1.0,
+    ) -> None:
+        super().__init__(
+            n_columns,
+            columns,
+            offsets,
+            divisors,
+            intercept,
+            noise_std=1.0,  # its own unit
+            reward_bound=1.0,
+            scale_grid=prior_scales(ratio_grid),
+            may_sleep=may_sleep,
+            power=power,
+        )
+        self.ratios = np.asarray(ratio_grid, dtype=np.float64)
+        self._mean, self._squares = 0.0, 0.0  # of the rewards; sum of squares about the mean
+
+    def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
+        """Absorb one observation."""
+        super().update(row, y)
+        delta = y - self._mean
+        self._mean += delta / self.n_observations
+        self._squares += delta * (y - self._mean)
+
+    @property
+    def _unit(self) -> float:
+        """b0."""
+        if self._squares > 0.0:
+            return _SHAPE * self._squares / self.n_observations
+        return _SHAPE * self._mean**2 or 1.0
+
+    @property
+    def _shape(self) -> float:
+        """a0 + t/2."""
+        return _SHAPE + 0.5 * self._freedom
+
+    def _excess(self, residuals: FloatArray) -> FloatArray:
+        """F_c / (2 b0), shape (cells, M): exactly the same for units of rewards that differ by a power of two."""
+        return residuals / self._unit / (2.0 * self.ratios[:, None])
+
+    def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
+        """Log evidence from penalised residuals and log determinants, (cells, M) each; b0's logarithm is left out."""
+        volumes = self._freedom * np.log(self.ratios)[:, None] + determinants
+        return np.asarray(-self._shape * np.log1p(self._excess(residuals)) - 0.5 * volumes)
+
+    def _scales(self) -> FloatArray:
+        """E[s^2] of every component, shape (cells, M)."""
+        return self._unit * (1.0 + self._excess(self.grid.residuals())) / self._shape
+
+    def noise_variances(self) -> FloatArray:
+        """Variance r E[s^2] of the noise in every component, shape (cells, M)."""
+        return self.ratios[:, None] * self._scales()
+
+    def noise_variance(self, weights: FloatArray) -> float:
+        """Posterior mean of the noise variance under weights (cells, M)."""
+        return float(np.sum(weights * self.noise_variances()))
+
+    def draw(
+        self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None
+    ) -> FloatArray:
+        """Rewards at the candidates under one draw of a component's scale and coefficients, shape (n,)."""
+        normals = rng.standard_normal(int(self._sizes[model]))
+        noise = self.noise_variances()[cell, model] * self._shape / rng.standard_gamma(self._shape)
+        return self.grid.cells[cell].draw(model, table, normals, float(np.sqrt(noise)))
+
+    def nominal(self) -> Posteriors:
+        """There is no nominal noise, hence no nominal cell."""
+        raise LookupError("nothing was stated, so that no fits are those of the stated noise and scale")
+
+    def state(self) -> Packable:
+        """Everything that observations have changed."""
+        return {"grid": super().state(), "mean": self._mean, "squares": self._squares}
+
+    def restore(self, state: Packable) -> None:
+        """Continue from `state`."""
+        super().restore(state["grid"])
+        self._mean, self._squares = float(state["mean"]), float(state["squares"])
+
+
+def prior_scales(ratios: Sequence[float]) -> tuple[float, ...]:
+    """Prior standard deviations of the coefficients, in units of the noise: r^(-1/2)."""
+    return tuple(float(ratio) ** -0.5 for ratio in ratios)
+
+
+def trace_divisors(table: FloatArray, columns: IntArray, offsets: IntArray, centred: bool) -> FloatArray:
+    """What makes the mean over candidates of ||phi_j||^2 equal one, shape (M,); one for models that are zero there.
+
+    ``table`` (P, N) holds the columns on all candidates; ``centred`` takes their means off first, as an intercept does.
+    """
+    squares = np.array([_mean_square(column, centred) for column in table])
+    traces = np.add.reduceat(squares[columns], offsets[:-1])
+    return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+
+
+def _mean_square(column: FloatArray, centred: bool) -> float:
+    whole = float(column @ column) / column.size
+    if not centred:
+        return whole
+    rest = column - column.mean()
+    varying = float(rest @ rest) / column.size
+    return varying if varying > 1e-28 * whole else 0.0  # a constant leaves nothing but the rounding of its mean

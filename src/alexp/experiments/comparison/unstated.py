@@ -1,0 +1,141 @@
+"""What stating nothing costs, and whether units matter: `python -m alexp.experiments.comparison.unstated`.
+
+`price` holds EvidenceMixture with nothing stated against the one that is told noise and size of the coefficients, on
+the scenarios of `alexp compare` with n = 100. `right_models` plays one problem in several units and asks whether the
+true model has the largest probability in the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import exp, sqrt
+
+import numpy as np
+
+from alexp.algorithms import EvidenceMixture
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import State
+from alexp.experiments.comparison.contest import FIRST_SEED
+from alexp.experiments.comparison.entries import ENTRANTS, SCENARIOS, SHORT
+from alexp.experiments.core.environments import Environment
+from alexp.experiments.core.statistics import MeanEstimate
+from alexp.experiments.core.tasks import Task, run_task
+from alexp.problem import FiniteSet, ModelClass
+
+TOLD, UNTOLD = "evidence-mixture", "evidence-mixture, nothing stated"
+_DRAWS = 2000  # of the bootstrap
+
+
+@dataclass(frozen=True)
+class Price:
+    """Final regrets on one scenario, seed by seed, told and untold, shapes (n,)."""
+
+    scenario: str
+    told: FloatArray
+    untold: FloatArray
+
+    def log_ratio(self, picks: slice | IntArray = slice(None)) -> float:
+        """Logarithm of the ratio of mean regrets."""
+        return float(np.log(np.mean(self.untold[picks]) / np.mean(self.told[picks])))
+
+
+def price(seeds: int = 40, first_seed: int = FIRST_SEED, scenarios: Sequence[str] = SHORT) -> Iterator[Price]:
+    """Both mixtures on the same seeds, scenario after scenario."""
+    for name in scenarios:
+        told, untold = (
+            np.array([_regret(ENTRANTS[who].task(SCENARIOS[name], first_seed + k)) for k in range(seeds)])
+            for who in (TOLD, UNTOLD)
+        )
+        yield Price(name, told, untold)
+
+
+def _regret(task: Task) -> float:
+    return float(run_task(task).regret[-1])
+
+
+def geometric_mean(prices: Sequence[Price]) -> MeanEstimate:
+    """Geometric mean over scenarios of the ratio of mean regrets, with a 95% interval: seeds drawn again in pairs."""
+    rng = np.random.default_rng(0)
+    draws = np.array(
+        [
+            np.mean([one.log_ratio(rng.integers(one.told.size, size=one.told.size)) for one in prices])
+            for _ in range(_DRAWS)
+        ]
+    )
+    low, high = np.exp(np.quantile(draws, [0.025, 0.975]))
+    centre = exp(float(np.mean([one.log_ratio() for one in prices])))
+    return MeanEstimate(centre, centre * float(draws.std()), float(low), float(high))
+
+
+# -- units ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Units:
+    """What the same problem is written in: rewards level + factor r, |r| <= 1, noise 0.1 factor, features x scale."""
+
+    factor: float = 1.0
+    level: float = 0.0
+    scale: float = 1.0
+    stated: State = field(default_factory=dict)
+
+
+SETTINGS: dict[str, Units] = {
+    "units right": Units(),
+    "rewards x100": Units(factor=100.0),
+    "rewards x100, noise stated": Units(factor=100.0, stated={"noise_std": 10.0}),
+    "yield 50 ± 30": Units(factor=30.0, level=50.0),
+    "yield 50 ± 30, noise and bound stated": Units(
+        factor=30.0, level=50.0, stated={"noise_std": 3.0, "reward_bound": 80.0}
+    ),
+    "rewards x.001": Units(factor=0.001),
+    "features x.001": Units(scale=0.001),
+    "features x1000": Units(scale=1000.0),
+}
+
+
+def finds_the_model(units: Units, seed: int, steps: int = 60, n: int = 300) -> bool:
+    """Whether model b of three, the true one, is the most probable after a run with all defaults."""
+    rng = np.random.default_rng(seed)
+    features = {name: rng.standard_normal((n, size)) / sqrt(size) for name, size in (("a", 4), ("b", 5), ("c", 6))}
+    reward = features["b"] @ rng.standard_normal(5)
+    reward = units.level + units.factor * reward / np.abs(reward).max()
+    models = ModelClass.from_matrices({name: units.scale * block for name, block in features.items()})
+    domain = FiniteSet(np.arange(n))
+    environment = Environment(domain, reward, noise_std=0.1 * units.factor, random_state=seed)
+    opt = EvidenceMixture(models, domain, random_state=seed, **units.stated)
+    for _ in range(steps):
+        trial = opt.ask()
+        opt.tell(trial, environment.observe_index(trial.index))
+    return int(np.argmax(opt.probabilities)) == 1
+
+
+def right_models(seeds: int = 40, first_seed: int = 0) -> dict[str, float]:
+    """Share of runs that end with the true model in front, setting by setting."""
+    numbers = range(first_seed, first_seed + seeds)
+    return {name: float(np.mean([finds_the_model(units, k) for k in numbers])) for name, units in SETTINGS.items()}
+
+
+def main(say: Callable[[str], None] = print) -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=40, help="seeds per scenario and setting")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--units-only", action="store_true", help="leave the scenarios out")
+    arguments = parser.parse_args()
+    for name, share in right_models(arguments.seeds, arguments.first_seed).items():
+        say(f"{name:40s} right model {share:.0%}")
+    if arguments.units_only:
+        return
+    prices = []
+    for one in price(arguments.seeds, arguments.first_seed):
+        prices.append(one)
+        told, untold = one.told.mean(), one.untold.mean()
+        say(f"{one.scenario:24s} told {told:7.2f}   nothing stated {untold:7.2f}   ratio {untold / told:.3f}")
+    say(f"geometric mean of the ratio {geometric_mean(prices)}")
+
+
+if __name__ == "__main__":
+    main()

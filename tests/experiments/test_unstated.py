@@ -1,0 +1,32 @@
+"""Stating nothing: the right model in any units, and a price that is computed as it says."""
+
+import numpy as np
+import pytest
+
+from alexp.experiments.comparison import unstated
+
+
+@pytest.mark.parametrize("name", unstated.SETTINGS)
+def test_the_right_model_in_any_units(name):
+    """Ten of the runs of the command, 30 rounds each."""
+    found = [unstated.finds_the_model(unstated.SETTINGS[name], seed, steps=30) for seed in range(10)]
+    print(f"{name}: right model in {sum(found)} of 10")
+    assert sum(found) >= 9
+
+
+def test_price_plays_the_same_seeds():
+    (one,) = unstated.price(seeds=2, first_seed=50_000, scenarios=["s=2 σ=.1"])
+    again = next(unstated.price(seeds=1, first_seed=50_001, scenarios=["s=2 σ=.1"]))
+    assert (one.told[1], one.untold[1]) == (again.told[0], again.untold[0])
+    assert not np.array_equal(one.told, one.untold)
+
+
+def test_geometric_mean_of_ratios_of_means():
+    prices = [
+        unstated.Price("a", np.array([1.0, 3.0]), np.array([2.0, 6.0])),
+        unstated.Price("b", np.array([4.0, 4.0]), np.array([2.0, 2.0])),
+    ]
+    result = unstated.geometric_mean(prices)
+    assert result.mean == pytest.approx(1.0)
+    assert result.low == pytest.approx(1.0)
+    assert result.high == pytest.approx(1.0)
