@@ -332,6 +332,9 @@ def test_equal_restrictions_are_kept_once_and_saved():
         ([40.0, 50.0, 60.0, 70.0, 90.0], -461.0, True),
         ([40.0, 50.0, 60.0, 90.0], 7240.0, False),  # too few
         ([40.0, 50.0, nan, 60.0, 90.0], 7240.0, False),
+        ([1.28, 1.29, 1.3, 1.31, 1.29], 0.0, False),  # a narrow range: not farther away than they are large
+        ([1.28, 1.29, 1.3, 1.31, 1.29], 2.6, False),
+        ([1.28, 1.29, 1.3, 1.31, 1.29], 2.7, True),
         ([1.0] * 5, 0.0, False),  # all equal: their size decides
         ([1.0] * 5, 12.0, True),
         ([0.0] * 5, 1.0, False),

@@ -24,8 +24,9 @@ FAR = 10.0  # how many times the range of the rewards lies between a suspicious 
 def looks_like_a_typo(seen: SeenRewards | Sequence[float] | FloatArray, reward: float) -> str | None:
     """Why a reward looks like a typing error beside those seen; None if it does not, or if too few were seen.
 
-    It does if its distance from all of them is more than 10 times their range; where they are all equal, their size
-    takes the place of the range.
+    It does if its distance from all of them is more than 10 times their range (their size where they are all equal) and
+    more than their size: an algorithm that plays the best candidate again and again sees rewards in a narrow range, and
+    a poor one after them is no typing error.
 
     >>> looks_like_a_typo([70.1, 64.0, 72.4, 55.3, 68.9], 7240.0)
     'a reward of 7240 is far outside the 5 seen so far, 55.3 to 72.4; if it is a typing error, amend it'
@@ -34,8 +35,9 @@ def looks_like_a_typo(seen: SeenRewards | Sequence[float] | FloatArray, reward: 
     known = seen if isinstance(seen, SeenRewards) else SeenRewards.of(seen)
     if known.n < LEAST_SEEN:
         return None
-    scale = known.high - known.low or abs(known.high)
-    if known.low - FAR * scale <= reward <= known.high + FAR * scale or scale == 0.0:
+    size = max(abs(known.low), abs(known.high))
+    far = max(FAR * (known.high - known.low or size), size)
+    if known.low - far <= reward <= known.high + far or size == 0.0:
         return None
     return (
         f"a reward of {reward:.10g} is far outside the {known.n} seen so far, {known.low:.10g} to {known.high:.10g}; "
