@@ -17,8 +17,9 @@ import numpy as np
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
+from numba.core.lowering import Lower
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import (
     IRLegalization,
@@ -31,7 +32,7 @@ from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, 
 
 from alexp.common._notice import Notice
 
-_STEPS = (
+_FRONT = (
     TranslateByteCode,
     FixupArgs,
     IRProcessing,
@@ -40,8 +41,6 @@ _STEPS = (
     NopythonTypeInference,
     PreLowerStripPhis,
     IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
 )
 _SAME_FOR_ALL = hash(Flags())  # Numba hashes flags by their names only
 
@@ -69,6 +68,23 @@ class _Steps(PassManager):  # type: ignore[misc]
     """Steps whose output is trusted: Numba's checks between them take longer than some of the steps."""
 
     _ENFORCING = False
+
+
+class _Lower(Lower):  # type: ignore[misc]
+    """Translates a function that only compiled code calls."""
+
+    def emit_environment_object(self) -> None:
+        """Leave out the Python objects that the function refers to; an operation that needs them declares them."""
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _KernelLowering(NativeLowering):  # type: ignore[misc]
+    _name = "alexp_kernel_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        """What translates."""
+        return _Lower
 
 
 class _NoEngine:
@@ -215,11 +231,12 @@ class EntryCompiler(Compiler):  # type: ignore[misc]
     """Compiles a function that Python calls."""
 
     _library: type[JITCodeLibrary] = Whole
+    _lowering: type[NativeLowering] = NativeLowering
 
     def define_pipelines(self) -> list[PassManager]:
         """The steps of compilation."""
         steps = _Steps("alexp")
-        for step in _STEPS:
+        for step in (*_FRONT, self._lowering, NoPythonBackend):
             steps.add_pass(step, step.__name__)
         steps.finalize()
         return [steps]
@@ -239,6 +256,7 @@ class KernelCompiler(EntryCompiler):
     """Compiles a function that only compiled code calls."""
 
     _library = Translated
+    _lowering = _KernelLowering
 
 
 class CompactEntryCompiler(EntryCompiler):
@@ -247,13 +265,13 @@ class CompactEntryCompiler(EntryCompiler):
     _library = CompactWhole
 
 
-class CompactKernelCompiler(EntryCompiler):
+class CompactKernelCompiler(KernelCompiler):
     """Compiles a function that only compiled code calls and that does not spend its time in loops of its own."""
 
     _library = Compact
 
 
-class LoopCompiler(EntryCompiler):
+class LoopCompiler(KernelCompiler):
     """Compiles a function that only compiled code calls and that spends its time in loops of its own."""
 
     _library = Polished
