@@ -33,7 +33,7 @@ def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     return int(rank)
 
 
-@compact.entry
+@compact.leaf
 def unrank_subset(rank: int, binomial: IntArray, size: int, subset: IntArray) -> None:
     """Write the subset with this lexicographic index into ``subset`` (s,)."""
     n = binomial.shape[0] - 1
@@ -45,6 +45,12 @@ def unrank_subset(rank: int, binomial: IntArray, size: int, subset: IntArray) ->
         subset[i] = column
         left -= binomial[n - 1 - column, size - i]
         column += 1
+
+
+@compact.entry
+def subset_of(rank: int, binomial: IntArray, size: int, subset: IntArray) -> None:
+    """``unrank_subset`` for Python."""
+    unrank_subset(rank, binomial, size, subset)
 
 
 @compact.kernel
