@@ -190,7 +190,7 @@ def test_ranks_are_lexicographic(n, size):
     subset = np.empty(size, dtype=np.int64)
     for j, expected in enumerate(itertools.combinations(range(n), size)):
         assert rank(np.array(expected), table) == j
-        _subsets.unrank_subset(j, table, size, subset)
+        _subsets.subset_of(j, table, size, subset)
         assert tuple(subset) == expected
 
 
@@ -207,7 +207,7 @@ def test_decomposition_into_subsets_is_exact(seed):
     ids, eta = split(d, max(tau, d.max()), table)
     again, subset = np.zeros(n), np.empty(size, dtype=np.int64)
     for j, value in zip(ids, eta, strict=True):
-        _subsets.unrank_subset(j, table, size, subset)
+        _subsets.subset_of(j, table, size, subset)
         again[subset] += value
     np.testing.assert_allclose(again, d, atol=1e-13 * tau)
     assert eta.sum() == pytest.approx(tau)

@@ -29,8 +29,10 @@ from typing import Any
 
 import llvmlite
 import numba
+from llvmlite.binding import parse_bitcode
 from numba.core import config
 from numba.core.caching import _Cache
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
@@ -170,7 +172,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
             data = _read(folder / name)
             if data is not None:
                 try:
-                    return CompileResult._rebuild(target, *pickle.loads(data))
+                    return _rebuilt(target, pickle.loads(data))
                 except Exception:  # made by something that is not here any more; whatever it is, compiling helps
                     _discard(folder / name)
         return None
@@ -205,6 +207,54 @@ class CodeCache(_Cache):  # type: ignore[misc]
     def _file(self, signature: Any, codegen: Any) -> str:
         key = repr((signature, codegen.magic_tuple(), int(config.OPT), config.BOUNDSCHECK))
         return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
+
+
+class _Kept(JITCodeLibrary):  # type: ignore[misc]
+    """Code from disk.  The form of it that other code can be made of is read only when that is asked for."""
+
+    _shared_module: Any
+
+    def __init__(self, codegen: Any, name: str, machine_code: bytes, bitcode: bytes) -> None:
+        super().__init__(codegen, name)
+        self.enable_object_caching()
+        self._set_compiled_object(machine_code)
+        self._bitcode = bitcode
+        self._finalize_final_module()
+
+    def _get_module_for_linking(self) -> Any:
+        if self._shared_module is None:
+            self._shared_module = parse_bitcode(self._bitcode)
+        return self._shared_module
+
+
+class _Loader:
+    """A target that, asked for a library of code, makes it from what was kept."""
+
+    def __init__(self, target: Any, function: Any) -> None:
+        self._target = target
+        self._function = function
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def codegen(self) -> _Loader:
+        """What Numba asks for a library."""
+        return self
+
+    def unserialize_library(self, state: Any) -> _Kept:
+        """The library, of which only the function itself can be called by name."""
+        name, _, (machine_code, bitcode) = state
+        codegen = self._target.codegen()
+        library = _Kept(codegen, name, machine_code, bitcode)
+        names = self._function.llvm_func_name, self._function.llvm_cpython_wrapper_name
+        codegen._engine._defined_symbols.update(names)
+        return library
+
+
+def _rebuilt(target: Any, state: Any) -> Any:
+    """The compiled function of which this is the ``_reduce``."""
+    loader = _Loader(target, state[1])
+    return CompileResult._rebuild(loader, *state)._replace(target_context=target)
 
 
 def _read(path: Path) -> bytes | None:

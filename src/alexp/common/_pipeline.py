@@ -9,14 +9,18 @@ these functions have no use for are left out: object mode, closures, array expre
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
+from numba.core.lowering import Lower
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -28,7 +32,7 @@ from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, 
 
 from alexp.common._notice import Notice
 
-_STEPS = (
+_FRONT = (
     TranslateByteCode,
     FixupArgs,
     IRProcessing,
@@ -37,8 +41,6 @@ _STEPS = (
     NopythonTypeInference,
     PreLowerStripPhis,
     IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
 )
 _SAME_FOR_ALL = hash(Flags())  # Numba hashes flags by their names only
 
@@ -60,6 +62,29 @@ class _QuickFlags(Flags):  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
         return self is other or bool(super().__eq__(other))
+
+
+class _Steps(PassManager):  # type: ignore[misc]
+    """Steps whose output is trusted: Numba's checks between them take longer than some of the steps."""
+
+    _ENFORCING = False
+
+
+class _Lower(Lower):  # type: ignore[misc]
+    """Translates a function that only compiled code calls."""
+
+    def emit_environment_object(self) -> None:
+        """Leave out the Python objects that the function refers to; an operation that needs them declares them."""
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _KernelLowering(NativeLowering):  # type: ignore[misc]
+    _name = "alexp_kernel_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        """What translates."""
+        return _Lower
 
 
 class _NoEngine:
@@ -98,14 +123,7 @@ class Translated(JITCodeLibrary):  # type: ignore[misc]
 
     def _optimize_functions(self, module: Any) -> None:
         """Tidy up only; the thorough passes come when it is linked."""
-        try:
-            module.data_layout = self._codegen._data_layout
-            for function in module.functions:
-                if not function.is_declaration:
-                    passes, builder = self._codegen._function_pass_manager(opt=1)
-                    passes.run(function, builder)
-        except (TypeError, ValueError):  # an older Numba, whose pass managers are made for a module
-            super()._optimize_functions(module)
+        _tidy(self._codegen, module, super()._optimize_functions)
 
     def own_module(self) -> Any:
         """The code of the function itself, to be linked with that of its callees."""
@@ -119,6 +137,15 @@ class Translated(JITCodeLibrary):  # type: ignore[misc]
                 alone = library.own_module() if isinstance(library, Translated) else library._get_module_for_linking()
                 whole.link_in(alone, preserve=True)
         return whole
+
+
+class Compact(Translated):
+    """The same, to be optimised for size: short loops are neither vectorised nor unrolled, large callees not copied."""
+
+    def add_ir_module(self, module: Any) -> None:
+        """Take in code as Numba wrote it."""
+        _keep_small(module)
+        super().add_ir_module(module)
 
 
 class Polished(Translated):
@@ -145,6 +172,10 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
         self._linking_libraries[:] = ordinary
         super().finalize()
 
+    def _optimize_functions(self, module: Any) -> None:
+        """Tidy up only; the thorough passes come with all that is linked."""
+        _tidy(self._codegen, module, super()._optimize_functions)
+
     def _finalize_specific(self) -> None:
         super()._finalize_specific()
         for variable in self._final_module.global_variables:
@@ -152,6 +183,33 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
                 environment = lookup_environment(variable.name)
                 if environment is not None:
                     self._codegen.set_env(variable.name, environment)
+
+
+class CompactWhole(Whole):
+    """The same, itself optimised for size."""
+
+    def add_ir_module(self, module: Any) -> None:
+        """Take in code as Numba wrote it."""
+        _keep_small(module)
+        super().add_ir_module(module)
+
+
+def _keep_small(module: Any) -> None:
+    for function in module.functions:
+        if not function.is_declaration:
+            function.attributes.add("optsize")
+
+
+def _tidy(codegen: Any, module: Any, thoroughly: Callable[[Any], None]) -> None:
+    """Run the cheap passes over the functions of a module."""
+    try:
+        module.data_layout = codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                passes, builder = codegen._function_pass_manager(opt=1)
+                passes.run(function, builder)
+    except (TypeError, ValueError):  # an older Numba, whose pass managers are made for a module
+        thoroughly(module)
 
 
 def _callers_first(root: Any) -> list[Any]:
@@ -173,11 +231,12 @@ class EntryCompiler(Compiler):  # type: ignore[misc]
     """Compiles a function that Python calls."""
 
     _library: type[JITCodeLibrary] = Whole
+    _lowering: type[NativeLowering] = NativeLowering
 
     def define_pipelines(self) -> list[PassManager]:
         """The steps of compilation."""
-        steps = PassManager("alexp")
-        for step in _STEPS:
+        steps = _Steps("alexp")
+        for step in (*_FRONT, self._lowering, NoPythonBackend):
             steps.add_pass(step, step.__name__)
         steps.finalize()
         return [steps]
@@ -188,7 +247,8 @@ class EntryCompiler(Compiler):  # type: ignore[misc]
         if state.library is None:
             state.library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
-        with Notice.while_compiling(), _without_collector():
+        vars(state.targetctx)["refresh"] = _nothing_new  # a copy that only this function has
+        with Notice.while_compiling(), _without_collector(), _remembered_signatures():
             return super()._compile_core()
 
 
@@ -196,12 +256,64 @@ class KernelCompiler(EntryCompiler):
     """Compiles a function that only compiled code calls."""
 
     _library = Translated
+    _lowering = _KernelLowering
 
 
-class LoopCompiler(EntryCompiler):
+class CompactEntryCompiler(EntryCompiler):
+    """Compiles a function that Python calls and that does not spend its time in loops of its own."""
+
+    _library = CompactWhole
+
+
+class CompactKernelCompiler(KernelCompiler):
+    """Compiles a function that only compiled code calls and that does not spend its time in loops of its own."""
+
+    _library = Compact
+
+
+class LoopCompiler(KernelCompiler):
     """Compiles a function that only compiled code calls and that spends its time in loops of its own."""
 
     _library = Polished
+
+
+def _nothing_new() -> None:
+    """Do not look for newly registered operations: Numba has just done so, and would again for every array element."""
+
+
+_SIGNATURES: dict[Any, Any] = {}
+# Their code is the same whatever the options of the caller, and need not be compiled for each of them.
+_INDIFFERENT = {min, max, int, np.empty, np.zeros, np.ones}
+_FUNCTION: Any = types.Function
+_look_up = _FUNCTION.get_call_type
+
+
+def _recall(self: Any, context: Any, args: Any, keywords: Any) -> Any:
+    """The signature of a function or operator for these types, as Numba found it the first time."""
+    flags = None if self.typing_key in _INDIFFERENT else ConfigStack.top_or_none()
+    options = None if flags is None else (flags.error_model, frozenset(flags.fastmath.flags), flags.nrt)
+    try:
+        key = self, tuple(args), tuple(keywords.items()), options
+        known = _SIGNATURES.get(key)
+    except TypeError:  # a constant that cannot be hashed
+        return _look_up(self, context, args, keywords)
+    if known is None:
+        known = _SIGNATURES[key] = _look_up(self, context, args, keywords)
+    return known
+
+
+@contextmanager
+def _remembered_signatures() -> Iterator[None]:
+    """Let Numba remember what it makes of an operator: it tries all that might apply, twice for every line.
+
+    Compiling is under a lock, and what is compiled otherwise goes on without this.
+    """
+    before = _FUNCTION.get_call_type
+    _FUNCTION.get_call_type = _recall
+    try:
+        yield
+    finally:
+        _FUNCTION.get_call_type = before
 
 
 @contextmanager
@@ -214,3 +326,12 @@ def _without_collector() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+PIPELINES: dict[str, type[Compiler]] = {
+    "entry": EntryCompiler,
+    "kernel": KernelCompiler,
+    "loop": LoopCompiler,
+    "compact entry": CompactEntryCompiler,
+    "compact kernel": CompactKernelCompiler,
+}

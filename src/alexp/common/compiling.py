@@ -1,6 +1,8 @@
 """Everything about compilation: how functions are marked for it, and where their code is kept.
 
-`checked` and `ieee` differ in what division by zero does, an exception or infinity and NaN.  Each has three decorators:
+`checked` and `ieee` differ in what division by zero does, an exception or infinity and NaN.  `compact` is `ieee` for
+functions whose own loops are short: made for size, their code takes half the time to compile and is no slower.  Long
+loops belong in functions that these call.  Each has three decorators:
 
 * ``entry``: Python may call it.  Its code, with that of all it calls, is kept on disk (`alexp.common._code_cache`).
 * ``kernel``: only compiled code calls it.
@@ -21,27 +23,22 @@ from numba.core.dispatcher import Dispatcher
 from alexp.common._code_cache import CodeCache, cache_folder
 
 try:
-    from alexp.common._pipeline import EntryCompiler, KernelCompiler, LoopCompiler
+    from alexp.common._pipeline import PIPELINES
 except (ImportError, AttributeError):  # a Numba whose inner workings are different compiles the same code, slowly
-    _ENTRY: dict[str, Any] = {}
-    _KERNEL: dict[str, Any] = {}
-    _LOOP: dict[str, Any] = {}
-else:
-    _ENTRY = {"pipeline_class": EntryCompiler}
-    _KERNEL = {"pipeline_class": KernelCompiler}
-    _LOOP = {"pipeline_class": LoopCompiler}
+    PIPELINES = {}
 
-__all__ = ["cache_folder", "checked", "ieee", "variant"]
+__all__ = ["cache_folder", "checked", "compact", "ieee", "variant"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | _KERNEL
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class Decorators:
     """Ways to compile functions that agree on division by zero (`error_model` of Numba)."""
 
-    def __init__(self, error_model: str) -> None:
+    def __init__(self, error_model: str, style: str = "") -> None:
         self._common: dict[str, Any] = {"nogil": True, "error_model": error_model}
+        self._style = style
 
     def entry(self, function: Function) -> Function:
         """Compile a function that Python calls, and keep the result."""
@@ -53,22 +50,27 @@ class Decorators:
 
     def kernel(self, function: Function) -> Function:
         """Compile a function that compiled code calls."""
-        return _compiled(function, self._common | _INNER)
+        return _compiled(function, self._common | _INNER | self._pipeline("kernel"))
 
     def leaf(self, function: Function) -> Function:
         """Compile a function that compiled code calls and that makes no arrays."""
-        return _compiled(function, self._common | _INNER | {"_nrt": False})
+        return _compiled(function, self._common | _INNER | self._pipeline("kernel") | {"_nrt": False})
 
     def loose_leaf(self, function: Function) -> Function:
         """``leaf`` where the compiler may fuse and reorder sums: only for what allows for both."""
-        options = self._common | _INNER | _LOOP | {"_nrt": False, "fastmath": {"contract", "reassoc"}}
-        return _compiled(function, options)
+        options = {"_nrt": False, "fastmath": {"contract", "reassoc"}}
+        return _compiled(function, self._common | _INNER | self._pipeline("loop") | options)
 
     def _entry(self, function: Function, **options: Any) -> Function:
-        compiled = _compiled(function, self._common | _ENTRY | options)
+        options |= {"no_cfunc_wrapper": True}  # for calls from C, of which there are none
+        compiled = _compiled(function, self._common | self._pipeline("entry") | options)
         if isinstance(compiled, Dispatcher):  # and not the function itself, as NUMBA_DISABLE_JIT asks for
             vars(compiled)["_cache"] = CodeCache(function)
         return compiled
+
+    def _pipeline(self, kind: str) -> dict[str, Any]:
+        found = PIPELINES.get(self._style + kind)
+        return {} if found is None else {"pipeline_class": found}
 
 
 def variant(kind: str) -> Callable[[Function], Function]:
@@ -91,3 +93,4 @@ def _compiled(function: Function, options: dict[str, Any]) -> Function:
 
 checked = Decorators("python")
 ieee = Decorators("numpy")
+compact = Decorators("numpy", "compact ")

@@ -95,20 +95,19 @@ def predict(estimate: Estimate, table: FloatArray) -> FloatArray:
 
     Group Lasso coefficients are sparse, so only the columns in use are read.
     """
-    beta = np.ascontiguousarray(estimate.beta)
-    return np.asarray(_combination(beta, np.ascontiguousarray(table)) + estimate.intercept)
+    out = np.zeros(table.shape[1])
+    _add_combination(np.ascontiguousarray(estimate.beta), np.ascontiguousarray(table), out)
+    return np.asarray(out + estimate.intercept)
 
 
 @checked.entry
-def _combination(beta: FloatArray, table: FloatArray) -> FloatArray:
-    """beta . table, shape (n,), summed in the order of the columns.
+def _add_combination(beta: FloatArray, table: FloatArray, out: FloatArray) -> None:
+    """Add beta . table to ``out`` (n,), in the order of the columns.
 
     Small products like this one gain nothing from a threaded library, lose milliseconds when other programs keep the
     cores busy, and would depend on the number of cores in their last bits.
     """
-    out = np.zeros(table.shape[1])
     for i in range(beta.shape[0]):
         if beta[i] != 0.0:
             for k in range(out.shape[0]):
                 out[k] += beta[i] * table[i, k]
-    return out

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import ieee
-from alexp.estimation.lasso._linalg import ZERO, cholesky, floats, integers, matrix, solve_factored
+from alexp.common.compiling import compact
+from alexp.estimation.lasso._linalg import ZERO, add_scaled, cholesky, floats, integers, matrix, solve_factored
 
 BOTTOM, FREE, TOP = 0, 1, 2
 # Entries of ``Sides.tally``.
@@ -21,7 +21,7 @@ N_FREE, N_TOP, N_FIXED = 0, 1, 2
 SNAP = 1e-13
 
 
-@ieee.leaf
+@compact.leaf
 def initial_states(c: FloatArray, k: int, size: int, d: FloatArray, tau: float, state: IntArray) -> None:
     """Classify the columns at a feasible point; at the origin the s largest gradients start at the top."""
     for i in range(k):
@@ -49,7 +49,7 @@ class Sides(NamedTuple):
     scratch: FloatArray  # (5 k + 5,)
 
 
-@ieee.kernel
+@compact.kernel
 def sides_of(k: int) -> Sides:
     """Return room for k columns."""
     return Sides(
@@ -57,7 +57,7 @@ def sides_of(k: int) -> Sides:
     )
 
 
-@ieee.leaf
+@compact.leaf
 def take_sides(k: int, size: int, state: IntArray, sides: Sides) -> None:
     """List the columns; with s of them at the top the capacity is used up and none is free."""
     free = ZERO
@@ -76,7 +76,7 @@ def take_sides(k: int, size: int, state: IntArray, sides: Sides) -> None:
     sides.tally[N_TOP] = top
 
 
-@ieee.leaf
+@compact.leaf
 def equality_step(
     h: FloatArray, grad: FloatArray, size: int, cost: float, damping: float, sides: Sides, delta: FloatArray
 ) -> float:
@@ -122,7 +122,7 @@ def equality_step(
     return share * moved
 
 
-@ieee.leaf
+@compact.leaf
 def longest_step(
     k: int, d: FloatArray, low: FloatArray, x: FloatArray, tau: float, delta: FloatArray, rise: float, state: IntArray
 ) -> float:
@@ -140,7 +140,7 @@ def longest_step(
     return length
 
 
-@ieee.leaf
+@compact.leaf
 def move(
     h: FloatArray,
     k: int,
@@ -160,10 +160,7 @@ def move(
     for j in range(k):
         change = rise if state[j] == TOP else (delta[j] if state[j] == FREE else 0.0)
         if change != 0.0:
-            row = h[j]
-            change *= length
-            for i in range(k):
-                grad[i] += change * row[i]
+            add_scaled(grad, change * length, h[j], k)
     fixed = ZERO
     for i in range(k):
         if state[i] == FREE:
@@ -181,7 +178,7 @@ def move(
     return new
 
 
-@ieee.leaf
+@compact.leaf
 def release(
     c: FloatArray, grad: FloatArray, k: int, size: int, cost: float, several: bool, state: IntArray, sides: Sides
 ) -> bool:
@@ -222,7 +219,7 @@ def release(
     return True
 
 
-@ieee.kernel
+@compact.kernel
 def cone_quadratic(
     lower: FloatArray,
     c: FloatArray,

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import ieee
+from alexp.common.compiling import compact
 from alexp.estimation.lasso._cone import SNAP, cone_quadratic
 from alexp.estimation.lasso._linalg import floats, integers
 from alexp.estimation.lasso._quadratic import FIRST_DAMPING, LARGEST_DAMPING
@@ -26,7 +26,7 @@ class ConeModel(NamedTuple):
     low: FloatArray  # (>= f,) least d after the step
 
 
-@ieee.kernel
+@compact.kernel
 def cone_model(columns: int) -> ConeModel:
     """Return room for a model of this many columns."""
     return ConeModel(
@@ -40,7 +40,7 @@ def cone_model(columns: int) -> ConeModel:
     )
 
 
-@ieee.leaf
+@compact.leaf
 def limit_falls(h: FloatArray, model: ConeModel, k: int, level: float) -> None:
     """Set the least d after the step: zero only for columns that would not be missed.
 
@@ -55,7 +55,7 @@ def limit_falls(h: FloatArray, model: ConeModel, k: int, level: float) -> None:
                 model.low[a] = 0.1 * model.d[a]
 
 
-@ieee.leaf
+@compact.leaf
 def rescale(h: FloatArray, model: ConeModel, k: int, size: int, tau: float, target: float) -> None:
     """Make the model's step the Newton step for 1/|g_i| = 1/kappa (free columns), 1/||g_U|| = 1/T (those at the top).
 
@@ -97,7 +97,7 @@ def rescale(h: FloatArray, model: ConeModel, k: int, size: int, tau: float, targ
             model.linear[a] = model.pull[a] * (1.0 / (ratio * ratio) + 2.0 * (ratio - 1.0))
 
 
-@ieee.leaf
+@compact.leaf
 def first_order(model: ConeModel, pull: FloatArray, k: int, size: int, tau: float, rise: float, cost: float) -> float:
     """Return cost rise - sum_i pull_i x_i, the derivative of F along the step, without cancellation near the optimum.
 
@@ -126,7 +126,7 @@ def first_order(model: ConeModel, pull: FloatArray, k: int, size: int, tau: floa
     return change
 
 
-@ieee.kernel
+@compact.kernel
 def damped_cone_step(
     h: FloatArray, model: ConeModel, k: int, size: int, tau: float, cost: float, damping: float
 ) -> tuple[float, float, float]:
@@ -147,7 +147,7 @@ def damped_cone_step(
         secular = False
 
 
-@ieee.leaf
+@compact.leaf
 def retreat_in_cone(
     model: ConeModel,
     work: Working,

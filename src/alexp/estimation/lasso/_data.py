@@ -21,7 +21,7 @@ _SAFE_SMALL = 1e-140
 _SAFE_LARGE = 1e140
 
 
-@ieee.entry
+@ieee.leaf
 def length(a: float, b: float) -> float:
     """Return sqrt(a^2 + b^2) from IEEE operations only, so that it is the same on every machine."""
     large = max(abs(a), abs(b))

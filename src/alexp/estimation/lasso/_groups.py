@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import ieee
+from alexp.common.compiling import compact
 from alexp.estimation.lasso._linalg import ZERO, floats
 from alexp.estimation.lasso._working import Groups
 
 
-@ieee.leaf
+@compact.leaf
 def keep_worst(value: float, group: int, worst: FloatArray, which: IntArray, found: int) -> int:
     """Insert a group into the list of the worst ones, decreasing in value; return how many the list holds."""
     room = worst.size
@@ -26,7 +26,7 @@ def keep_worst(value: float, group: int, worst: FloatArray, which: IntArray, fou
     return found + 1
 
 
-@ieee.kernel
+@compact.kernel
 def contains(values: IntArray, count: int, value: int) -> bool:
     """Whether value is among values[:count]."""
     for i in range(count):  # noqa: SIM110 (generators do not compile)
@@ -35,7 +35,7 @@ def contains(values: IntArray, count: int, value: int) -> bool:
     return False
 
 
-@ieee.kernel
+@compact.kernel
 def worst_groups(
     g: FloatArray, groups: Groups, limit: float, taken: IntArray, n_taken: int, worst: FloatArray, which: IntArray
 ) -> tuple[float, int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import ieee
+from alexp.common.compiling import compact
 from alexp.estimation.lasso._groups import worst_groups
 from alexp.estimation.lasso._linalg import floats, integers
 from alexp.estimation.lasso._newton import evaluate, hessian
@@ -57,7 +57,7 @@ class Model(NamedTuple):
     step: FloatArray  # (>= f,)
 
 
-@ieee.kernel
+@compact.kernel
 def enlarged_model(model: Model, work: Working) -> Model:
     """Return a quadratic model with room for every group of the working set."""
     k = work.ids.size
@@ -66,13 +66,13 @@ def enlarged_model(model: Model, work: Working) -> Model:
     return Model(integers(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k))
 
 
-@ieee.kernel
+@compact.kernel
 def empty_model(none: IntArray, zero: FloatArray) -> Model:
     """Return a quadratic model without room."""
     return Model(none, zero, zero, zero, zero, zero, zero)
 
 
-@ieee.kernel
+@compact.kernel
 def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
     """List the groups that may move, active or violating, and what the quadratic model needs to know of them."""
     work.tally[4] = 0
@@ -86,7 +86,7 @@ def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
             work.tally[4] = a + 1
 
 
-@ieee.kernel
+@compact.kernel
 def total_weight(work: Working) -> float:
     """Return sum_j w_j^2 eta_j."""
     total = 0.0
@@ -95,7 +95,7 @@ def total_weight(work: Working) -> float:
     return total
 
 
-@ieee.kernel
+@compact.kernel
 def norm(work: Working, at: Point) -> float:
     """Return sum_j w_j ||theta_j|| for theta_j = eta_j slope_{S_j}, which add up to beta exactly."""
     total = 0.0
@@ -108,7 +108,7 @@ def norm(work: Working, at: Point) -> float:
     return total
 
 
-@ieee.kernel
+@compact.kernel
 def limit_falls(h: FloatArray, model: Model, k: int) -> None:
     """Set the least steps: eta_j may fall to zero only if group j would not be missed.
 
@@ -121,7 +121,7 @@ def limit_falls(h: FloatArray, model: Model, k: int) -> None:
         model.low[a] = -0.9 * model.eta[a] if missed else -model.eta[a]
 
 
-@ieee.kernel
+@compact.kernel
 def damped_step(h: FloatArray, model: Model, k: int, damping: float) -> tuple[float, float]:
     """Find a step that keeps eta >= 0; return the derivative of F along it (negative) and the damping it took.
 
@@ -145,7 +145,7 @@ def damped_step(h: FloatArray, model: Model, k: int, damping: float) -> tuple[fl
         secular = False
 
 
-@ieee.kernel
+@compact.kernel
 def retreat(model: Model, at: Point, k: int, fraction: float) -> float:
     """Shorten a rejected step, given the violations it led to; return the derivative of F along the new one.
 
@@ -165,7 +165,7 @@ def retreat(model: Model, at: Point, k: int, fraction: float) -> float:
     return derivative
 
 
-@ieee.kernel
+@compact.kernel
 def export(work: Working, at: Point, unit: float, n_columns: int) -> tuple[FloatArray, IntArray, FloatArray]:
     """Return beta (P,) and the active groups in increasing order with their eta, in the caller's units."""
     beta = floats(n_columns)
@@ -188,7 +188,7 @@ def export(work: Working, at: Point, unit: float, n_columns: int) -> tuple[Float
     return beta, copied_integers(active, k, k), copied(eta, k, k)
 
 
-@ieee.entry
+@compact.entry
 def solve(
     xt: FloatArray,
     n: int,

@@ -56,6 +56,13 @@ def dot(a: FloatArray, b: FloatArray, n: int) -> float:
 
 
 @ieee.leaf
+def add_scaled(target: FloatArray, scale: float, values: FloatArray, n: int) -> None:
+    """Add scale * values[i] to target[i] for i < n."""
+    for i in range(n):
+        target[i] += scale * values[i]
+
+
+@ieee.leaf
 def cholesky(a: FloatArray, n: int, floor: float, scratch: FloatArray) -> None:
     """Factor a = L L' in place (lower triangle); a pivot below ``floor`` times its diagonal becomes the diagonal.
 

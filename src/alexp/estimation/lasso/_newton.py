@@ -18,9 +18,10 @@ import math
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import ieee
+from alexp.common.compiling import compact
 from alexp.estimation.lasso._linalg import (
     add_gram,
+    add_scaled,
     cholesky,
     dot,
     floats,
@@ -38,7 +39,7 @@ REFINED = 1e-12
 ROUNDED = 1e-14
 
 
-@ieee.leaf
+@compact.leaf
 def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     """Complete the inner products of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
     done = work.tally[2]
@@ -52,7 +53,7 @@ def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     work.tally[2] = work.tally[1]
 
 
-@ieee.kernel
+@compact.kernel
 def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
     """Solve (mu I + D^1/2 X'X D^1/2) u = D^1/2 X'z on the support; set beta, slope and r; return the factor.
 
@@ -64,7 +65,7 @@ def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working
     return factor
 
 
-@ieee.leaf
+@compact.leaf
 def _solve_primal(
     xt: FloatArray,
     n: int,
@@ -100,9 +101,7 @@ def _solve_primal(
             largest = max(largest, abs(u[a]))
             moved = max(moved, abs(step[a]))
             x = xt[work.column[at.support[a]]]
-            scale = at.root[a] * step[a]
-            for i in range(n):
-                at.r[i] -= scale * x[i]
+            add_scaled(at.r, -at.root[a] * step[a], x, n)
         if moved <= REFINED * largest:
             break
         for a in range(m):
@@ -111,7 +110,7 @@ def _solve_primal(
         at.slope[at.support[a]] = u[a] / at.root[a]
 
 
-@ieee.kernel
+@compact.kernel
 def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
     """Solve (mu I + X D X') w = z; set r = mu w and slope = X'w on the support; return the factor.
 
@@ -123,7 +122,7 @@ def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, 
     return factor
 
 
-@ieee.leaf
+@compact.leaf
 def _solve_dual(
     xt: FloatArray,
     n: int,
@@ -164,8 +163,7 @@ def _solve_dual(
             at.r[i] += mu * error[i]
             error[i] = z[i] - at.r[i]
         for a in range(m):
-            for i in range(n):
-                error[i] -= u[a] * scaled[a, i]
+            add_scaled(error, -u[a], scaled[a], n)
         for i in range(n):
             largest = max(largest, abs(error[i]))
         if largest <= ROUNDED * size or largest > 0.25 * before:
@@ -175,7 +173,7 @@ def _solve_dual(
         at.slope[at.support[a]] = u[a] / at.root[a]
 
 
-@ieee.kernel
+@compact.kernel
 def evaluate(
     xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, work: Working, at: Point
 ) -> tuple[float, FloatArray]:
@@ -215,7 +213,7 @@ def evaluate(
     return 0.5 * value, factor
 
 
-@ieee.kernel
+@compact.kernel
 def hessian(
     xt: FloatArray, n: int, full: FloatArray, mu: float, work: Working, at: Point, factor: FloatArray, who: IntArray
 ) -> FloatArray:
@@ -231,7 +229,7 @@ def hessian(
     return out
 
 
-@ieee.leaf
+@compact.leaf
 def _hessian_by_rows(
     xt: FloatArray,
     n: int,
@@ -261,7 +259,7 @@ def _hessian_by_rows(
             out[a, b] *= inverse
 
 
-@ieee.leaf
+@compact.leaf
 def _hessian_by_columns(
     mu: float,
     work: Working,

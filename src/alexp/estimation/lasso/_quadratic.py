@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alexp.common.arrays import FloatArray
-from alexp.common.compiling import ieee
+from alexp.common.compiling import compact
 from alexp.estimation.lasso._linalg import ZERO, cholesky, floats, integers, matrix, solve_factored
 
 # Damping of the Newton steps, relative to the Hessian's diagonal. Repeated groups make the Hessian singular, hence
@@ -16,7 +16,7 @@ SUFFICIENT_DECREASE = 0.1  # a tenth of what the slope promises; less lets steps
 ROUNDING = 1e-11
 
 
-@ieee.leaf
+@compact.leaf
 def acceptable(trial: float, value: float, slope: float, derivative: float) -> bool:
     """Whether a step that changes F from ``value`` to ``trial`` and its derivative along the step to ``slope`` is good.
 
@@ -27,7 +27,7 @@ def acceptable(trial: float, value: float, slope: float, derivative: float) -> b
     return trial <= (1.0 + ROUNDING) * value and slope <= -0.9 * derivative
 
 
-@ieee.leaf
+@compact.leaf
 def relaxed(damping: float, slope: float, derivative: float) -> float:
     """Return the damping after an accepted step.
 
@@ -39,7 +39,7 @@ def relaxed(damping: float, slope: float, derivative: float) -> float:
     return max(0.01 * damping, LEAST_DAMPING)
 
 
-@ieee.kernel
+@compact.kernel
 def bounded_quadratic(h: FloatArray, c: FloatArray, low: FloatArray, k: int, damping: float, x: FloatArray) -> None:
     """Minimise 1/2 x'(H + damping diag(H))x + c'x over x >= low by block principal pivoting (Kim and Park 2011)."""
     free = integers(k)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import ieee
+from alexp.common.compiling import compact
 from alexp.estimation.lasso._cone import SNAP
 from alexp.estimation.lasso._cone_step import ConeModel, cone_model, damped_cone_step, first_order, retreat_in_cone
 from alexp.estimation.lasso._groups import keep_worst
@@ -43,7 +43,7 @@ MAX_RETREATS = 2
 LEAST_SHARE = 1e-14
 
 
-@ieee.kernel
+@compact.kernel
 def top_square(g: FloatArray, size: int) -> float:
     """Return the sum of the s largest g_i^2."""
     square = floats(size)
@@ -57,7 +57,7 @@ def top_square(g: FloatArray, size: int) -> float:
     return total
 
 
-@ieee.leaf
+@compact.leaf
 def threshold(work: Working, at: Point, size: int, tau: float) -> float:
     """Return the g_i^2 above which a column is worth using: the least among those in use, or 0 if there is room."""
     least = np.inf
@@ -69,7 +69,7 @@ def threshold(work: Working, at: Point, size: int, tau: float) -> float:
     return least if used > 0.0 and used >= (1.0 - SNAP) * size * tau else 0.0
 
 
-@ieee.leaf
+@compact.leaf
 def tempting(g: FloatArray, work: Working, least: float, size: int, worst: FloatArray, which: IntArray) -> int:
     """List the columns outside the working set with g_i^2 above ``least``, the largest first; return how many."""
     count = ZERO
@@ -79,7 +79,7 @@ def tempting(g: FloatArray, work: Working, least: float, size: int, worst: Float
     return min(count, MAX_ADDED if work.tally[0] > 0 else size)
 
 
-@ieee.leaf
+@compact.leaf
 def choose_columns(mu: float, least: float, work: Working, at: Point, model: ConeModel) -> None:
     """List the columns that may move: those in use, and those with g_i^2 above ``least``."""
     work.tally[4] = 0
@@ -94,7 +94,7 @@ def choose_columns(mu: float, least: float, work: Working, at: Point, model: Con
             work.tally[4] = a + 1
 
 
-@ieee.entry
+@compact.entry
 def solve_subsets(
     xt: FloatArray,
     n: int,

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import ieee
+from alexp.common.compiling import compact
 from alexp.estimation.lasso._linalg import ZERO, floats, integers
 
 
@@ -23,7 +23,7 @@ def binomial_table(n: int, size: int) -> IntArray:
     return np.array([[min(math.comb(i, k), 2**63 - 1) for k in range(size + 1)] for i in range(n + 1)], dtype=np.int64)
 
 
-@ieee.leaf
+@compact.leaf
 def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     """Return the lexicographic index of an increasing subset of range(n)."""
     n = binomial.shape[0] - 1
@@ -33,7 +33,7 @@ def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     return int(rank)
 
 
-@ieee.entry
+@compact.leaf
 def unrank_subset(rank: int, binomial: IntArray, size: int, subset: IntArray) -> None:
     """Write the subset with this lexicographic index into ``subset`` (s,)."""
     n = binomial.shape[0] - 1
@@ -47,7 +47,13 @@ def unrank_subset(rank: int, binomial: IntArray, size: int, subset: IntArray) ->
         column += 1
 
 
-@ieee.kernel
+@compact.entry
+def subset_of(rank: int, binomial: IntArray, size: int, subset: IntArray) -> None:
+    """``unrank_subset`` for Python."""
+    unrank_subset(rank, binomial, size, subset)
+
+
+@compact.kernel
 def spread(
     groups: IntArray,
     eta: FloatArray,
@@ -75,7 +81,7 @@ def spread(
     return count
 
 
-@ieee.leaf
+@compact.leaf
 def least_total(d: FloatArray, count: int, size: int) -> float:
     """Return tau = max(max_i d_i, sum_i d_i / s), the least sum of eta with this d."""
     largest = 0.0
@@ -86,7 +92,7 @@ def least_total(d: FloatArray, count: int, size: int) -> float:
     return max(largest, total / size)
 
 
-@ieee.leaf
+@compact.leaf
 def fill_up(d: FloatArray, count: int, tau: float, size: int) -> None:
     """Raise entries of d[:count] up to tau, those in use first, until they sum to s tau (or all are at tau)."""
     missing = size * tau
@@ -100,7 +106,7 @@ def fill_up(d: FloatArray, count: int, tau: float, size: int) -> None:
                 missing -= more
 
 
-@ieee.kernel
+@compact.kernel
 def decompose(d: FloatArray, tau: float, binomial: IntArray) -> tuple[IntArray, FloatArray]:
     """Return subsets, in increasing order, and eta > 0 that add up to d and tau (systematic sampling).
 
@@ -145,7 +151,7 @@ def decompose(d: FloatArray, tau: float, binomial: IntArray) -> tuple[IntArray, 
     return ids[:found], eta[:found]
 
 
-@ieee.leaf
+@compact.leaf
 def insert(ids: IntArray, eta: FloatArray, count: int, new: int, value: float) -> int:
     """Add ``value`` to the eta of a group in a list kept in increasing order; return the length of the list."""
     place = count

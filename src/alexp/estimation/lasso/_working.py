@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.compiling import ieee
-from alexp.estimation.lasso._linalg import ZERO, dot, floats, integers, matrix
+from alexp.common.compiling import compact
+from alexp.estimation.lasso._linalg import ZERO, add_scaled, dot, floats, integers, matrix
 
 
 class Groups(NamedTuple):
@@ -49,7 +49,7 @@ class Point(NamedTuple):
     q: FloatArray  # (>= k,) ||g_{S_j}|| / (mu w_j)
 
 
-@ieee.kernel
+@compact.kernel
 def copied(old: FloatArray, count: int, size: int) -> FloatArray:
     """Return an array of this size that starts with old[:count]."""
     new = floats(size)
@@ -58,7 +58,7 @@ def copied(old: FloatArray, count: int, size: int) -> FloatArray:
     return new
 
 
-@ieee.kernel
+@compact.kernel
 def copied_integers(old: IntArray, count: int, size: int) -> IntArray:
     """Return an array of this size that starts with old[:count]."""
     new = integers(size)
@@ -67,7 +67,7 @@ def copied_integers(old: IntArray, count: int, size: int) -> IntArray:
     return new
 
 
-@ieee.kernel
+@compact.kernel
 def empty_working(none: IntArray, zero: FloatArray, n_columns: int) -> Working:
     """Return a working set without groups; ``none`` and ``zero`` are empty arrays."""
     local = integers(n_columns)
@@ -81,13 +81,13 @@ def empty_working(none: IntArray, zero: FloatArray, n_columns: int) -> Working:
     return Working(none, zero, zero, start[:1], none, none, local, matrix(none.size, none.size), count)
 
 
-@ieee.kernel
+@compact.kernel
 def empty_point(none: IntArray, zero: FloatArray) -> Point:
     """Return a point without room."""
     return Point(zero, zero, zero, zero, none, zero, zero, zero)
 
 
-@ieee.kernel
+@compact.kernel
 def enlarged(work: Working, groups: int, members: int, columns: int) -> Working:
     """Return the working set with room for so many more groups, members and columns."""
     k = work.tally[0]
@@ -114,7 +114,7 @@ def enlarged(work: Working, groups: int, members: int, columns: int) -> Working:
     )
 
 
-@ieee.kernel
+@compact.kernel
 def enlarged_point(at: Point, work: Working, n: int) -> Point:
     """Return the point with room for what the working set has room for."""
     c = work.tally[1]
@@ -135,7 +135,7 @@ def enlarged_point(at: Point, work: Working, n: int) -> Point:
     )
 
 
-@ieee.kernel
+@compact.kernel
 def with_groups(work: Working, groups: Groups, new: IntArray, eta: FloatArray, scale: float, count: int) -> Working:
     """Return the working set with the groups ``new[:count]`` at ``scale * eta[:count]`` appended."""
     members = ZERO
@@ -161,7 +161,7 @@ def with_groups(work: Working, groups: Groups, new: IntArray, eta: FloatArray, s
     return work
 
 
-@ieee.kernel
+@compact.kernel
 def include(
     work: Working,
     at: Point,
@@ -188,7 +188,7 @@ def include(
     return work, at
 
 
-@ieee.leaf
+@compact.leaf
 def violation(mu: float, work: Working, at: Point, j: int) -> float:
     """Return ||g_{S_j}|| / (mu w_j) for group j of the working set; above one it violates."""
     total = 0.0
@@ -197,7 +197,7 @@ def violation(mu: float, work: Working, at: Point, j: int) -> float:
     return float(math.sqrt(total) / (mu * work.weight[j]))
 
 
-@ieee.kernel
+@compact.kernel
 def scaled_copy(values: FloatArray, count: int, scale: float) -> FloatArray:
     """Return scale * values[:count]."""
     out = floats(count)
@@ -206,14 +206,14 @@ def scaled_copy(values: FloatArray, count: int, scale: float) -> FloatArray:
     return out
 
 
-@ieee.leaf
+@compact.leaf
 def correlations(xt: FloatArray, n: int, r: FloatArray, g: FloatArray) -> None:
     """Write g = X'r (P,) for all dictionary columns."""
     for i in range(g.size):
         g[i] = dot(xt[i], r, n)
 
 
-@ieee.kernel
+@compact.kernel
 def gap_terms(
     xt: FloatArray, n: int, z: FloatArray, rho2: float, penalty: float, work: Working, at: Point
 ) -> tuple[float, float, float, float]:
@@ -225,7 +225,7 @@ def gap_terms(
     return _gap_terms(xt, n, z, rho2, penalty, work, at, floats(n))
 
 
-@ieee.leaf
+@compact.leaf
 def _gap_terms(
     xt: FloatArray, n: int, z: FloatArray, rho2: float, penalty: float, work: Working, at: Point, error: FloatArray
 ) -> tuple[float, float, float, float]:
@@ -237,9 +237,7 @@ def _gap_terms(
         beta = at.beta[i]
         if beta != 0.0:
             explained += beta * at.g[i]
-            x = xt[work.column[i]]
-            for row in range(n):
-                error[row] -= beta * x[row]
+            add_scaled(error, -beta, xt[work.column[i]], n)
     primal = 0.5 * (dot(error, error, n) + rho2) + penalty
     for row in range(n):
         error[row] -= at.r[row]
@@ -247,7 +245,7 @@ def _gap_terms(
     return primal, c0, explained + dot(error, at.r, n), dot(at.r, at.r, n) + rho2
 
 
-@ieee.leaf
+@compact.leaf
 def relative_gap(terms: tuple[float, float, float, float], top: float) -> float:
     """Return (P - D) / P at the best s with |s| <= 1/top, where top = max_j ||g_{S_j}|| / (mu w_j)."""
     primal, c0, c1, c2 = terms

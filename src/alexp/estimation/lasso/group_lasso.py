@@ -24,7 +24,7 @@ from alexp.estimation.lasso._data import centre_row, rotate_in
 from alexp.estimation.lasso._kernels import solve as solve_groups
 from alexp.estimation.lasso._problem import explicit_groups, subset_groups
 from alexp.estimation.lasso._subset_kernels import solve_subsets
-from alexp.estimation.lasso._subsets import unrank_subset
+from alexp.estimation.lasso._subsets import subset_of
 from alexp.estimation.lasso._working import Groups
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class GroupLassoPath:
             return self._groups.columns[self._groups.offsets[j] : self._groups.offsets[j + 1]]
         size = self._binomial.shape[1] - 1
         subset = np.empty(size, dtype=np.int64)
-        unrank_subset(j, self._binomial, size, subset)
+        subset_of(j, self._binomial, size, subset)
         return subset
 
     def state(self) -> State:

@@ -20,10 +20,16 @@ _SAFE_SMALL = 1e-140
 _SAFE_LARGE = 1e140
 
 
-@checked.entry
 def initial_factor(starts: IntArray, offsets: IntArray, lead: int, ridge: FloatArray) -> FloatArray:
     """Packed factors before any observation: ridge_j on the feature diagonal of model j, zero elsewhere."""
-    factor = np.zeros(starts[-1])
+    factor = np.zeros(starts[-1])  # here, because making arrays takes longest to compile
+    _fill_diagonals(starts, offsets, lead, ridge, factor)
+    return factor
+
+
+@checked.entry
+def _fill_diagonals(starts: IntArray, offsets: IntArray, lead: int, ridge: FloatArray, factor: FloatArray) -> None:
+    """Write ridge_j to the feature diagonal of model j."""
     for j in range(ridge.shape[0]):
         rows = lead + offsets[j + 1] - offsets[j] + 1
         position = starts[j]
@@ -31,10 +37,9 @@ def initial_factor(starts: IntArray, offsets: IntArray, lead: int, ridge: FloatA
             if k >= lead:
                 factor[position] = ridge[j]
             position += rows - k
-    return factor
 
 
-@checked.entry
+@checked.leaf
 def length(a: float, b: float) -> float:
     """sqrt(a^2 + b^2) from IEEE operations only, so that it is the same on every machine."""
     a = abs(a)
@@ -94,7 +99,7 @@ def absorb(
         factor[position] = length(factor[position], incoming[rows - 1])
 
 
-@checked.entry
+@checked.leaf
 def back_substitute(packed: FloatArray, rows: int, lead: int, target: FloatArray) -> None:
     """Solve R theta = target on the feature coordinates, in place; ``packed`` is one model's factor.
 
@@ -110,13 +115,25 @@ def back_substitute(packed: FloatArray, rows: int, lead: int, target: FloatArray
         target[k] = total / packed[position]
 
 
-@checked.entry
+@checked.leaf
 def model_coefficients(packed: FloatArray, rows: int, lead: int, out: FloatArray) -> None:
     """Write the posterior mean R^-1 z of one model's feature coefficients into ``out`` (d_j,)."""
     for k in range(rows - 1 - lead):
         row = lead + k
         out[k] = packed[row * rows - (row * (row - 1)) // 2 + rows - 1 - row]
     back_substitute(packed, rows, lead, out)
+
+
+@checked.entry
+def one_mean(packed: FloatArray, rows: int, lead: int, out: FloatArray) -> None:
+    """``model_coefficients`` for Python."""
+    model_coefficients(packed, rows, lead, out)
+
+
+@checked.entry
+def one_deviation(packed: FloatArray, rows: int, lead: int, normals: FloatArray) -> None:
+    """``back_substitute`` for Python."""
+    back_substitute(packed, rows, lead, normals)
 
 
 @checked.entry

@@ -47,10 +47,16 @@ class Screen(NamedTuple):
     terms: NarrowArray
 
 
-@checked.entry
 def narrow_table(table: FloatArray) -> tuple[NarrowArray, FloatArray]:
     """The table with every feature divided by a power of two, so that none exceeds one, and these powers (P,)."""
     narrow, scale = np.empty(table.shape, dtype=np.float32), np.ones(table.shape[0])
+    _narrow(table, narrow, scale)
+    return narrow, scale
+
+
+@checked.entry
+def _narrow(table: FloatArray, narrow: NarrowArray, scale: FloatArray) -> None:
+    """``narrow_table``, given arrays, which take longest to compile; ``scale`` holds ones."""
     for k in range(table.shape[0]):
         largest = 0.0
         for i in range(table.shape[1]):
@@ -60,7 +66,6 @@ def narrow_table(table: FloatArray) -> tuple[NarrowArray, FloatArray]:
         inverse = 1.0 / scale[k]
         for i in range(table.shape[1]):
             narrow[k, i] = table[k, i] * inverse
-    return narrow, scale
 
 
 @checked.kernel

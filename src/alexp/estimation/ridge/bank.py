@@ -103,8 +103,8 @@ class RidgeBank(PackedFactors):
         packed, own = self._packed(j), self._own(j)
         rows = self._lead + own.size + 1
         theta = np.empty(own.size)
-        kernels.back_substitute(packed, rows, self._lead, normals)
-        kernels.model_coefficients(packed, rows, self._lead, theta)
+        kernels.one_deviation(packed, rows, self._lead, normals)
+        kernels.one_mean(packed, rows, self._lead, theta)
         return np.asarray((theta + scale * normals) @ table[own])
 
     # -- every model's best candidate --------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class RidgeBank(PackedFactors):
         gathered = np.ascontiguousarray(points[:, own].T)
         packed = self._packed(j)
         theta, mean, width = np.empty(len(own)), np.empty(len(points)), np.empty(len(points))
-        kernels.model_coefficients(packed, self._lead + len(own) + 1, self._lead, theta)
+        kernels.one_mean(packed, self._lead + len(own) + 1, self._lead, theta)
         sweeps.model_posterior(packed, self._lead, gathered, theta, mean, width)
         if self.intercept:
             mean += kernels.model_intercept(packed, len(own) + 2, theta)
