@@ -146,6 +146,23 @@ def test_absurd_rewards():
     assert np.isfinite(opt.stop_report().epsilon)
 
 
+def test_estimates_do_not_rest_on_what_is_contradicted():
+    """In wrong units a mixture that was told the noise and the bound is far too sure of itself."""
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((100, 6))
+    models = alexp.ModelClass.from_matrices({"a": table[:, :3], "b": table[:, 3:]})
+    truth = 100.0 * table[:, 0] - 50.0 * table[:, 1]
+    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(100))), **STATED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", alexp.AssumptionWarning)
+        for index in range(12):
+            opt.observe(index, truth[index] + 10.0 * rng.standard_normal())
+    report = opt.stop_report()
+    assert not report.certified
+    assert 1.0 < truth.max() - truth[report.index] + 10.0 < report.epsilon < 500.0
+    assert report.plausible.tolist() == [0]
+
+
 def test_nothing_is_certified_about_a_free_constant_before_the_first_reward():
     models = alexp.ModelClass.legendre(degree=3, size=2, intercept=True)
     opt = alexp.LMUCB(models, DOMAIN, **STATED)
