@@ -209,6 +209,16 @@ def test_between_the_candidates(resolution):
     assert table.stop_report().between_candidates is None
 
 
+def test_bends_between_the_candidates(monkeypatch):
+    """Without a finer grid there is only the step: S max_j ||phi_j''|| h^2 / 8, |P_n''| <= (n-1) n (n+1) (n+2) / 8."""
+    monkeypatch.setattr("alexp.algorithms.certificates.certifier._FINEST", 1)
+    opt = alexp.LMUCB(MODELS, DOMAIN, noise_std=0.1, norm_bound=2.0, random_state=0)
+    opt.observe(3, 0.1)
+    report = opt.stop_report()
+    assert report.plausible.size == MODELS.n_models
+    assert report.between_candidates == pytest.approx(2.0 * np.hypot(45.0, 15.0) * (2.0 / 40.0) ** 2 / 8.0)
+
+
 def test_the_sentence_fits_on_one_line():
     frame = pd.DataFrame({"base": ["K2CO3", "KOAc"], "ligand": ["XPhos", "BrettPhos"], "T": [90.0, 105.5]})
     models = alexp.ModelClass.from_matrices({"a": np.array([[1.0], [0.5]])})
