@@ -146,6 +146,23 @@ def test_absurd_rewards():
     assert np.isfinite(opt.stop_report().epsilon)
 
 
+def test_estimates_do_not_rest_on_what_is_contradicted():
+    """In wrong units a mixture that was told the noise and the bound is far too sure of itself."""
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((100, 6))
+    models = alexp.ModelClass.from_matrices({"a": table[:, :3], "b": table[:, 3:]})
+    truth = 100.0 * table[:, 0] - 50.0 * table[:, 1]
+    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(100))), **STATED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", alexp.AssumptionWarning)
+        for index in range(12):
+            opt.observe(index, truth[index] + 10.0 * rng.standard_normal())
+    report = opt.stop_report()
+    assert not report.certified
+    assert 1.0 < truth.max() - truth[report.index] + 10.0 < report.epsilon < 500.0
+    assert report.plausible.tolist() == [0]
+
+
 def test_nothing_is_certified_about_a_free_constant_before_the_first_reward():
     models = alexp.ModelClass.legendre(degree=3, size=2, intercept=True)
     opt = alexp.LMUCB(models, DOMAIN, **STATED)
@@ -190,6 +207,16 @@ def test_between_the_candidates(resolution):
     table = alexp.LMUCB(alexp.ModelClass.from_matrices({"a": np.eye(3)}), alexp.FiniteSet([1, 2, 3]), **STATED)
     table.tell(table.ask(), 0.1)
     assert table.stop_report().between_candidates is None
+
+
+def test_bends_between_the_candidates(monkeypatch):
+    """Without a finer grid there is only the step: S max_j ||phi_j''|| h^2 / 8, |P_n''| <= (n-1) n (n+1) (n+2) / 8."""
+    monkeypatch.setattr("alexp.algorithms.certificates.certifier._FINEST", 1)
+    opt = alexp.LMUCB(MODELS, DOMAIN, noise_std=0.1, norm_bound=2.0, random_state=0)
+    opt.observe(3, 0.1)
+    report = opt.stop_report()
+    assert report.plausible.size == MODELS.n_models
+    assert report.between_candidates == pytest.approx(2.0 * np.hypot(45.0, 15.0) * (2.0 / 40.0) ** 2 / 8.0)
 
 
 def test_the_sentence_fits_on_one_line():

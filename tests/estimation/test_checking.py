@@ -103,6 +103,8 @@ def test_the_null_is_never_underestimated(intercept):
     assert np.all(largest >= np.where(best > 10.0, 0.7 * best, best - 0.5 - 1e-6))
     assert np.sum(best > 10.0) == 2
     assert monitor.log_e_value == largest.min()
+    assert monitor._history[-1][1] == pytest.approx(density, abs=1e-7)
+    assert monitor.rejected(0.05).tolist() == np.flatnonzero(largest > np.log(3 / 0.05)).tolist() == [1, 2]
 
 
 def test_a_monitor_catches_up_in_any_portions_and_starts_again_when_the_past_changes():

@@ -140,14 +140,20 @@ class Certified(Algorithm):
         certifier, check = self._certify(), self.check_models(delta)
         if check.contradicted:
             raise NotCertified(check.text)
-        return certifier, certifier.plausible(delta), check.checked
+        return certifier, self._once(("plausible", delta), lambda: certifier.plausible(delta)), check.checked
 
     def _credible(self, position: int, delta: float) -> tuple[float, IntArray]:
-        """The gap by an estimate, and the likeliest models with 1 - delta of the probability."""
-        belief = self._belief()
+        """The gap by an estimate, and the likeliest models with 1 - delta of the probability.
+
+        Where the rewards contradict what was stated, so do they what an algorithm makes of it: then the estimate is
+        one that needs no statements.
+        """
+        contradicted = missing(self.stated) is None
+        belief = Certified._belief(self) if contradicted else self._belief()
         quantile = float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0))
         subject: object = self
-        q = subject.probabilities if offers(subject, WeighsModels) else belief.probabilities
+        own = offers(subject, WeighsModels) and not contradicted
+        q = subject.probabilities if own and offers(subject, WeighsModels) else belief.probabilities
         if q is None:
             return belief.gap(position, quantile), self._numbers()
         ranked = np.argsort(-q, kind="stable")

@@ -22,9 +22,9 @@ from alexp.problem.domains import Domain, Interval
 from alexp.problem.models import ModelClass
 from alexp.problem.norms import NormBounds, norm_bounds
 
-_CHECKED_WORK = 4e9  # squared sizes of all models times rewards; about ten seconds
-_FINEST = 20_000  # points of an interval that are looked at between the candidates
-_GAP_WORK = 2e8  # models times points times squared sizes
+_CHECKED_WORK = 1e9  # squared sizes of all models times rewards; some ten seconds
+_FINEST = 5_000  # points of an interval that are looked at between the candidates
+_GAP_WORK = 2e7  # models times points times squared sizes
 
 
 class PlausibleFits(NamedTuple):

@@ -72,7 +72,7 @@ class StopReport:
     delta : probability with which a certified statement may fail, over all moments of the run together.
     epsilon : no candidate is better than it by more than this: with probability 1 - delta at every moment of the run if
         `certified`; otherwise an estimate by the algorithm's own posterior (by a mixture of all models in the units of
-        the rewards, where it has none), which may be wrong.
+        the rewards, where it has none or the rewards contradict what it was told), which may be wrong.
     target : the epsilon asked for, if any.
     plausible : numbers of the models not ruled out; if not certified, the likeliest that together have 1 - delta of the
         probability.
