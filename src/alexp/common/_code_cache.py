@@ -47,7 +47,8 @@ _FORGOTTEN = 60 * 86_400.0  # seconds after which the code of other sources is t
 
 def kernel_files(package: Path = PACKAGE) -> list[Path]:
     """The files that decide what compiled code does, in a fixed order."""
-    compilers = {package / "common" / name for name in ("compiling.py", "_pipeline.py", "_code_cache.py")}
+    names = ("compiling.py", "_pipeline.py", "_shortcuts.py", "_code_cache.py")
+    compilers = {package / "common" / name for name in names}
     return sorted(path for path in package.rglob("*.py") if path in compilers or _MARK in path.read_bytes())
 
 

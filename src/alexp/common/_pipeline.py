@@ -8,19 +8,14 @@ these functions have no use for are left out: object mode, closures, array expre
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numba.core import types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.compiler import Compiler, CompileResult
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
 from numba.core.lowering import Lower
-from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -31,6 +26,7 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
 from alexp.common._notice import Notice
+from alexp.common._shortcuts import QuickFlags, Sizes, nothing_new, remembered_signatures, without_collector
 
 _FRONT = (
     TranslateByteCode,
@@ -42,26 +38,6 @@ _FRONT = (
     PreLowerStripPhis,
     IRLegalization,
 )
-_SAME_FOR_ALL = hash(Flags())  # Numba hashes flags by their names only
-
-
-class _QuickFlags(Flags):  # type: ignore[misc]
-    """Flags that remember their values: Numba compares them for every operator of every line."""
-
-    __slots__ = ("_known",)
-    _known: Mapping[str, Any]
-
-    def values(self) -> Mapping[str, Any]:
-        """All options; flags do not change any more once they are compared."""
-        if not hasattr(self, "_known"):
-            self._known = super().values()
-        return self._known
-
-    def __hash__(self) -> int:
-        return _SAME_FOR_ALL
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or bool(super().__eq__(other))
 
 
 class _Steps(PassManager):  # type: ignore[misc]
@@ -243,12 +219,14 @@ class EntryCompiler(Compiler):  # type: ignore[misc]
 
     def _compile_core(self) -> CompileResult:
         state = self.state
-        state.flags = _QuickFlags(state.flags)
+        state.flags = QuickFlags(state.flags)
         if state.library is None:
             state.library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
-        vars(state.targetctx)["refresh"] = _nothing_new  # a copy that only this function has
-        with Notice.while_compiling(), _without_collector(), _remembered_signatures():
+        own = vars(state.targetctx)  # a copy that only this function has
+        own["refresh"] = nothing_new
+        own["get_abi_sizeof"] = Sizes(state.targetctx.get_abi_sizeof)
+        with Notice.while_compiling(), without_collector(), remembered_signatures():
             return super()._compile_core()
 
 
@@ -275,57 +253,6 @@ class LoopCompiler(KernelCompiler):
     """Compiles a function that only compiled code calls and that spends its time in loops of its own."""
 
     _library = Polished
-
-
-def _nothing_new() -> None:
-    """Do not look for newly registered operations: Numba has just done so, and would again for every array element."""
-
-
-_SIGNATURES: dict[Any, Any] = {}
-# Their code is the same whatever the options of the caller, and need not be compiled for each of them.
-_INDIFFERENT = {min, max, int, np.empty, np.zeros, np.ones}
-_FUNCTION: Any = types.Function
-_look_up = _FUNCTION.get_call_type
-
-
-def _recall(self: Any, context: Any, args: Any, keywords: Any) -> Any:
-    """The signature of a function or operator for these types, as Numba found it the first time."""
-    flags = None if self.typing_key in _INDIFFERENT else ConfigStack.top_or_none()
-    options = None if flags is None else (flags.error_model, frozenset(flags.fastmath.flags), flags.nrt)
-    try:
-        key = self, tuple(args), tuple(keywords.items()), options
-        known = _SIGNATURES.get(key)
-    except TypeError:  # a constant that cannot be hashed
-        return _look_up(self, context, args, keywords)
-    if known is None:
-        known = _SIGNATURES[key] = _look_up(self, context, args, keywords)
-    return known
-
-
-@contextmanager
-def _remembered_signatures() -> Iterator[None]:
-    """Let Numba remember what it makes of an operator: it tries all that might apply, twice for every line.
-
-    Compiling is under a lock, and what is compiled otherwise goes on without this.
-    """
-    before = _FUNCTION.get_call_type
-    _FUNCTION.get_call_type = _recall
-    try:
-        yield
-    finally:
-        _FUNCTION.get_call_type = before
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Compiling makes a hundred thousand objects that live to its end: there is no garbage to look for among them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 PIPELINES: dict[str, type[Compiler]] = {
