@@ -54,7 +54,7 @@ def test_a_bank_that_believes(intercept, members):
     np.testing.assert_array_equal(again.state()["factor"], bank.believing(rows).state()["factor"])
 
 
-@pytest.mark.parametrize("n", [2, 400], ids=["by candidate", "by coefficients"])
+@pytest.mark.parametrize("n", [2, 400], ids=["by-candidate", "by-coefficients"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_mixture_shrinks_within_components_only(n, intercept):
     settings = {"noise_std": 0.3, "reward_bound": 1.0, "noise_grid": (1.0, 2.0)}
