@@ -217,7 +217,7 @@ def test_several_rewards_between_asks_count_once_each():
     opt = alexp.ALExp(models, domain, noise_std=0.1, random_state=10)
     for trial in opt.ask(5):
         opt.tell(trial, float(np.cos(trial.x)))
-    policies = opt._ahead.play.otherwise.policies
+    policies = opt._decision(opt._everything).play.otherwise.policies
     estimate = (models.columns(domain.points) @ opt.fit.beta)[opt._candidates.order]
     np.testing.assert_allclose(opt.cumulative_returns, 5 * policies.expectation(estimate), atol=1e-12)
 
@@ -240,7 +240,7 @@ def test_heterogeneous_agents_and_users_own_agents():
     for _ in range(10):
         trial = opt.ask()
         opt.tell(trial, trial.x**2)
-    policies = opt._ahead.play.otherwise.policies
+    policies = opt._decision(opt._everything).play.otherwise.policies
     total = sum(policies.mass(k) for k in range(31))
     np.testing.assert_allclose(total, 1.0)
     single = opt._pool.suggest(opt._candidates.round(), np.random.default_rng(0))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.testing import again
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(4, 2), alexp.Interval(resolution=60)
 
@@ -60,6 +61,7 @@ def test_asks_without_rewards_go_on_exploring():
     assert etc.fit is None
     committed = etc.ask()
     assert not committed.explored
+    etc.abandon(committed)
     fit = etc.fit
     reference = alexp.GroupLasso().bind_groups(5, MODELS.columns_flat, MODELS.offsets)
     for trial in early[:4]:  # all rewards that were known when exploration ended
@@ -74,7 +76,7 @@ def test_asks_without_rewards_go_on_exploring():
 def test_exploration_design_is_used():
     etc = alexp.ETC(MODELS, DOMAIN, n_explore=50, exploration=alexp.DOptimal(), random_state=0)
     weights = alexp.DOptimal().design(MODELS, DOMAIN).weights
-    for trial in etc.ask(30):
+    for trial in again(etc, 30):
         assert trial.propensity == pytest.approx(weights[trial.index])
 
 

@@ -93,7 +93,7 @@ def test_light_is_the_one_cell_grid_and_saves():
 
 def test_thompson_spreads_over_its_draws():
     algorithm = alexp.MixtureThompson(MODELS, DOMAIN, **STATED, draws=5, random_state=0)
-    trials = algorithm.ask(200)
+    trials = testing.again(algorithm, 200)
     shares = {trial.index: trial.propensity for trial in trials}
     assert sum(shares.values()) == pytest.approx(1.0)
     assert len(shares) > 1
@@ -101,7 +101,7 @@ def test_thompson_spreads_over_its_draws():
 
 def test_exploration_is_part_of_the_propensity():
     algorithm = alexp.EvidenceMixture(MODELS, DOMAIN, gamma=0.5, random_state=0)
-    trials = algorithm.ask(300)
+    trials = testing.again(algorithm, 300)
     explored = [trial for trial in trials if trial.explored]
     assert 100 < len(explored) < 200
     assert {round(trial.propensity, 12) for trial in trials} == {round(0.5 / 60, 12), round(0.5 + 0.5 / 60, 12)}

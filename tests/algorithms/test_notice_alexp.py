@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.testing import again
 
 from .plain import best_of, fits, problem, reward
 
@@ -120,6 +121,7 @@ def test_rounds_as_in_the_pseudo_code(settings, look):
     """Full and restricted rounds mixed, with zero to two rewards in between; looking ahead changes nothing."""
     scale = 4.0 if settings.get("clip_returns") else 1.0  # estimates beyond the bound on both sides
     opt, plain = pair(**settings)
+    opt.ignores_pending = True  # as the pseudo-code, which tells every reward before the next round
     for number, available in enumerate(ROUNDS):
         allowed = EVERYONE if available is None else np.array(available)
         if look:
@@ -157,7 +159,7 @@ def test_clipping_works_on_both_sides():
 def test_first_round_explores_with_gamma_one():
     """gamma_1 = gamma itself: with gamma = 0.8 about four of five first asks explore, and the propensity says so."""
     opt, _ = pair(seed=3)
-    trials = opt.ask(2000)
+    trials = again(opt, 2000)
     assert np.mean([trial.explored for trial in trials]) == pytest.approx(0.8, abs=5 * sqrt(0.16 / 2000))
     lonely = [t for t in trials if t.explored and t.propensity < 0.2]
     assert lonely

@@ -55,7 +55,7 @@ def test_agents_with_data_of_their_own_plan_again(kind, intercept, restricted):
                 data.append((index, reward(index)))
     for number in range(40):
         available = [number % 12, (number + 5) % 12, (number + 7) % 12] if number % 10 in restricted else None
-        allowed = np.arange(12) if available is None else np.array(available)
+        allowed = opt.choosable(None if available is None else np.array(available))
         trial = opt.ask(available=available)
         expected = agents.action(trial.model, allowed)
         assert trial.index == expected

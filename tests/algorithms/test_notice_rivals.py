@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.testing import again
 
 from .plain import Ridge, best_of, fits, problem, reward
 
@@ -54,7 +55,7 @@ def test_squarecb_probabilities(arms, intercept):
         p = {int(a): 1 / (k + gamma * (estimate[allowed].max() - estimate[a])) for a in allowed}
         best = best_of(estimate, allowed)
         p[best] = 1 - sum(value for a, value in p.items() if a != best)
-        for trial in opt.ask(30, available=available):
+        for trial in again(opt, 30, available):
             assert trial.propensity == pytest.approx(p[trial.index])
 
 
@@ -93,7 +94,7 @@ def test_o2cs_width_weights_and_choice(delta):
     assert opt.width() == pytest.approx(width)
     for available in (None, [1, 4, 6, 8]):
         allowed = np.arange(12) if available is None else np.array(available)
-        assert opt.ask(available=available).index == best_of(whole.mean + width * whole.norm, allowed)
+        assert again(opt, 1, available)[0].index == best_of(whole.mean + width * whole.norm, allowed)
 
 
 def test_o2cs_recommends_with_the_constant():
@@ -133,9 +134,9 @@ def test_ets_takes_the_group_that_would_enter_first(intercept):
 def test_mixture_explores_at_its_rate():
     """gamma t^(-1/3): 0.6 / 2 in the eighth round, spread over twelve candidates."""
     opt, _, _ = told(alexp.EvidenceMixture, [*DATA, (1, 0.3), (2, 0.0)], gamma=0.6)
-    stated = {round(t.propensity, 9) for t in opt.ask(200)}
+    stated = {round(t.propensity, 9) for t in again(opt, 200)}
     assert stated == {round(0.3 / 12, 9), round(0.3 / 12 + 0.7, 9)}
-    assert np.mean([t.explored for t in opt.ask(2000)]) == pytest.approx(0.3, abs=5 * sqrt(0.21 / 2000))
+    assert np.mean([t.explored for t in again(opt, 2000)]) == pytest.approx(0.3, abs=5 * sqrt(0.21 / 2000))
 
 
 @pytest.mark.parametrize("misfit", [(), (0.5,)])

@@ -8,6 +8,7 @@ import alexp
 from alexp.algorithms.baselines.squarecb import inverse_gap_weighting
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.testing import again
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=40)
 
@@ -109,8 +110,8 @@ def test_arms_are_suggestions_or_everything(kind):
     few, many = (kind(MODELS, DOMAIN, arms=arms, random_state=0) for arms in ("suggestions", "all"))
     for algorithm in (few, many):
         play(algorithm, 5)
-    assert len({trial.index for trial in few.ask(300)}) <= MODELS.n_models
-    shares = {trial.index: trial.propensity for trial in many.ask(3000)}
+    assert len({trial.index for trial in again(few, 300)}) <= MODELS.n_models
+    shares = {trial.index: trial.propensity for trial in again(many, 3000)}
     assert len(shares) == 40
     assert sum(shares.values()) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="arms"):

@@ -8,7 +8,6 @@ import pytest
 from alexp.decision.plays import Alone, Among, Certain, Even, Explore, Follow, Weighted, on_choices
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import draw_index
-from alexp.problem.candidates import Choices
 
 N = 5
 POLICIES = Suggestions.samples(np.array([[0, 1], [1, 1], [4, 2]]), N)
@@ -56,10 +55,8 @@ def test_proposals_say_where_they_come_from():
 
 
 def test_a_distribution_is_restricted_by_candidate_not_by_position():
-    choices = Choices(np.array([3, 0]), np.zeros((1, 2)))
-    np.testing.assert_allclose(on_choices(DESIGN, choices), [0.8, 0.2])
-    nothing = Choices(np.array([4]), np.zeros((1, 1)))
-    np.testing.assert_allclose(on_choices(DESIGN, nothing), [1.0])
+    np.testing.assert_allclose(on_choices(DESIGN, np.array([3, 0])), [0.8, 0.2])
+    np.testing.assert_allclose(on_choices(DESIGN, np.array([4])), [1.0])
 
 
 def test_an_index_is_drawn_by_weight_and_never_beyond_the_last():

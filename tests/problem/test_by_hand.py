@@ -8,6 +8,7 @@ import pytest
 import alexp
 from alexp.common.codec import pack, unpack
 from alexp.problem import CandidateTable, Maps, Matrices
+from alexp.problem.candidates import Pending, check_available
 from alexp.problem.domains import domain_from_dict
 from alexp.problem.groups import ColumnGroups, SubsetNames, compress
 from alexp.problem.models import dictionary_from_dict
@@ -171,14 +172,56 @@ def test_candidate_table():
     assert table.table.tolist() == [[12.0, 10.0, 13.0, 11.0]]
     assert [table.row(i).tolist() for i in range(4)] == [[10.0], [11.0], [12.0], [13.0]]
     assert table.position.tolist() == [1, 3, 0, 2]
-    some = table.round([3, 2, 1]).choices
+    some = table.round(np.array([3, 2, 1])).choices
     assert some.indices.tolist() == [2, 3, 1]
     assert some.table.tolist() == [[12.0, 13.0, 11.0]]
     assert len(some) == 3
     everything = table.round().choices
     assert everything.table is table.table
-    for wrong in ([-1], [4], [], [1, 1], [1.0], np.array([True, False])):
-        with pytest.raises(ValueError, match="available"):
-            table.round(wrong)
     with pytest.raises(ValueError, match="read-only"):
         table.table[0, 0] = 1.0
+
+
+def test_a_round_on_most_candidates_copies_no_features():
+    models = alexp.ModelClass(Matrices({"f": np.array([[10.0], [11.0], [12.0], [13.0]])}), [[0]])
+    table = CandidateTable(models, alexp.FiniteSet(list("abcd")), np.array([2, 0, 3, 1]))
+    most, few = table.round(np.array([3, 2, 1])), table.round(np.array([3, 1]))
+    assert most.wide.table is table.table
+    assert most.narrow(np.array([12.0, 10.0, 13.0, 11.0])).tolist() == most.choices.table[0].tolist()
+    assert few.wide is few.choices
+    assert few.narrow(np.array([13.0, 11.0])).tolist() == [13.0, 11.0]
+    exact = table.round(np.array([3, 2, 1]), copied=True)
+    assert exact.wide.table.tolist() == [[12.0, 13.0, 11.0]]
+    assert (most.is_full, table.round().is_full, len(few)) == (False, True, 2)
+
+
+def test_keys_tell_rounds_apart_by_choices_and_by_what_is_pending():
+    models = alexp.ModelClass(Matrices({"f": np.array([[10.0], [11.0], [12.0], [13.0]])}), [[0]])
+    table = CandidateTable(models, alexp.FiniteSet(list("abcd")), np.array([2, 0, 3, 1]))
+    one = np.array([1])
+    pending = Pending((5,), one, table.rows(one))
+    assert table.rows(np.array([3, 0])).tolist() == [[13.0], [10.0]]
+    rounds = [table.round(), table.round(one), table.round(None, pending), table.round(one, pending)]
+    rounds += [table.round(np.array([2])), table.round(one, Pending((6,), one, table.rows(one)))]
+    assert len({round_.key for round_ in rounds}) == len(rounds)
+    assert rounds[0].key is None
+    assert rounds[2].is_full
+    assert table.round(np.array([3, 1])).key == table.round(np.array([1, 3])).key
+
+
+def test_what_is_available_comes_as_indices_mask_or_names():
+    names, line = alexp.FiniteSet(list("abcd")), alexp.Interval(resolution=4)
+    assert check_available(None, names) is None
+    for given in ([3, 1], np.array([3, 1]), ["d", "b"], np.array(["d", "b"])):
+        assert check_available(given, names).tolist() == [3, 1]
+    assert check_available([False, True, False, True], names).tolist() == [1, 3]
+    for wrong in ([-1], [4], [], [1, 1], [1.0], np.array([True, False]), ["a", "a"], 3, "a"):
+        with pytest.raises(ValueError, match="available"):
+            check_available(wrong, names)
+    with pytest.raises(ValueError, match=r"'m3'.* none of the 4 candidates: 'a', 'b', 'c', 'd'; give"):
+        check_available(["a", "m3"], names)
+    with pytest.raises(ValueError, match="holds 2, which is none"):
+        check_available(["a", 2], names)
+    for domain in (line, alexp.FiniteSet(np.eye(4))):
+        with pytest.raises(ValueError, match=r"only where the candidates are texts.*0\.\.3 or a boolean mask"):
+            check_available(["a"], domain)

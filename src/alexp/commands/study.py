@@ -105,7 +105,7 @@ def ask(
     name: Name,
     n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many trials.")] = 1,
     out: Out = None,
-    repeats: Annotated[bool, typer.Option(help="Let a candidate come more than once.")] = False,
+    repeats: Annotated[bool, typer.Option(help="Let a candidate come twice in a list.")] = False,
     new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
     force: Annotated[bool, typer.Option(help="Write over an existing file.")] = False,
     storage: Where = _DEFAULT,

@@ -19,8 +19,15 @@ A class lists in `example` the arguments it needs beyond the shared ones.
 
 from __future__ import annotations
 
-from alexp.testing.chance import check_probabilities, check_propensities, check_restricted_propensities
+from alexp.testing.chance import (
+    again,
+    check_pending_propensities,
+    check_probabilities,
+    check_propensities,
+    check_restricted_propensities,
+)
 from alexp.testing.mending import check_amend_and_back, check_amend_at_once, check_amend_later, check_retract
+from alexp.testing.plates import check_pending, check_plates, check_without_repeats
 from alexp.testing.protocol import (
     check_any_order,
     check_available,
@@ -39,7 +46,7 @@ from alexp.testing.symmetries import (
     check_scale,
 )
 
-__all__ = ["CHECKS", "PLAIN", "SETTINGS", "Check", "Kind", "Setting", "cases", "make", "settings_for", "takes"]
+__all__ = ["CHECKS", "PLAIN", "SETTINGS", "Check", "Kind", "Setting", "again", "cases", "make", "settings_for", "takes"]
 
 CHECKS: tuple[Check, ...] = (
     check_repeats_with_seed,
@@ -47,6 +54,10 @@ CHECKS: tuple[Check, ...] = (
     check_probabilities,
     check_propensities,
     check_restricted_propensities,
+    check_pending_propensities,
+    check_plates,
+    check_pending,
+    check_without_repeats,
     check_any_order,
     check_save_and_load,
     check_bad_input,

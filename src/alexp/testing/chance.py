@@ -7,7 +7,9 @@ from collections import Counter
 import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import IntArray
+from alexp.problem.candidates import Available
 from alexp.testing.settings import PLAIN, Kind, Setting, make, play, weights_of
 
 
@@ -43,8 +45,26 @@ def check_restricted_propensities(kind: Kind, setting: Setting = PLAIN) -> None:
         assert abs(weights.sum() - 1.0) < 1e-12
 
 
+def check_pending_propensities(kind: Kind, setting: Setting = PLAIN) -> None:
+    """The same while rewards are out, and nothing is played that is pending."""
+    algorithm = make(kind, setting)
+    play(algorithm, 6, setting)
+    out = {trial.index for trial in algorithm.ask(3)}
+    played = _compare_with_frequencies(algorithm, 600, None)
+    assert not out & set(played), "a pending candidate was proposed"
+
+
+def again(algorithm: Algorithm, n: int, available: Available = None) -> list[Trial]:
+    """What n asks propose in one and the same situation: each is given up before the next."""
+    trials = []
+    for _ in range(n):
+        trials.append(algorithm.ask(available=available))
+        algorithm.abandon(trials[-1])
+    return trials
+
+
 def _compare_with_frequencies(algorithm: Algorithm, n: int, available: IntArray | None) -> Counter[int]:
-    trials = algorithm.ask(n, available=available)
+    trials = again(algorithm, n, available)
     stated = {trial.index: trial.propensity for trial in trials}
     played = Counter(trial.index for trial in trials)
     for trial in trials:

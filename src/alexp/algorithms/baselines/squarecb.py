@@ -72,7 +72,7 @@ class SquareCB(Certified):
             policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
             arms = arms if policies.spread.any() else np.unique(policies.atoms)
         gamma = self.gain * sqrt(arms.size * (self.n_told + 1)) / self.reward_bound
-        p = inverse_gap_weighting(self._estimate(np.ascontiguousarray(choices.table[:, arms])), gamma)
+        p = inverse_gap_weighting(self._estimate(np.take(choices.table, arms, axis=1)), gamma)
         return Decision(Weighted(arms, p))
 
     def _estimate(self, table: FloatArray) -> FloatArray:

@@ -160,17 +160,17 @@ def believe(
 ) -> None:
     """`absorb` rows (k, P), each with the reward that every one of models first..last-1 expects, in place.
 
-    That leaves the mean where it is, so that all rows are expected to pay what the mean says at the start.
+    What is expected is computed anew for every row although the mean stays: one row more then is the same, bit for
+    bit, as all rows at once, and a process that starts with many pending trials decides like one that saw them come.
     """
     for j in range(first, last):
         own = columns[offsets[j] : offsets[j + 1]]
         packed = factor[starts[j] : starts[j + 1]]
         theta = np.empty(own.shape[0])
         size = lead + own.shape[0] + 1
-        model_coefficients(packed, size, lead, theta)
-        constant = model_intercept(packed, size, theta) if lead else 0.0
         for i in range(rows.shape[0]):
-            expected = constant
+            model_coefficients(packed, size, lead, theta)
+            expected = model_intercept(packed, size, theta) if lead else 0.0
             for k in range(own.shape[0]):
                 expected += theta[k] * rows[i, own[k]]
             absorb(factor, starts, columns, offsets, lead, rows[i], expected, j, j + 1)

@@ -1,0 +1,105 @@
+"""Posteriors that believe in pending rows, against dense formulas: means stay, variances shrink by rank one."""
+
+import numpy as np
+import pytest
+
+from alexp.estimation.mixture.effects import EffectMixture
+from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.problem.candidates import Pending
+
+COLUMNS, OFFSETS = np.array([0, 1, 2, 1, 3]), np.array([0, 3, 5])
+GROUPS = ([0, 1, 2], [1, 3])
+RIDGES = np.array([0.5, 2.0])
+
+
+def data(n, seed):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, 4)), rng.standard_normal(n)
+
+
+def shrunk(inverse, points, rows):
+    """Squared widths at points after rows, one rank-one formula after the other."""
+    for row in rows:
+        g = inverse @ row
+        inverse = inverse - np.outer(g, g) / (1.0 + row @ g)
+    return np.einsum("ni,ij,nj->n", points, inverse, points)
+
+
+def pending(rows, indices=None):
+    k = len(rows)
+    return Pending(tuple(range(k)), np.arange(k) if indices is None else np.array(indices), rows)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("members", [None, [0], [1], [0, 1]])
+def test_a_bank_that_believes(intercept, members):
+    bank = RidgeBank(COLUMNS, OFFSETS, RIDGES, intercept)
+    seen, rewards = data(7, 0)
+    for row, y in zip(seen, rewards, strict=True):
+        bank.update(row, y)
+    rows, points = data(3, 1)[0], data(6, 2)[0]
+    before = bank.state()["factor"]
+    believer = bank.believing(rows, None if members is None else np.array(members))
+    np.testing.assert_array_equal(bank.state()["factor"], before)  # the bank itself believes nothing
+    assert believer.n_observations == 7
+    for local, j in enumerate(members or [0, 1]):
+        own = [np.hstack([np.ones((len(part), int(intercept))), part[:, GROUPS[j]]]) for part in (seen, rows, points)]
+        penalty = np.diag([0.0] * intercept + [RIDGES[j] ** 2] * len(GROUPS[j]))
+        expected = shrunk(np.linalg.inv(own[0].T @ own[0] + penalty), own[2], own[1])
+        np.testing.assert_allclose(believer.width(local, points) ** 2, expected, rtol=1e-10)
+        np.testing.assert_allclose(believer.mean(local, points), bank.mean(j, points), rtol=1e-10, atol=1e-13)
+        assert believer.residuals()[local] == pytest.approx(bank.residuals()[j], rel=1e-10)
+    again = bank.believing(rows[:1]).believing(rows[1:])
+    np.testing.assert_array_equal(again.state()["factor"], bank.believing(rows).state()["factor"])
+
+
+@pytest.mark.parametrize("n", [2, 400], ids=["by-candidate", "by-coefficients"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_mixture_shrinks_within_components_only(n, intercept):
+    settings = {"noise_std": 0.3, "reward_bound": 1.0, "noise_grid": (1.0, 2.0)}
+    mixture = Mixture(4, COLUMNS, OFFSETS, np.array([1.0, 1.5]), intercept, **settings)
+    seen, rewards = data(6, 3)
+    for row, y in zip(seen, rewards, strict=True):
+        mixture.update(row, y)
+    rows, points = data(3, 4)[0], data(n, 5)[0]
+    table, weights = np.ascontiguousarray(points.T), mixture.weights()
+    within, means = np.zeros(n), []
+    for g, noise in enumerate(mixture.noise):
+        for j, group in enumerate(GROUPS):
+            own = [np.hstack([np.ones((len(p), int(intercept))), p[:, group]]) for p in (seen, rows, points)]
+            ridge = mixture.ridges[g] * (1.0, 1.5)[j]
+            inverse = np.linalg.inv(own[0].T @ own[0] + np.diag([0.0] * intercept + [ridge**2] * len(group)))
+            within += weights[g, j] * noise**2 * shrunk(inverse, own[2], own[1])
+            means.append(own[2] @ inverse @ own[0].T @ rewards)
+    mean = weights.ravel() @ np.array(means)
+    between = weights.ravel() @ (np.array(means) - mean) ** 2
+    centre, variance = mixture.moments(weights, table, None, pending(rows))
+    np.testing.assert_allclose(centre, mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(variance, within + between, rtol=1e-7)
+    assert np.all(variance < mixture.moments(weights, table)[1])
+
+
+def test_effects_believe_in_rows_of_the_weight_they_will_have():
+    """Telling every component what it expects shrinks the models' variances as believing does."""
+    settings = {"noise_std": 0.3, "reward_bound": 1.0, "n_candidates": 9, "effect_grid": (0.0, 0.5)}
+    mixture = EffectMixture(4, COLUMNS, OFFSETS, np.ones(2), True, **settings)
+    features, rewards = data(9, 6)
+    for index in (0, 1, 1, 5):
+        mixture.update(features[index], rewards[index], index)
+    out = [1, 7, 1]  # measured twice before, new, and once more
+    weighted = [mixture._weighted(g, pending(features[out], out)).rows for g in range(2)]
+    twin = EffectMixture(4, COLUMNS, OFFSETS, np.ones(2), True, **settings)
+    twin.restore(mixture.state())
+    believers = [bank.believing(rows) for bank, rows in zip(mixture.grid.cells, weighted, strict=True)]
+    for index in out:
+        twin.update(features[index], 0.0, index)  # what the reward is does not matter to variances
+    points = np.hstack([features, np.full((9, 1), 10.0)])
+    for believer, bank in zip(believers, twin.grid.cells, strict=True):
+        for j in range(2):
+            np.testing.assert_allclose(believer.width(j, points), bank.width(j, points), rtol=1e-9)
+    weights, table = mixture.weights(), np.ascontiguousarray(features.T)
+    mean, variance = mixture.moments(weights, table, np.arange(9))
+    believed, less = mixture.moments(weights, table, np.arange(9), pending(features[out], out))
+    np.testing.assert_allclose(believed, mean, rtol=1e-9, atol=1e-12)
+    assert np.all(less < variance)

@@ -1,0 +1,78 @@
+"""Plates of durable studies: workers never get the same candidate, and old logs replay as they were written."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import alexp
+from alexp.study.errors import StudyExistsError
+
+MODELS = alexp.ModelClass.from_matrices({"a": np.eye(12)[:, :3], "b": np.linspace(0.0, 1.0, 12)[:, None]})
+TABLE = alexp.FiniteSet([f"m{i}" for i in range(12)])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "studies.db"
+
+
+def test_two_workers_never_get_the_same_candidate(path):
+    one = alexp.create_study(MODELS, TABLE, name="s", storage=path, algorithm="lm-ucb", noise_std=0.1, random_state=0)
+    two = alexp.load_study("s", path)
+    waiting = [one.ask(), two.ask(), *one.ask(3), *two.ask(2)]
+    assert len({trial.index for trial in waiting}) == 7
+    two.abandon(waiting[0])
+    one.tell(waiting[1], 0.5)
+    late = alexp.load_study("s", path)  # replays the log
+    assert set(late.algorithm.choosable()) == set(range(12)) - {trial.index for trial in waiting[1:]}
+    assert late.ask(available=[waiting[0].x]).index == waiting[0].index
+    for study in (one, two, late):
+        study.close()
+
+
+def test_a_table_is_measured_once_unless_told_otherwise(path):
+    with alexp.create_study(MODELS, TABLE, name="once", storage=path, algorithm="linucb", random_state=0) as study:
+        assert not study.algorithm.repeats
+        with pytest.raises(ValueError, match="n must be at most 12"):
+            study.ask(13)
+        assert study.counts["trials"] == 0
+        for trial in study.ask(12):
+            study.tell(trial, 0.1)
+        with pytest.raises(ValueError, match="every candidate has been measured"):
+            study.ask()
+    assert alexp.load_study("once", path).algorithm.repeats is False
+    agreed = {"name": "once", "storage": path, "algorithm": "linucb", "load_if_exists": True}
+    alexp.create_study(MODELS, TABLE, **agreed).close()
+    with pytest.raises(StudyExistsError, match="repeats = False, not True"):
+        alexp.create_study(MODELS, TABLE, repeats=True, **agreed)
+    line = alexp.create_study(alexp.ModelClass.legendre(3, 1), alexp.Interval(resolution=9), name="line", storage=path)
+    assert line.algorithm.repeats
+
+
+def test_distinct_holds_where_everything_is_pending(path):
+    settings = {"algorithm": "uniform", "repeats": True, "random_state": 0}
+    with alexp.create_study(MODELS, TABLE, name="s", storage=path, **settings) as study:
+        study.ask(9)
+        plate = study.ask(11, distinct=True)
+        assert len({trial.index for trial in plate}) == 11
+        with pytest.raises(ValueError, match="at most the 12 candidates"):
+            study.ask(13, distinct=True)
+        assert len(study.ask(13)) == 13
+    again = alexp.load_study("s", path)
+    assert [trial.index for trial in again.pending()] == again.trials_dataframe()["index"].tolist()
+
+
+def test_studies_of_0_1_0_know_nothing_of_pending_trials(tmp_path):
+    path = tmp_path / "old.db"
+    shutil.copy(Path(__file__).parent.parent / "golden" / "data" / "studies.db", path)
+    with alexp.load_study("evidence-mixture", path) as study:
+        assert study.algorithm.ignores_pending
+        assert len({trial.index for trial in study.ask(3)}) == 1
+        assert len({trial.index for trial in study.ask(3, distinct=True)}) == 3
+        models, domain, n = study.algorithm.models, study.algorithm.domain, study.counts["trials"]
+    kept = {"algorithm": "evidence-mixture", "noise_std": 0.1, "reward_bound": 1.0, "load_if_exists": True}
+    with alexp.create_study(models, domain, name="evidence-mixture", storage=path, **kept) as same:
+        assert same.algorithm.ignores_pending
+        assert same.counts["trials"] == n
