@@ -25,7 +25,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import llvmlite
 import numba
@@ -37,6 +36,8 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
+
+from alexp.common._internals import Internal
 
 PACKAGE = Path(__file__).resolve().parent.parent
 _MARK = b"alexp.common.compiling"  # what a file with compiled functions imports
@@ -148,7 +149,7 @@ def _forget_others(folder: Path) -> None:
 class CodeCache(_Cache):  # type: ignore[misc]
     """The compiled signatures of one function, as Numba's dispatchers ask for them."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Internal]) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
         self._function = function
         self._enabled = True
@@ -159,7 +160,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
         folder = _folders().write
         return None if folder is None else str(folder)
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, signature: Internal, target: Internal) -> Internal:
         """The compiled function for a signature, or None.
 
         Numba would first load all it knows about types and operators, as for compiling, which takes longer than the
@@ -178,7 +179,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
                     _discard(folder / name)
         return None
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
+    def save_overload(self, signature: Internal, compiled: Internal) -> None:
         """Keep a compiled function; where that fails the next process compiles it again."""
         folder = _folders().write
         if not self._enabled or folder is None:
@@ -205,7 +206,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
             for path in folder.glob(f"{self._name}-*.nbc"):
                 _discard(path)
 
-    def _file(self, signature: Any, codegen: Any) -> str:
+    def _file(self, signature: Internal, codegen: Internal) -> str:
         key = repr((signature, codegen.magic_tuple(), int(config.OPT), config.BOUNDSCHECK))
         return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
 
@@ -213,16 +214,16 @@ class CodeCache(_Cache):  # type: ignore[misc]
 class _Kept(JITCodeLibrary):  # type: ignore[misc]
     """Code from disk.  The form of it that other code can be made of is read only when that is asked for."""
 
-    _shared_module: Any
+    _shared_module: Internal
 
-    def __init__(self, codegen: Any, name: str, machine_code: bytes, bitcode: bytes) -> None:
+    def __init__(self, codegen: Internal, name: str, machine_code: bytes, bitcode: bytes) -> None:
         super().__init__(codegen, name)
         self.enable_object_caching()
         self._set_compiled_object(machine_code)
         self._bitcode = bitcode
         self._finalize_final_module()
 
-    def _get_module_for_linking(self) -> Any:
+    def _get_module_for_linking(self) -> Internal:
         if self._shared_module is None:
             self._shared_module = parse_bitcode(self._bitcode)
         return self._shared_module
@@ -231,18 +232,18 @@ class _Kept(JITCodeLibrary):  # type: ignore[misc]
 class _Loader:
     """A target that, asked for a library of code, makes it from what was kept."""
 
-    def __init__(self, target: Any, function: Any) -> None:
+    def __init__(self, target: Internal, function: Internal) -> None:
         self._target = target
         self._function = function
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Internal:
         return getattr(self._target, name)
 
     def codegen(self) -> _Loader:
         """What Numba asks for a library."""
         return self
 
-    def unserialize_library(self, state: Any) -> _Kept:
+    def unserialize_library(self, state: Internal) -> _Kept:
         """The library, of which only the function itself can be called by name."""
         name, _, (machine_code, bitcode) = state
         codegen = self._target.codegen()
@@ -252,7 +253,7 @@ class _Loader:
         return library
 
 
-def _rebuilt(target: Any, state: Any) -> Any:
+def _rebuilt(target: Internal, state: Internal) -> Internal:
     """The compiled function of which this is the ``_reduce``."""
     loader = _Loader(target, state[1])
     return CompileResult._rebuild(loader, *state)._replace(target_context=target)

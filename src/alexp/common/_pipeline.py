@@ -9,7 +9,6 @@ these functions have no use for are left out: object mode, closures, array expre
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
@@ -25,6 +24,7 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
+from alexp.common._internals import Internal
 from alexp.common._notice import Notice
 from alexp.common._shortcuts import QuickFlags, Sizes, nothing_new, remembered_signatures, without_collector
 
@@ -66,13 +66,13 @@ class _KernelLowering(NativeLowering):  # type: ignore[misc]
 class _NoEngine:
     """A code generator as seen by a function without machine code: there is nowhere to put its environment."""
 
-    def __init__(self, codegen: Any) -> None:
+    def __init__(self, codegen: Internal) -> None:
         self._codegen = codegen
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Internal:
         return getattr(self._codegen, name)
 
-    def set_env(self, name: str, environment: Any) -> None:
+    def set_env(self, name: str, environment: Internal) -> None:
         """Leave it to the entry points that link the function."""
 
 
@@ -97,15 +97,15 @@ class Translated(JITCodeLibrary):  # type: ignore[misc]
         self._ensure_finalized()
         return 0
 
-    def _optimize_functions(self, module: Any) -> None:
+    def _optimize_functions(self, module: Internal) -> None:
         """Tidy up only; the thorough passes come when it is linked."""
         _tidy(self._codegen, module, super()._optimize_functions)
 
-    def own_module(self) -> Any:
+    def own_module(self) -> Internal:
         """The code of the function itself, to be linked with that of its callees."""
         return super()._get_module_for_linking()
 
-    def _get_module_for_linking(self) -> Any:
+    def _get_module_for_linking(self) -> Internal:
         """The function and all it calls, for callers that were compiled in Numba's ordinary way."""
         whole = self.own_module().clone()
         for library in _callers_first(self):
@@ -118,7 +118,7 @@ class Translated(JITCodeLibrary):  # type: ignore[misc]
 class Compact(Translated):
     """The same, to be optimised for size: short loops are neither vectorised nor unrolled, large callees not copied."""
 
-    def add_ir_module(self, module: Any) -> None:
+    def add_ir_module(self, module: Internal) -> None:
         """Take in code as Numba wrote it."""
         _keep_small(module)
         super().add_ir_module(module)
@@ -148,7 +148,7 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
         self._linking_libraries[:] = ordinary
         super().finalize()
 
-    def _optimize_functions(self, module: Any) -> None:
+    def _optimize_functions(self, module: Internal) -> None:
         """Tidy up only; the thorough passes come with all that is linked."""
         _tidy(self._codegen, module, super()._optimize_functions)
 
@@ -164,19 +164,19 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
 class CompactWhole(Whole):
     """The same, itself optimised for size."""
 
-    def add_ir_module(self, module: Any) -> None:
+    def add_ir_module(self, module: Internal) -> None:
         """Take in code as Numba wrote it."""
         _keep_small(module)
         super().add_ir_module(module)
 
 
-def _keep_small(module: Any) -> None:
+def _keep_small(module: Internal) -> None:
     for function in module.functions:
         if not function.is_declaration:
             function.attributes.add("optsize")
 
 
-def _tidy(codegen: Any, module: Any, thoroughly: Callable[[Any], None]) -> None:
+def _tidy(codegen: Internal, module: Internal, thoroughly: Callable[[Internal], None]) -> None:
     """Run the cheap passes over the functions of a module."""
     try:
         module.data_layout = codegen._data_layout
@@ -188,11 +188,11 @@ def _tidy(codegen: Any, module: Any, thoroughly: Callable[[Any], None]) -> None:
         thoroughly(module)
 
 
-def _callers_first(root: Any) -> list[Any]:
+def _callers_first(root: Internal) -> list[Internal]:
     """A library and those it needs, in the order in which to link them: what nothing refers to yet is left out."""
-    callees_first: dict[Any, None] = {}
+    callees_first: dict[Internal, None] = {}
 
-    def visit(library: Any) -> None:
+    def visit(library: Internal) -> None:
         if library not in callees_first:
             if library is root or isinstance(library, Translated):
                 for part in reversed(library._linking_libraries):

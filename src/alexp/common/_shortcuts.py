@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numba.core import types
 from numba.core.compiler import Flags
 from numba.core.targetconfig import ConfigStack
+
+from alexp.common._internals import Internal
 
 _SAME_FOR_ALL = hash(Flags())  # Numba hashes flags by their names only
 
@@ -19,9 +21,9 @@ class QuickFlags(Flags):  # type: ignore[misc]
     """Flags that remember their values: Numba compares them for every operator of every line."""
 
     __slots__ = ("_known",)
-    _known: Mapping[str, Any]
+    _known: Mapping[str, Internal]
 
-    def values(self) -> Mapping[str, Any]:
+    def values(self) -> Mapping[str, Internal]:
         """All options; flags do not change any more once they are compared."""
         if not hasattr(self, "_known"):
             self._known = super().values()
@@ -43,24 +45,24 @@ class Sizes:
 
     _known: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, measure: Callable[[Any], int]) -> None:
+    def __init__(self, measure: Callable[[Internal], int]) -> None:
         self._measure = measure
 
-    def __call__(self, kind: Any) -> int:
+    def __call__(self, kind: Internal) -> int:
         name = str(kind)
         if name not in self._known:
             self._known[name] = self._measure(kind)
         return self._known[name]
 
 
-_SIGNATURES: dict[Any, Any] = {}
+_SIGNATURES: dict[Internal, Internal] = {}
 # Their code is the same whatever the options of the caller, and need not be compiled for each of them.
 _INDIFFERENT = {min, max, int, np.empty, np.zeros, np.ones}
-_FUNCTION: Any = types.Function
+_FUNCTION: Internal = types.Function
 _look_up = _FUNCTION.get_call_type
 
 
-def _recall(self: Any, context: Any, args: Any, keywords: Any) -> Any:
+def _recall(self: Internal, context: Internal, args: Internal, keywords: Internal) -> Internal:
     """The signature of a function or operator for these types, as Numba found it the first time."""
     flags = None if self.typing_key in _INDIFFERENT else ConfigStack.top_or_none()
     options = None if flags is None else (flags.error_model, frozenset(flags.fastmath.flags), flags.nrt)
