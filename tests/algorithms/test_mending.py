@@ -46,7 +46,8 @@ def test_the_chemist_who_typed_7240(kind):
         opt.tell(typed, 7240.0)
     assert said[0].filename == __file__
     right.tell(meant, 72.4)
-    assert not np.allclose(opt.probabilities, right.probabilities, atol=1e-4)  # it does harm
+    if kind is alexp.EvidenceMixture:
+        assert not np.allclose(opt.probabilities, right.probabilities, atol=0.1)  # it does harm
     assert opt.best().value > 150.0
     opt.amend(typed, 72.4)
     assert np.array_equal(opt.probabilities, right.probabilities)

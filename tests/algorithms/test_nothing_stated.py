@@ -163,9 +163,12 @@ def test_noise_is_found_in_its_own_unit():
 @pytest.mark.parametrize("stated", [{}, {"noise_std": 0.1}], ids=str)
 def test_without_a_bound_there_is_nothing_to_certify(stated):
     opt = run((MODELS, DOMAIN), rewards(), rounds=4, **stated)[2]
-    for certificate in (opt.plausible_models, opt.stop_report, lambda: opt.confidence(0.3)):
+    for certificate in (opt.plausible_models, opt.check_models, lambda: opt.confidence(0.3)):
         with pytest.raises(alexp.NotCertified, match="stated"):
             certificate()
+    report = opt.stop_report()
+    assert not report.certified
+    assert "stated" in report.reason
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_wrong_problems(lab, change, says):
 
 
 def test_files_are_not_overwritten_and_folders_must_exist(lab):
-    run(*CREATE, "--setting", "repeats=true")
+    run(*CREATE, "--repeats")
     (lab / "plate.csv").write_text("precious")
     assert "--force" in run("ask", "screen", "--out", "plate.csv", code=1)
     assert "does not exist" in run("ask", "screen", "--out", "nowhere/plate.csv", code=1)

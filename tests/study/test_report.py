@@ -59,7 +59,7 @@ def read(study, path):
 
 
 def test_everything_is_on_the_page(tmp_path):
-    study = rich_study(tmp_path / "study.db")
+    study = rich_study(tmp_path / "study.db", reward_bound=2.0)
     page, figures = read(study, tmp_path / "report.html")
     text = " ".join(" ".join(page.words).split())
     assert page.addresses == []  # nothing is fetched from anywhere

@@ -64,6 +64,7 @@ def create(
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = True,
+    repeats: Annotated[bool, typer.Option(help="Let a measured candidate be proposed again.")] = False,
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
@@ -94,6 +95,7 @@ def create(
             noise_std=noise_std,
             reward_bound=reward_bound,
             norm_bound=norm_bound,
+            repeats=repeats,
             **more,
         )
         sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())

@@ -24,7 +24,7 @@ def curvature_bounds(dictionary: Dictionary, interval: Interval) -> FloatArray |
             return None
         n = np.arange(dictionary.n_columns, dtype=np.float64)
         slope = 2.0 / (dictionary.upper - dictionary.lower)
-        return np.asarray((n - 1.0) * n * (n + 1.0) * (n + 2.0) / 8.0 * slope**2)
+        return np.asarray(np.abs(n - 1.0) * n * (n + 1.0) * (n + 2.0) / 8.0 * slope**2)
     if isinstance(dictionary, Fourier):
         waves = 2.0 * np.pi / dictionary.period * np.arange(1, dictionary.frequencies + 1)
         return np.concatenate([[0.0], np.repeat(waves**2, 2)])

@@ -224,7 +224,7 @@ def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
     if "repeats" not in saved:  # 0.1.0 did not ask
         given.pop("repeats")
-    differing = [key for key in given if given[key] != saved.get(key)]
+    differing = [key for key in given if key in saved and given[key] != saved[key]]  # others are newer than the study
     if row.algorithm != new.name:
         what = f"algorithm {row.algorithm!r}, not {new.name!r}"
     elif differing:

@@ -234,6 +234,7 @@ class StudyView:
     counts, trials, pending : all numbers; all trials or the last ones, as asked for; all that is awaited.
     best : the recommendation; None before the first reward.
     standing : how the models stand; None for algorithms that have no probabilities over models.
+    stopping : in one sentence, how far from the best the recommendation may be, and whether that is certified.
     certificates, curve, explanation : None where there are none, where they were not asked for, or where they cost too
         much.
     """
@@ -259,6 +260,7 @@ class StudyView:
     best: Best | None
     standing: Standing | None
     certificates: Certificates | None
+    stopping: str | None
     curve: Curve | None
     explanation: Explanation | None
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, offers
-from alexp.algorithms.protocol.assumptions import NotCertified
+from alexp.algorithms.certificates.reports import StopReport
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.components import component_to_dict
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
@@ -79,7 +78,8 @@ def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: C
     """The view after `n_events` events, which algorithm and chronicle have both taken in."""
     q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm.domain)
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
-    certificates = _certificates(algorithm, wanted, listed)
+    report = _stop_report(algorithm, wanted)
+    certificates = _certificates(report, listed)
     trials = _trials(algorithm, wanted.trials, name)
     standing = None if q is None else _standing(algorithm, q, listed, chronicle, certificates, wanted)
     return StudyView(
@@ -104,7 +104,8 @@ def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: C
         best=_best(algorithm, name),
         standing=standing,
         certificates=certificates,
-        curve=_curve(algorithm, wanted, trials) if wanted.curve else None,
+        stopping=None if report is None else str(report),
+        curve=_curve(algorithm, certificates, trials) if wanted.curve else None,
         explanation=explanation(algorithm, standing, name) if wanted.explanation else None,
     )
 
@@ -203,25 +204,23 @@ def _of(belief: Belief, values: NarrowArray, models: list[int]) -> FloatArray:
 # -- certificates and curve --------------------------------------------------------------------------------------
 
 
-def _certifies(algorithm: Algorithm) -> bool:
-    if algorithm.n_told == 0 or algorithm.models.n_models * algorithm.domain.n_candidates > _CERTIFIED_WORK:
-        return False
+def _stop_report(algorithm: Algorithm, wanted: Wanted) -> StopReport | None:
+    """How far the recommendation may be from the best; None where nobody can tell, or nobody wants to know."""
     subject: object = algorithm
-    return offers(subject, Certifies) and subject.certifies
-
-
-def _certificates(algorithm: Algorithm, wanted: Wanted, listed: IntArray) -> Certificates | None:
-    subject: object = algorithm
-    if not (wanted.certificates and _certifies(algorithm) and offers(subject, Certifies)):
+    work = algorithm.models.n_models * algorithm.domain.n_candidates
+    if not wanted.certificates or algorithm.n_told == 0 or work > _CERTIFIED_WORK or not offers(subject, Certifies):
         return None
-    report = subject.stop_report(wanted.delta)
-    if not report.certified:
+    return subject.stop_report(wanted.delta)
+
+
+def _certificates(report: StopReport | None, listed: IntArray) -> Certificates | None:
+    if report is None or not report.certified:
         return None
     plausible = np.intersect1d(report.plausible, listed, assume_unique=True)
-    return Certificates(wanted.delta, float(report.epsilon), int(report.plausible.size), plausible)
+    return Certificates(report.delta, float(report.epsilon), int(report.plausible.size), plausible)
 
 
-def _curve(algorithm: Algorithm, wanted: Wanted, trials: TrialColumns) -> Curve | None:
+def _curve(algorithm: Algorithm, certificates: Certificates | None, trials: TrialColumns) -> Curve | None:
     domain = algorithm.domain
     if not isinstance(domain, Interval) or algorithm.n_told == 0:
         return None
@@ -235,7 +234,6 @@ def _curve(algorithm: Algorithm, wanted: Wanted, trials: TrialColumns) -> Curve 
     elif offers(subject, Estimates) and (fit := subject.fit) is not None:
         sign = 1.0 if algorithm.direction == "maximize" else -1.0
         estimate = sign * predict(fit, algorithm.features()[shown].T)
-    if wanted.certificates and _certifies(algorithm) and offers(subject, Certifies):
-        with suppress(NotCertified):
-            lower, upper = subject.confidence(points, wanted.delta)
+    if certificates is not None and offers(subject, Certifies):
+        lower, upper = subject.confidence(points, certificates.delta)
     return Curve(points, estimate, spread, lower, upper, domain.points[trials.index])

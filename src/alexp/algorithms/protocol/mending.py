@@ -89,9 +89,10 @@ class Mending:
     def _catch_up(self) -> None:
         course = self._log.course
         assert course is not None
-        for event in course.since(self._n_done, len(self._again._log)):
-            self._repeat(event)
-            self._n_done += 1
+        with quietly():  # who told these rewards was warned of them
+            for event in course.since(self._n_done, len(self._again._log)):
+                self._repeat(event)
+                self._n_done += 1
 
     def _repeat(self, event: Happened) -> None:
         again, log = self._again, self._log

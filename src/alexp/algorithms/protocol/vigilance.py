@@ -111,7 +111,7 @@ class Vigilance:
         return f"{argument}={value:g} (not stated; assumed)"
 
     def _warn(self, cause: str, message: str) -> None:
-        if cause not in self._warned and not _quiet.get():
+        if cause not in self._warned:
             self._warned.add(cause)
             warn(message)
 

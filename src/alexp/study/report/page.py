@@ -92,6 +92,7 @@ def _header(view: StudyView, now: float) -> str:
     if certificates is not None and certificates.epsilon <= 2.0 * view.reward_bound:  # else it says nothing
         words = f"at most this far from the best, certified at {_confidence(certificates)}"
         tiles.append((f"{certificates.epsilon:.3g}", words))
+    stopping = "" if view.stopping is None else f"<p>{escape(view.stopping)}.</p>"
     cells = "".join(
         f'<div class="tile"><b>{escape(big)}</b><span class="muted">{escape(small)}</span></div>'
         for big, small in tiles
@@ -99,7 +100,7 @@ def _header(view: StudyView, now: float) -> str:
     return (
         f"<h1>{escape(view.name)}</h1><p class='muted'>{escape(view.algorithm)}, {view.direction}; "
         f"{view.n_models} models, {view.n_candidates} candidates; created {_time(view.created_at)} UTC, "
-        f"report of {_time(now)} UTC</p><div class='tiles'>{cells}</div>"
+        f"report of {_time(now)} UTC</p><div class='tiles'>{cells}</div>{stopping}"
     )
 
 
