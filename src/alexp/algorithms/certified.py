@@ -23,7 +23,6 @@ constant: delta is split between that reward's noise and all that follows.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import stdtrit
 
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.certificates.certifier import Certifier, PlausibleFits, missing, rewards_told

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
 
@@ -47,12 +48,19 @@ CASES = {
     "mixture": "EvidenceMixture, M=165",
     "matrices": "EvidenceMixture, three matrices",
 }
+_PACKAGE = Path(__file__).parents[1]
 _PARTS = {"import": "import alexp", "steps": "construction and two steps", "all": "process"}
 
 
-def _fresh(case: str, cache: str | None) -> dict[str, list[float]]:
-    """What a fresh process took: wall and CPU seconds of its import, of its steps, and of all of it."""
-    environment = one_blas_thread_environment() | ({} if cache is None else {"NUMBA_CACHE_DIR": cache})
+def _fresh(case: str, home: Path | None) -> dict[str, list[float]]:
+    """What a fresh process took: wall and CPU seconds of its import, of its steps, and of all of it.
+
+    With a `home`, it has nothing but the sources that are there: code that was compiled elsewhere is not found.
+    """
+    environment = one_blas_thread_environment()
+    if home is not None:
+        own = {"HOME": home, "XDG_CACHE_HOME": home / "cache", "NUMBA_CACHE_DIR": home / "code", "PYTHONPATH": home}
+        environment |= {name: str(value) for name, value in own.items()} | {"TMPDIR": str(home)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     command = [sys.executable, "-c", _SCRIPT, case]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -63,14 +71,14 @@ def _fresh(case: str, cache: str | None) -> dict[str, list[float]]:
 def bench_startup(quick: bool = False) -> list[Measurement]:
     """Fresh processes, first on an empty cache of compiled code (skipped when `quick`), then on the one it left."""
     if quick:
-        return _records(
-            "warm cache", "alexp", [_fresh("alexp", os.environ.get("NUMBA_CACHE_DIR")) for _ in range(2)][1:]
-        )
+        return _records("warm cache", "alexp", [_fresh("alexp", None) for _ in range(2)][1:])
     out: list[Measurement] = []
     for case in CASES:
-        with tempfile.TemporaryDirectory() as cache:
-            out += _records("cold cache", case, [_fresh(case, cache)])
-            out += _records("warm cache", case, [_fresh(case, cache) for _ in range(5)])
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder)
+            shutil.copytree(_PACKAGE, home / _PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+            out += _records("cold cache", case, [_fresh(case, home)])
+            out += _records("warm cache", case, [_fresh(case, home) for _ in range(5)])
     return out
 
 
