@@ -147,6 +147,8 @@ class Certified(Algorithm):
         Where the rewards contradict what was stated, so do they what an algorithm makes of it: then the estimate is
         one that needs no statements.
         """
+        from scipy.special import stdtrit  # slow to import, and needed here only
+
         contradicted = missing(self.stated) is None
         belief = Certified._belief(self) if contradicted else self._belief()
         quantile = float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0))
