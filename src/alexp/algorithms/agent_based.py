@@ -7,10 +7,15 @@ from abc import abstractmethod
 import numpy as np
 
 from alexp.algorithms.certified import Certified
+from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.decision.own_data import OwnDataPool
 from alexp.decision.pool import AgentPool
+from alexp.decision.suggestions import Suggestions
+from alexp.problem.candidates import Round
+
+_NO_CHANCE = np.random.default_rng(0)  # making a generator takes longer than many an agent; nobody draws from this one
 
 
 class AgentBased(Certified):
@@ -31,6 +36,11 @@ class AgentBased(Certified):
         """All that is stated or assumed; not on the bound of rewards where their range is a setting of its own."""
         ranged = getattr(self, "loss_range", None) is not None
         return super().relies_on - ({"reward_bound"} if ranged else set())
+
+    def _suggestions(self, round_: Round) -> Suggestions:
+        """Policies of all agents in a round; their random numbers, if they want any, depend on seed and t alone."""
+        rng = self._streams.generator(AGENTS, self.n_told) if self._pool.draws else _NO_CHANCE
+        return self._pool.suggest(round_, rng)
 
     def _leader(self) -> int:
         """The model to recommend."""

@@ -10,7 +10,6 @@ import numpy as np
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import one_of
@@ -116,7 +115,7 @@ class ALExp(AgentBased):
     def _decide(self, round_: Round) -> Plan:
         """Update the estimate, get the agents' next policies, and score them on the set they will be played on."""
         t, choices = self.n_told, round_.choices
-        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, t))
+        policies = self._suggestions(round_)
         fit, returns, played = self._fit, self._returns, self._played
         if (fresh := t - self._n_scored) > 0:
             fit = self._data.solve(self.lambda_t(t), start=self._fit)

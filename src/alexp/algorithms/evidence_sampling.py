@@ -7,7 +7,6 @@ from typing import ClassVar, Unpack
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import non_negative, positive
 from alexp.decision.agents import UCB
@@ -43,7 +42,7 @@ class EvidenceSampling(AgentBased):
         self._pool = AgentPool(agent, models, self.noise_std, self.norm_bound)
 
     def _decide(self, round_: Round) -> Decision:
-        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        policies = self._suggestions(round_)
         return Decision(Follow(self.probabilities, policies))
 
     def _learn(self, seen: Observation) -> None:

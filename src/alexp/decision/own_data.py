@@ -21,6 +21,7 @@ class OwnDataPool:
 
     def __init__(self, agents: Agents, models: ModelClass, noise_std: float, reward_bound: float) -> None:
         whole = AgentPool(agents, models, noise_std, reward_bound)  # checks the agents and matches them to models
+        self.draws = whole.draws
         crowds = zip(whole.agents, whole.members, strict=True)
         owners: list[Agent] = [agent for agent, members in crowds for _ in members]
         order = np.argsort(np.concatenate(whole.members))

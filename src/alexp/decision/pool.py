@@ -33,6 +33,7 @@ class AgentPool:
         self.agents = [agent for agent, _ in crowds]
         self.members = [members for _, members in crowds]
         self.fits = [posteriors(models, agent.ridge, members) for agent, members in crowds]
+        self.draws = not all(agent.determined for agent in self.agents)  # whether some agent needs random numbers
         self._beliefs: list[tuple[tuple[int, ...], Posteriors]] = []  # trials believed in, and the fits, by crowd
         self._forget()
 

@@ -66,6 +66,8 @@ class ModelClass:
         self._names = None if names is None else _distinct(names, self.n_models)
         self._scales = None if scales is None else _positive_vector(scales, self.n_models)
 
+    _dimension: int | None = None  # asked for in every round
+
     def _set_groups(self, columns: IntArray, offsets: IntArray) -> None:
         self._columns_flat, self._offsets = columns, offsets
 
@@ -171,7 +173,9 @@ class ModelClass:
     @property
     def dimension(self) -> int:
         """d, the size of the largest model."""
-        return int(np.diff(self.offsets).max())
+        if self._dimension is None:
+            self._dimension = int(np.diff(self.offsets).max())
+        return self._dimension
 
     @property
     def groups(self) -> Sequence[IntArray]:

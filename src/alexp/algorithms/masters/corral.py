@@ -11,7 +11,6 @@ import numpy as np
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import count, non_negative, one_of, positive
@@ -84,7 +83,7 @@ class Corral(AgentBased):
         self._rates, self._rho = np.full(m, self.eta), np.full(m, 2.0 * m)
 
     def _decide(self, round_: Round) -> Decision:
-        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        policies = self._suggestions(round_)
         return Decision(Follow(self.probabilities, policies))
 
     def _note(self, decision: Decision, proposal: Proposal) -> float:

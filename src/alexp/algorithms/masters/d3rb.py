@@ -70,7 +70,7 @@ class D3RB(AgentBased):
         self._d, self._potential = np.full(models.n_models, self.d_min), np.zeros(models.n_models)
 
     def _decide(self, round_: Round) -> Decision:
-        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        policies = self._suggestions(round_)
         model = self._next()
         return Decision(Alone(policies, model, model))
 

@@ -11,7 +11,6 @@ import numpy as np
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import positive
@@ -62,7 +61,7 @@ class EXP4IX(AgentBased):
         self._n_actions = 0.0  # W_t
 
     def _decide(self, round_: Round) -> Decision:
-        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        policies = self._suggestions(round_)
         return Decision(Follow(self.probabilities, policies))
 
     def _note(self, decision: Decision, proposal: Proposal) -> list[Packable]:

@@ -182,12 +182,11 @@ class Algorithm(Telling):
 
     def _open(self, allowed: IntArray | None) -> Round:
         """The round of an ask: what may be chosen, and the trials whose rewards are out."""
-        trials = tuple(self._log.waiting)
         if self.ignores_pending:
             return self._candidates.round(allowed, copied=True)
-        if self.repeats and not trials:
+        if self.repeats and not self._log.waiting:
             return self._candidates.round(allowed)
-        indices = self._waiting()
+        trials, indices = tuple(self._log.waiting), self._waiting()
         pending = Pending(trials, indices, self._candidates.rows(indices)) if trials else None
         return self._candidates.round(self.choosable(allowed), pending)
 

@@ -14,7 +14,6 @@ from alexp.algorithms.protocol.rounds import Observation
 from alexp.algorithms.protocol.saving import Saved
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
 from alexp.algorithms.protocol.vigilance import Vigilance, warn
-from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, one_of
 
 if TYPE_CHECKING:
@@ -53,17 +52,19 @@ class Telling(Saved):
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
-        told = self.check_tell(trial, reward, if_told)
-        warn_of(self.suspects([told]).values())
+        told, seen = self.check_tell(trial, reward, if_told), self._log.seen
+        if not (told.deed == "tell" and seen.low <= told.reward <= seen.high):  # which most rewards are
+            warn_of(self.suspects([told]).values())
         self.take_in(told)
 
     def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
         """What `tell` would do, or the error it would raise; changes nothing."""
-        one_of("if_told", if_told, IF_TOLD)
+        if if_told not in IF_TOLD:
+            one_of("if_told", if_told, IF_TOLD)
         trial_id, value = self._log.check_id(trial), check_reward(reward)
         known = self._log.reward[trial_id]
         if isnan(known) or if_told == "raise":
-            return Told(self._log.check_pending(trial), value, "tell")
+            return Told(self._log.check_waiting(trial_id), value, "tell")
         if value == known:
             return Told(trial_id, value, "skip")
         if if_told == "same":
@@ -142,15 +143,15 @@ class Telling(Saved):
 
     def _beware(self, value: float) -> None:
         """Warn, once per cause, if a reward that was just taken in does not look as stated or assumed."""
-
-        def data() -> tuple[FloatArray, FloatArray]:
+        vigilance = self._vigilance
+        if abs(value) > vigilance.limit:
+            vigilance.look_at_reward(value)
+        if vigilance.is_time(self._log.n_told):
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = ~np.isnan(rewards)
             positions = self._candidates.position[np.array(self._log.index, dtype=np.int64)[known]]
-            return np.asarray(self._candidates.table[:, positions].T), rewards[known]
-
-        self._vigilance.look_at_reward(value)
-        self._vigilance.look_at_noise(self._log.n_told, self.models, data)
+            rows = np.asarray(self._candidates.table[:, positions].T)
+            vigilance.look_at_noise(self.models, rows, rewards[known])
 
     def abandon(self, trial: Trial | int | str) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""

@@ -228,8 +228,10 @@ class TrialLog:
             what = f"proposed candidate {self.index[k]}, not {trial.index}"
         elif (model, trial.explored) != (self.model[k], bool(self.explored[k])):
             what = f"was proposed by {_proposer(self.model[k])}, not by {_proposer(model)}, or one of them explored"
-        elif not isclose(trial.propensity, self.propensity[k], rel_tol=1e-6) and not (
-            isnan(trial.propensity) and isnan(self.propensity[k])
+        elif (
+            trial.propensity != self.propensity[k]
+            and not isclose(trial.propensity, self.propensity[k], rel_tol=1e-6)
+            and not (isnan(trial.propensity) and isnan(self.propensity[k]))
         ):
             what = f"had the propensity {self.propensity[k]:.6g}, not {trial.propensity:.6g}"
         else:
@@ -238,7 +240,12 @@ class TrialLog:
 
     def check_pending(self, trial: Trial | int | str) -> int:
         """Id of a trial that awaits its reward, or an error that says why it does not."""
-        trial_id = self.check_id(trial)
+        return self.check_waiting(self.check_id(trial))
+
+    def check_waiting(self, trial_id: int) -> int:
+        """The same for the id of a trial of this run."""
+        if trial_id in self.waiting:
+            return trial_id
         if not isnan(self.reward[trial_id]):
             raise AlreadyToldError(
                 f"trial {trial_id} already has the reward {self.reward[trial_id]}; amend({trial_id}, ...) corrects it"
@@ -248,11 +255,9 @@ class TrialLog:
                 f"the reward of trial {trial_id} was retracted, and it takes no other by tell; "
                 f"amend({trial_id}, reward) gives it one again"
             )
-        if trial_id in self.abandoned:
-            raise AbandonedTrialError(
-                f"trial {trial_id} was abandoned and takes no reward; add the measurement as an observation"
-            )
-        return trial_id
+        raise AbandonedTrialError(
+            f"trial {trial_id} was abandoned and takes no reward; add the measurement as an observation"
+        )
 
     def check_told(self, trial: Trial | int | str) -> int:
         """Id of a trial that has or had a reward, or an error that says why it has none."""

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -76,23 +78,29 @@ class Vigilance:
             f"which does not go with {self._name('reward_bound')}: state {advice}",
         )
 
-    def look_at_reward(self, value: float) -> None:
-        """Warn if a reward is beyond the bound."""
+    @cached_property
+    def limit(self) -> float:
+        """Size beyond which a reward contradicts the bound."""
         bound, noise = self._used.reward_bound, self._used.noise_std or 0.0
-        if "reward_bound" in self._relies_on() and bound is not None and abs(value) > bound + _NOISES * noise:
-            self._warn(
-                "bound",
-                f"the reward {value:g} is beyond {self._name('reward_bound')} by more than five times the noise; "
-                f"reward_bound, the largest size of a noiseless reward, should be {abs(value):.2g} or more",
-            )
+        return inf if "reward_bound" not in self._relies_on() or bound is None else bound + _NOISES * noise
 
-    def look_at_noise(self, n_told: int, models: ModelClass, data: Callable[[], tuple[FloatArray, FloatArray]]) -> None:
-        """At 16, 32, 64, ... rewards, warn if residuals are three times off the noise; data are (t, P) and (t,)."""
+    def look_at_reward(self, value: float) -> None:
+        """Warn of a reward beyond the limit."""
+        self._warn(
+            "bound",
+            f"the reward {value:g} is beyond {self._name('reward_bound')} by more than five times the noise; "
+            f"reward_bound, the largest size of a noiseless reward, should be {abs(value):.2g} or more",
+        )
+
+    def is_time(self, n_told: int) -> bool:
+        """Whether to estimate the noise now: at 16, 32, 64, ... rewards, if it matters."""
+        return n_told in _LOOKS and "noise_std" in self._relies_on() and "noise" not in self._warned
+
+    def look_at_noise(self, models: ModelClass, rows: FloatArray, rewards: FloatArray) -> None:
+        """Warn if residuals of all rewards (t,) at rows (t, P) are three times off the noise."""
         noise = self._used.noise_std
-        if n_told not in _LOOKS or "noise_std" not in self._relies_on() or noise is None or "noise" in self._warned:
-            return
-        found = residual_noise(models, *data())
-        if found is None or noise / _OFF <= found <= _OFF * noise:
+        found = None if noise is None else residual_noise(models, rows, rewards)
+        if noise is None or found is None or noise / _OFF <= found <= _OFF * noise:
             return
         larger = "the noise is larger, or none of the models is true" if found > noise else "the noise is smaller"
         found = max(found, 1e-6 * noise)  # without noise there is only rounding
