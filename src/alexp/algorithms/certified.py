@@ -139,6 +139,8 @@ class Certified(Algorithm):
         certifier, check = self._certify(), self.check_models(delta)
         if check.contradicted:
             raise NotCertified(check.text)
+        if (reason := self._once(("constant", delta), lambda: certifier.lacks_a_constant(delta))) is not None:
+            raise NotCertified(reason)
         return certifier, self._once(("plausible", delta), lambda: certifier.plausible(delta)), check.checked
 
     def _credible(self, position: int, delta: float) -> tuple[float, IntArray]:

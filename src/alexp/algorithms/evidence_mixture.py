@@ -201,8 +201,9 @@ class EvidenceMixture(Certified):
 
     @property
     def relies_on(self) -> frozenset[str]:
-        """What was stated; nothing is assumed."""
-        return frozenset(name for name, value in self.stated._asdict().items() if value is not None)
+        """What was stated; nothing is assumed, except that a stated bound on rewards stands in for one on norms."""
+        stated = {name for name, value in self.stated._asdict().items() if value is not None}
+        return frozenset(stated if self._in_ratios else stated | {"norm_bound"})
 
     def _decide(self, round_: Round) -> Decision:
         t, n = self.n_told + 1, len(round_)

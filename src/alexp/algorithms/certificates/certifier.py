@@ -14,6 +14,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.checking.credible import typical_norms
 from alexp.estimation.checking.ledger import Ledger, Rewards
+from alexp.estimation.checking.level import log_odds_of_a_constant
 from alexp.estimation.checking.monitor import Monitor
 from alexp.estimation.posteriors import Posteriors
 from alexp.problem.candidates import CandidateTable
@@ -98,6 +99,17 @@ class Certifier:
         at = monitor.contradicted_at(delta)
         against = () if at is None else monitor.speaks_against(delta, self.told)
         return ModelCheck(delta, at is not None, at, monitor.log_e_value, monitor.rejected(delta), against)
+
+    def lacks_a_constant(self, delta: float) -> str | None:
+        """Why models without a constant should not be trusted with these rewards; None if nothing speaks for one."""
+        norms = typical_norms(self._models, self._columns)
+        if log_odds_of_a_constant(self._models, norms, self.told) <= np.log(1.0 / delta):
+            return None
+        low, high = float(self.told.rewards.min()), float(self.told.rewards.max())
+        return (
+            f"the rewards, from {low:.3g} to {high:.3g}, speak for a constant that the models lack; give them one "
+            "with intercept=True"
+        )
 
     def plausible(self, delta: float) -> PlausibleFits:
         """The models that survive at level delta; NotCertified where none does, or nothing is known yet."""
