@@ -24,8 +24,10 @@ def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
         SettingLine("domain", "N candidates", f"{type(domain).__name__}, {domain.n_candidates}"),
     ]
     for key, meaning in _MEANING.items():
-        assumed = ", assumed" if getattr(algorithm.stated, key, True) is None else ""
-        rows.append(SettingLine(key, meaning, _text(getattr(algorithm, key)) + assumed))
+        value = _text(getattr(algorithm, key))
+        if getattr(algorithm.stated, key, True) is None:  # a number is assumed only where one is needed
+            value = f"{value}, assumed" if key in algorithm.relies_on else "not stated"
+        rows.append(SettingLine(key, meaning, value))
     for key in algorithm.settings:
         value = getattr(algorithm, key)
         if isinstance(value, Schedules):

@@ -9,6 +9,8 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.mixture.mixture import Mixture
 
+_FIRST = 2  # rewards before anything is expected
+
 
 @dataclass(frozen=True)
 class Hindsight:
@@ -34,16 +36,19 @@ def look_back(
     """Feed an empty mixture with t rewards at dictionary rows (t, P), and note what it expected of each.
 
     ``indices`` (t,) are the candidates; ``models`` (K,) those to be told apart. Takes as long as learning did.
+    Nothing is expected of the first two rewards, which may be of any size and level.
     """
     t, k = rewards.size, models.size
-    mean, std = np.empty(t), np.empty(t)
-    model_mean, model_std, log_odds = np.empty((t, k)), np.empty((t, k)), np.zeros((t + 1, k))
+    mean, std = np.full((2, t), np.nan)
+    model_mean, model_std = np.full((2, t, k), np.nan)
+    log_odds = np.zeros((t + 1, k))
     for step in range(t):
         column = np.ascontiguousarray(rows[step][:, None])
         index = None if indices is None else indices[step : step + 1]
         scores = mixture.power * mixture.log_evidence()
-        mean[step], std[step] = _prediction(mixture, _normalised(scores), column, index)
-        for place, model in enumerate(models):
+        if step >= _FIRST:
+            mean[step], std[step] = _prediction(mixture, _normalised(scores), column, index)
+        for place, model in enumerate(models if step >= _FIRST else ()):
             alone = np.full_like(scores, -np.inf)
             alone[:, model] = scores[:, model]  # all of them may be negligible, and then there is no prediction
             model_mean[step, place], model_std[step, place] = _prediction(mixture, _normalised(alone), column, index)

@@ -44,7 +44,7 @@ def _predictions(seen: Explanation, shown: IntArray) -> Part:
         "x": numbers(expected),
         "y": numbers(reward),
         "text": _labels(seen, shown),
-        "marker": {"color": shown.tolist(), "colorscale": "Blues", "cmin": -0.3 * seen.trial.size, "size": 8}
+        "marker": {"color": shown.tolist(), "colorscale": "Blues", "reversescale": True, "size": 8}
         | {"line": {"width": 0.5, "color": "#345"}},
         "error_x": {"type": "data", "array": numbers(2.0 * spread), "thickness": 0.6, "width": 0, "color": "#9ab"},
         "hovertemplate": "%{text}<br>expected %{x:.4g}, measured %{y:.4g}<extra></extra>",
@@ -58,7 +58,7 @@ def _predictions(seen: Explanation, shown: IntArray) -> Part:
         "line": {"color": COLOURS[1], "width": 1.5},
         "hoverinfo": "skip",
     }
-    drawn = layout("expected before it was measured (± 2 standard deviations)", "measured")
+    drawn = layout("expected (± 2 standard deviations)", "measured")
     margin = 0.15 * (high - low) or 1.0
     for axis in ("xaxis", "yaxis"):
         drawn[axis] |= {"range": [low - margin, high + margin]}
@@ -77,7 +77,7 @@ def _residuals(seen: Explanation, shown: IntArray) -> Part:
         "hovertemplate": "%{text}<br>%{y:.2f} standard deviations off<extra></extra>",
         "showlegend": False,
     }
-    drawn = layout("rewards told", "measured minus expected, in standard deviations")
+    drawn = layout("rewards told", "standard deviations off")
     drawn["shapes"] = [
         {"type": "rect", "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": -_MISFIT, "y1": _MISFIT}
         | {"fillcolor": "rgba(0,114,178,0.10)", "line": {"width": 0}, "layer": "below"}

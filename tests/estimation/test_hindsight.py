@@ -1,0 +1,42 @@
+"""What was expected of every reward: the same as asking at the time, and by each model alone."""
+
+import numpy as np
+import pytest
+
+import alexp
+
+MODELS = alexp.ModelClass.legendre(degree=4, size=2)
+LINE = alexp.Interval(-1.0, 1.0, resolution=30)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize("stated", [{}, {"noise_std": 0.1}, {"noise_std": 0.1, "reward_bound": 1.0}], ids=str)
+def test_what_was_expected_at_the_time(stated, direction):
+    rng = np.random.default_rng(0)
+    opt = alexp.EvidenceMixture(MODELS, LINE, direction=direction, random_state=0, **stated)
+    mean, std, weights = [], [], [opt.probabilities]
+    for _ in range(12):
+        trial = opt.ask()
+        expected, spread = opt.predict(trial.x)
+        mean.append(expected)
+        std.append(np.hypot(spread, opt.noise_estimate))
+        opt.tell(trial, float(np.cos(2 * trial.x) + 0.1 * rng.normal()))
+        weights.append(opt.probabilities)
+    first, second = (int(j) for j in np.argsort(-opt.probabilities)[:2])
+    seen = opt.hindsight([first, second])
+    assert np.isnan(seen.mean[:2]).all()
+    np.testing.assert_allclose(seen.mean[2:], mean[2:], rtol=1e-9)
+    np.testing.assert_allclose(seen.std[2:], std[2:], rtol=1e-9)
+    odds = [np.log(q[second] / q[first]) for q in weights]
+    np.testing.assert_allclose(seen.log_odds[:, 1], odds, rtol=1e-6, atol=1e-9)
+    assert np.all(seen.log_odds[:, 0] == 0.0)
+
+
+def test_a_model_alone_expects_what_it_would_without_the_others():
+    alone = alexp.ModelClass(MODELS.dictionary, [MODELS.groups[3]])
+    stated = {"noise_std": 0.1, "reward_bound": 1.0, "random_state": 0}
+    many, one = alexp.EvidenceMixture(MODELS, LINE, **stated), alexp.EvidenceMixture(alone, LINE, **stated)
+    for index in (3, 17, 25, 9, 12):
+        many.observe(index, float(np.sin(index)))
+        one.observe(index, float(np.sin(index)))
+    np.testing.assert_allclose(many.hindsight([3, 0]).model_mean[2:, 0], one.hindsight([0]).mean[2:], rtol=1e-9)
