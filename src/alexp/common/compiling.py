@@ -17,15 +17,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numba
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from alexp.common._code_cache import CodeCache, cache_folder
+from alexp.common._internals import Internal
 
-try:
+# The first and the last version of Numba whose inner workings were tried; others compile the same code, slowly.
+_TRIED = ((0, 63), (0, 68))
+
+PIPELINES: dict[str, type[Internal]] = {}
+if _TRIED[0] <= tuple(int(part) for part in numba.__version__.split(".")[:2]) <= _TRIED[1]:
     from alexp.common._pipeline import PIPELINES
-except (ImportError, AttributeError):  # a Numba whose inner workings are different compiles the same code, slowly
-    PIPELINES = {}
 
 __all__ = ["cache_folder", "checked", "compact", "ieee", "variant"]
 
