@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import alexp
+from alexp.decision.own_data import OwnDataPool
 from alexp.decision.plays import Alone, Among, Certain, Even, Explore, Follow, Weighted, on_choices
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import draw_index
+from alexp.problem import CandidateTable
 
 N = 5
 POLICIES = Suggestions.samples(np.array([[0, 1], [1, 1], [4, 2]]), N)
@@ -67,3 +70,12 @@ def test_an_index_is_drawn_by_weight_and_never_beyond_the_last():
     weights = np.full(10, 0.1)
     assert draw_index(weights, Top()) == 9
     assert draw_index(np.array([0.0, 0.0, 5.0, 0.0]), np.random.default_rng(0)) == 2
+
+
+def test_agents_with_data_of_their_own_that_draw_are_asked_every_time():
+    models, domain = alexp.ModelClass.legendre(4, 2), alexp.Interval(resolution=40)
+    everything = CandidateTable(models, domain, np.arange(40)).everything
+    for agent, repeats in ((alexp.ThompsonSampling(ridge=0.5, scale=2.0, draws=1), False), (alexp.UCB(), True)):
+        pool = OwnDataPool(agent, models, 0.1, 1.0)
+        one, two = (pool.suggest(everything, np.random.default_rng(seed)) for seed in (0, 1))
+        assert np.array_equal(one.atoms, two.atoms) == repeats
