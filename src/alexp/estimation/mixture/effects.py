@@ -26,7 +26,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.posteriors import CandidateMoments, Posteriors
+from alexp.estimation.posteriors import CandidateMoments
 from alexp.problem.candidates import NOTHING, Pending
 
 _CONSTANT = 10.0  # value of the column that stands for the intercept: its prior is ten times as wide
@@ -36,7 +36,7 @@ class EffectMixture(Mixture):
     """`Mixture` over a grid of noise levels, prior scales and sizes of candidate effects, effect-major.
 
     ``effect_grid`` are values of tau / B, the first of them zero: no effects. An intercept becomes a column with a wide
-    prior, since rows have weights here. ``nominal`` are the unweighted fits of the nominal cell.
+    prior, since rows have weights here.
     """
 
     def __init__(
@@ -53,7 +53,6 @@ class EffectMixture(Mixture):
         **settings: Any,
     ) -> None:
         ridges = divisors * settings["noise_std"] / reward_bound
-        self._plain_ridge = float(settings["noise_std"] / reward_bound)
         self._plain = posterior_grid(n_columns, columns, offsets, [ridges], intercept).whole(0)
         self._constant = intercept
         if intercept:
@@ -143,14 +142,6 @@ class EffectMixture(Mixture):
         n, rho = self._counts[pending.indices] + earlier, self._rho[cell]
         roots = 1.0 / np.sqrt((1.0 + rho * n) * (1.0 + rho * (n + 1.0)))  # omega' - omega is their square
         return replace(pending, rows=roots[:, None] * self._with_constant(pending.rows.T).T)
-
-    def nominal(self) -> Posteriors:
-        """The unweighted fits of all models with the stated noise and scale: effects are not part of certificates."""
-        return self._plain
-
-    def nominal_ridge(self) -> float:
-        """The ridge of these fits."""
-        return self._plain_ridge
 
     def _pull(self, cell: int, indices: IntArray | None, n: int) -> tuple[FloatArray, FloatArray]:
         """Candidates' own means and how far they pull, c_x, shapes (n,)."""

@@ -21,7 +21,6 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
-from alexp.estimation.posteriors import Posteriors
 from alexp.problem.candidates import NOTHING, Pending
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
@@ -133,17 +132,6 @@ class Mixture:
         """
         normals = rng.standard_normal(int(self._sizes[model]))
         return self.grid.cells[cell].draw(model, table, normals, float(self.noise[cell]))
-
-    def nominal(self) -> Posteriors:
-        """The fits of all models in the cell closest to the stated noise and, among those, to the stated scale."""
-        return self.grid.whole(self._nominal_cell())
-
-    def nominal_ridge(self) -> float:
-        """The ridge of these fits, for divided features."""
-        return float(self.ridges[self._nominal_cell()])
-
-    def _nominal_cell(self) -> int:
-        return int(np.lexsort((np.abs(np.log(self.scales)), np.abs(np.log(self.factors))))[0])
 
     def state(self) -> Packable:
         """Everything that observations have changed."""

@@ -25,7 +25,6 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.posteriors import Posteriors
 
 _SHAPE = 1.0  # a0
 
@@ -111,10 +110,6 @@ class StudentMixture(Mixture):
         normals = rng.standard_normal(int(self._sizes[model]))
         noise = self.noise_variances()[cell, model] * self._shape / rng.standard_gamma(self._shape)
         return self.grid.cells[cell].draw(model, table, normals, float(np.sqrt(noise)))
-
-    def nominal(self) -> Posteriors:
-        """There is no nominal noise, hence no nominal cell."""
-        raise LookupError("nothing was stated, so that no fits are those of the stated noise and scale")
 
     def state(self) -> Packable:
         """Everything that observations have changed."""
