@@ -309,6 +309,7 @@ def test_equal_restrictions_are_kept_once_and_saved():
     course.observed()
     course.told(2)
     course.abandoned(0)
+    course.commit()
     again = Course.read(course.state())
     events = [("ask", 0, None), ("ask", 1, b"+aaaa"), ("ask", 2, b"#b"), ("ask", 3, b"+aaaa"), ("observe", 4, None),
               ("tell", 2, None), ("abandon", 0, None)]  # fmt: skip

@@ -28,7 +28,8 @@ _LARGE = 2**18  # bytes of an array from which its compressed form keeps to that
 def inflate(data: bytes, most: int | None = None) -> bytes:
     """What `zlib.compress` made `data` of, at most `most` bytes; by default 64 MiB and 64 for each byte of `data`.
 
-    ValueError if it would take more, before that memory is taken (decompressing takes twice its result), and if the data are damaged or cut short.
+    ValueError if it would take more, before that memory is taken (for a moment, decompressing takes twice its result),
+    and if the data are damaged or cut short.
 
     >>> inflate(zlib.compress(b"some text"))
     b'some text'

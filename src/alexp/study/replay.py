@@ -279,6 +279,7 @@ def course_of(events: Iterable[Event], algorithm: Algorithm) -> Course:
             course.observed()
         elif event.kind == "abandon":
             course.abandoned(event.trial)
+    course.commit()
     return course
 
 

@@ -67,6 +67,7 @@ def follow(
         elif np.isnan(off):
             subject._log.append(number, None, False, float("nan"))
             subject._log.abandon(number)
+            subject._log.commit()
         else:
             subject.observe(number, reward(number) + off)
     release(subject)

@@ -121,7 +121,7 @@ class Algorithm(Telling):
         self._notes: dict[int, Packable] = {}  # of trials whose reward is out
         self._known: dict[Hashable, object] = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
-        self._vigilance = Vigilance(self.stated, used, lambda: self.relies_on)
+        self._vigilance = Vigilance(self.stated, used, self._relevant)
         self._vigilance.look_at_features(models, self._candidates.table)
 
     def __repr__(self) -> str:
@@ -145,6 +145,7 @@ class Algorithm(Telling):
         """
         wanted, allowed = self.check_ask(1 if n is None else n, available)
         trials = [self._ask_once(allowed) for _ in range(wanted)]
+        self._end()  # all of them or none
         return trials[0] if n is None else trials
 
     def check_ask(self, n: int, available: Available = None) -> tuple[int, IntArray | None]:
@@ -196,6 +197,7 @@ class Algorithm(Telling):
     def _propose(self, round_: Round, restriction: bytes | None, played: Proposal | None = None) -> Trial:
         """One trial: what chance decides on, or what is known to have been `played` when a run is repeated."""
         decision = self._decision(round_)
+        self._begin()
         self._commit(round_, decision)
         proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
         index = int(round_.indices[proposal.position])
@@ -246,6 +248,9 @@ class Algorithm(Telling):
     def relies_on(self) -> frozenset[str]:
         """Which of noise_std, reward_bound and norm_bound matter to its decisions, whether stated or assumed."""
         return frozenset(Stated._fields)
+
+    def _relevant(self) -> frozenset[str]:
+        return self.relies_on
 
     # -- what subclasses provide -------------------------------------------------------------------------------
 

@@ -29,11 +29,12 @@ class Course:
 
     An event is one number, 4 x value + step. The value of a tell or an abandonment is its trial; asks and
     observations make trials in the order of their numbers, so the value of an ask can say which restriction its round
-    had. Equal restrictions are stored once.
+    had. Equal restrictions are stored once. Events are part of the course once they are committed, all in one step.
     """
 
     def __init__(self) -> None:
         self._codes = array("q")
+        self._new: list[int] = []  # not committed yet
         self._numbers: dict[bytes, int] = {}  # 1, 2, ... of every restriction
 
     def __len__(self) -> int:
@@ -42,19 +43,24 @@ class Course:
     def asked(self, restriction: bytes | None = None) -> None:
         """The next trial was proposed."""
         number = 0 if restriction is None else self._numbers.setdefault(restriction, len(self._numbers) + 1)
-        self._codes.append(4 * number + _ASK)
+        self._new.append(4 * number + _ASK)
 
     def told(self, trial: int) -> None:
         """A trial's reward was told."""
-        self._codes.append(4 * trial + _TELL)
+        self._new.append(4 * trial + _TELL)
 
     def observed(self) -> None:
         """The next trial was measured elsewhere, and told at once."""
-        self._codes.append(_OBSERVE)
+        self._new.append(_OBSERVE)
 
     def abandoned(self, trial: int) -> None:
         """A trial was given up."""
-        self._codes.append(4 * trial + _ABANDON)
+        self._new.append(4 * trial + _ABANDON)
+
+    def commit(self) -> None:
+        """Make what has happened since the last time part of the course: an interrupt comes before or after."""
+        self._codes.extend(array("q", self._new))
+        self._new = []
 
     def since(self, start: int = 0, n_trials: int = 0) -> Iterator[Happened]:
         """Events number `start` and later; there were `n_trials` trials before them."""

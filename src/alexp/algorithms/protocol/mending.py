@@ -71,8 +71,10 @@ class Mending:
             self._again = again = kind(run.models, run.domain, random_state=seed, **run.arguments())
         again._candidates, again._everything = run._candidates, run._everything  # the table is large, and the same
         again._fingerprint, again._vigilance = run._fingerprint, run._vigilance
-        again.ignores_pending = run.ignores_pending
-        self._n_done = 0
+        again.ignores_pending, again._lock = run.ignores_pending, run._lock
+        if self._log.origin is not None:  # how it came to that state is not known
+            again.resume(*self._log.origin)
+        self._is_whole = True
         self._catch_up()
 
     def fits(self, run: Algorithm, changes: Mapping[int, float | None]) -> bool:
@@ -83,16 +85,18 @@ class Mending:
         """All attributes of the mended run, with what has happened in the first one meanwhile."""
         if run._log is not self._log:
             raise RuntimeError("the run has been mended otherwise in the meantime")
+        if not self._is_whole:
+            raise RuntimeError("the mending was interrupted; prepare it again")
         self._catch_up()
         return vars(self._again)
 
     def _catch_up(self) -> None:
-        course = self._log.course
-        assert course is not None
+        done = self._again._log
+        self._is_whole = False
         with quietly():  # who told these rewards was warned of them
-            for event in course.since(self._n_done, len(self._again._log)):
+            for event in self._log.happened.since(len(done.happened), len(done)):
                 self._repeat(event)
-                self._n_done += 1
+        self._is_whole = True
 
     def _repeat(self, event: Happened) -> None:
         again, log = self._again, self._log
@@ -114,6 +118,7 @@ class Mending:
         model = None if log.model[trial] < 0 else log.model[trial]
         if not again.asks_matter():
             again._log.append(index, model, explored, propensity)
+            again._log.commit()
             return
         packed, n = event.restriction, again.domain.n_candidates
         round_ = again._open(None if packed is None else unpack_restriction(packed, n))
@@ -122,6 +127,7 @@ class Mending:
         place = again._candidates.position
         position = int(np.searchsorted(place[round_.indices], place[index]))
         again._propose(round_, packed, Proposal(position, model, explored, propensity))
+        again._end()
 
     def _leave_out(self, event: Happened) -> None:
         """A reward that was withdrawn keeps its place, so that it can come back."""
@@ -131,3 +137,4 @@ class Mending:
             again._notes.pop(event.trial, None)
         else:
             again._log.observe(self._log.index[event.trial], nan)
+        again._log.commit()

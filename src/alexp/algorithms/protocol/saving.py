@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
+from copy import deepcopy
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from alexp.algorithms.protocol.assumptions import Stated
 from alexp.algorithms.protocol.components import component_from_dict, component_to_dict
+from alexp.algorithms.protocol.guarding import Guarded
 from alexp.algorithms.protocol.streams import Streams
 from alexp.algorithms.protocol.trials import TrialLog
 from alexp.algorithms.protocol.vigilance import quietly
@@ -24,7 +26,7 @@ _T = TypeVar("_T")
 READABLE = (1, 2, 3)  # formats that from_dict reads: 1 is that of version 0.1.0
 
 
-class Saved(ABC):
+class Saved(Guarded, ABC):
     """The part of an algorithm that stores it and takes it up again."""
 
     name: ClassVar[str]
@@ -111,10 +113,19 @@ class Saved(ABC):
 
     def resume(self, log: State, state: State) -> None:
         """Take over trials and state from a run with the same problem, settings and seed."""
-        self._log.restore(log)
-        self._notes = {int(trial): note for trial, note in state.get("notes", {}).items()}
-        self._known.clear()
-        self._restore(state)
+        before, after = self._log, TrialLog.read(log)
+        if log.get("course") is None:  # it cannot be repeated from its beginning, but from here
+            after.origin = log, deepcopy(state)
+        self._begin()
+        try:
+            self._log = after
+            self._notes = {int(trial): note for trial, note in state.get("notes", {}).items()}
+            self._known.clear()
+            self._restore(state)
+        except Exception:
+            self._log = before
+            raise
+        self._end()
 
     def features(self) -> FloatArray:
         """The dictionary on all candidates in the domain's order, shape (N, P)."""

@@ -113,10 +113,12 @@ class Telling(Saved):
         index, model = self._log.index[told.trial], self._log.model[told.trial]
         row, note = self._candidates.row(index), self._notes.get(told.trial)
         seen = Observation(row, self._sign * told.reward, told.trial, index, None if model < 0 else model, note)
+        self._begin()
         self._learn(seen)
         self._log.record(told.trial, told.reward)
         self._known.clear()
         self._notes.pop(told.trial, None)
+        self._end()
         self._beware(told.reward)
 
     def observe(self, index: int, reward: float) -> Trial:
@@ -135,9 +137,11 @@ class Telling(Saved):
     def take_observation(self, index: int, value: float) -> Trial:
         """Do what `observe` does, with what has been checked."""
         row, trial_id = self._candidates.row(index), len(self._log)
+        self._begin()
         self._learn(Observation(row, self._sign * value, trial_id, index))
         self._log.observe(index, value)
         self._known.clear()
+        self._end()
         self._beware(value)
         return self._log.trial(trial_id, self.domain)
 
@@ -156,8 +160,10 @@ class Telling(Saved):
     def abandon(self, trial: Trial | int | str) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
         trial_id = self._log.check_pending(trial)
+        self._begin()
         self._log.abandon(trial_id)
         self._notes.pop(trial_id, None)
+        self._end()
 
     # -- mending -----------------------------------------------------------------------------------------------
 
@@ -205,6 +211,17 @@ class Telling(Saved):
     def become(self, mending: Mending) -> None:
         """Take over what a mending of this run has computed, all of it in one step."""
         self.__dict__ = mending.outcome(cast("Algorithm", self))
+
+    def _end(self) -> None:
+        """The deed becomes part of the log: before it, the deed never happened; after it, it has happened."""
+        self._log.commit()
+        super()._end()
+
+    def _repair(self) -> None:
+        """Repeat what is in the log in place of a state that was left half-way; see `guarding`."""
+        run = object.__new__(type(self))  # a view that does not ask for repairs
+        vars(run).update(vars(self), _torn=False, _changing=False)
+        self.__dict__ = Mending(cast("Algorithm", run), {}).outcome(cast("Algorithm", run))
 
     def _check_course(self) -> None:
         if self._log.course is None:

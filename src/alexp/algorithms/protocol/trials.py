@@ -100,8 +100,11 @@ class TrialLog:
     waiting : candidates of the pending trials by their ids, oldest first.
     abandoned : trials that were given up, those with a withdrawn reward included.
     retracted : trials whose reward was withdrawn.
-    course : what happened in which order; None in runs saved by versions that did not keep it.
+    happened : what happened in which order, since the first event or since `origin`.
+    origin : log and state, as loaded, of a run saved by a version that did not keep the order; None for all others.
     seen : the range of the rewards.
+
+    The columns of a trial are written first; it counts from when its event is committed on.
     """
 
     def __init__(self) -> None:
@@ -113,7 +116,8 @@ class TrialLog:
         self.waiting: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
         self.abandoned: set[int] = set()
         self.retracted: set[int] = set()
-        self.course: Course | None = Course()
+        self.happened = Course()
+        self.origin: tuple[State, State] | None = None
         self.seen = SeenRewards()
 
     def __len__(self) -> int:
@@ -124,20 +128,31 @@ class TrialLog:
         """Number of rewards."""
         return self.seen.n
 
+    @property
+    def course(self) -> Course | None:
+        """What happened in which order from the first event on; None in runs saved by versions that did not keep it."""
+        return self.happened if self.origin is None else None
+
+    @course.setter
+    def course(self, found: Course) -> None:
+        self.happened, self.origin = found, None
+
+    def commit(self) -> None:
+        """Make what was added part of the log, in one step."""
+        self.happened.commit()
+
     def append(
         self, index: int, model: int | None, explored: bool, propensity: float, restriction: bytes | None = None
     ) -> int:
         """Record a proposal, with what its round was restricted to if that must be remembered, and return its id."""
-        if self.course is not None:
-            self.course.asked(restriction)
+        self.happened.asked(restriction)
         trial_id = self._add(index, model, explored, propensity)
         self.waiting[trial_id] = index
         return trial_id
 
     def observe(self, index: int, reward: float) -> None:
         """Record a measurement from elsewhere as the next trial; NaN if it was withdrawn."""
-        if self.course is not None:
-            self.course.observed()
+        self.happened.observed()
         self._set(self._add(index, None, False, float("nan")), reward)
 
     def _add(self, index: int, model: int | None, explored: bool, propensity: float) -> int:
@@ -150,8 +165,7 @@ class TrialLog:
 
     def record(self, trial_id: int, reward: float) -> None:
         """Store the reward of a trial; NaN if it was withdrawn."""
-        if self.course is not None:
-            self.course.told(trial_id)
+        self.happened.told(trial_id)
         self._set(trial_id, reward)
 
     def _set(self, trial_id: int, reward: float) -> None:
@@ -171,8 +185,7 @@ class TrialLog:
 
     def abandon(self, trial_id: int) -> None:
         """Give up a pending trial."""
-        if self.course is not None:
-            self.course.abandoned(trial_id)
+        self.happened.abandoned(trial_id)
         self.abandoned.add(trial_id)
         self.waiting.pop(trial_id, None)
 
@@ -300,17 +313,20 @@ class TrialLog:
             "course": None if self.course is None else self.course.state(),
         }
 
-    def restore(self, state: State) -> None:
-        """Continue from `state`."""
-        self.index, self.model = array("q", state["index"].tolist()), array("q", state["model"].tolist())
-        self.explored = array("b", state["explored"].tolist())
-        self.propensity, self.reward = array("d", state["propensity"].tolist()), array("d", state["reward"].tolist())
-        self.abandoned = set(state["abandoned"].tolist()) if "abandoned" in state else set()
-        self.retracted = set(state["retracted"].tolist()) if "retracted" in state else set()
-        self.course = None if state.get("course") is None else Course.read(state["course"])
-        self.seen = SeenRewards.of(self.reward)
+    @classmethod
+    def read(cls, state: State) -> TrialLog:
+        """Invert `state`; where that lacks the course, the caller has to say where the log originates."""
+        out = cls()
+        out.index, out.model = array("q", state["index"].tolist()), array("q", state["model"].tolist())
+        out.explored = array("b", state["explored"].tolist())
+        out.propensity, out.reward = array("d", state["propensity"].tolist()), array("d", state["reward"].tolist())
+        out.abandoned = set(state["abandoned"].tolist()) if "abandoned" in state else set()
+        out.retracted = set(state["retracted"].tolist()) if "retracted" in state else set()
+        out.happened = Course() if state.get("course") is None else Course.read(state["course"])
+        out.seen = SeenRewards.of(out.reward)
         missing = np.flatnonzero(np.isnan(state["reward"])).tolist()
-        self.waiting = {i: self.index[i] for i in missing if i not in self.abandoned}
+        out.waiting = {i: out.index[i] for i in missing if i not in out.abandoned}
+        return out
 
 
 def _proposer(model: int) -> str:
