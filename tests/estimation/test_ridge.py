@@ -314,7 +314,9 @@ def test_bad_queries_and_states_are_refused():
         bank.restore({"n_observations": 3})
     with pytest.raises(ValueError, match=r"state\['factor'\] must have shape"):
         bank.restore({"factor": np.ones(3), "n_observations": 3})
-    with pytest.raises(ValueError, match="must not be negative"):
+    with pytest.raises(ValueError, match=r"n_observations'\] must be a whole number within 0"):
         bank.restore({"factor": np.ones(6), "n_observations": -1})
+    with pytest.raises(ValueError, match="below the ridge"):
+        bank.restore({"factor": np.zeros(6), "n_observations": 1})
     with pytest.raises(ValueError, match="threads must be at least 1"):
         RidgeBank(np.array([0]), np.array([0, 1]), 1.0, threads=0)

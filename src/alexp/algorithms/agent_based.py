@@ -10,6 +10,7 @@ from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.schema import anything, record, same
 from alexp.decision.own_data import OwnDataPool
 from alexp.decision.pool import AgentPool
 from alexp.decision.suggestions import Suggestions
@@ -62,4 +63,8 @@ class AgentBased(Certified):
         return {"pool": self._pool.state()}
 
     def _restore(self, state: State) -> None:
-        self._pool.restore(state["pool"])
+        self._pool.restore(record("state", state, {"pool": anything})["pool"])
+        if isinstance(self._pool, AgentPool):
+            same("n_observations of the agents", self._pool.n_observations, self.n_told, "the number of rewards")
+        elif self._pool.n_observations > self.n_told:
+            raise ValueError(f"n_observations of an agent must be at most {self.n_told}, the number of rewards")

@@ -12,6 +12,7 @@ from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.schema import a_dict, anything, floats, maybe, record, same, whole
 from alexp.common.validation import one_of
 from alexp.decision.agents import UCB
 from alexp.decision.designs import Exploration, Uniform
@@ -103,6 +104,8 @@ class ALExp(AgentBased):
         self.oracle = GroupLasso() if oracle is None else oracle
         self.exploration = Uniform() if exploration is None else exploration
         self.schedules = Schedules() if schedules is None else schedules
+        if not isinstance(self.schedules, Schedules):
+            raise TypeError(f"schedules must be Schedules or a subclass, got {type(schedules).__name__}")
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
         self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights
@@ -185,6 +188,18 @@ class ALExp(AgentBased):
 
     def _restore(self, state: State) -> None:
         super()._restore(state)
-        self._data.restore(state["data"])
-        self._returns, self._played, self._n_scored = state["returns"], state["played"], state["n_scored"]
-        self._fit = None if state["fit"] is None else self._data.read(state["fit"])
+        m = self.models.n_models
+        checks = {
+            "data": anything,
+            "returns": floats(m),
+            "played": maybe(floats(m, self.models.n_columns)),
+            "fit": maybe(a_dict),
+            "n_scored": whole(high=self.n_told),
+        }
+        known = record("state", state, checks)
+        self._data.restore(known["data"])
+        same("n_observations of the regression", self._data.n_observations, self.n_told, "the number of rewards")
+        same("state['played'] is None", known["played"] is None, self.returns == "as-printed", "by the setting returns")
+        same("state['fit'] is None", known["fit"] is None, known["n_scored"] == 0, "by state['n_scored']")
+        self._returns, self._played, self._n_scored = known["returns"], known["played"], known["n_scored"]
+        self._fit = None if known["fit"] is None else self._data.read(known["fit"])

@@ -15,6 +15,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
+from alexp.common.schema import anything, record, same
 from alexp.common.validation import count, non_negative, positive
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
@@ -288,7 +289,8 @@ class EvidenceMixture(Certified):
         return {"mixture": self._mixture.state()}
 
     def _restore(self, state: State) -> None:
-        self._mixture.restore(state["mixture"])
+        self._mixture.restore(record("state", state, {"mixture": anything})["mixture"])
+        same("n_observations of the mixture", self._mixture.n_observations, self.n_told, "the number of rewards")
 
 
 class MixtureThompson(EvidenceMixture):

@@ -77,6 +77,11 @@ def pack(value: Any) -> Any:
     return value
 
 
+def holds_array(value: Any) -> bool:
+    """Whether this is what `pack` makes of an array."""
+    return isinstance(value, dict) and _TAG in value
+
+
 def unpack(value: Any) -> Any:
     """Invert `pack` (tuples come back as lists).
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.schema import floats, record
 from alexp.decision.weights import exponential_weights
 from alexp.estimation.posteriors import Posteriors
 
@@ -50,4 +51,4 @@ class AggregatingForecaster:
 
     def restore(self, state: State) -> None:
         """Continue from `state`."""
-        self.losses = np.array(state["losses"], dtype=np.float64)
+        self.losses = record("forecaster", state, {"losses": floats(self.losses.size, low=0.0)})["losses"]

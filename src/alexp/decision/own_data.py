@@ -6,6 +6,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable
+from alexp.common.schema import sequence
 from alexp.decision.agents import Agent
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.suggestions import Suggestions
@@ -28,6 +29,11 @@ class OwnDataPool:
         self._pools = [AgentPool(owners[int(k)], models.only(j), noise_std, reward_bound) for j, k in enumerate(order)]
         self._played_on: bytes | None = None  # key of the last round, and the policies in it
         self._policies: dict[int, Suggestions] = {}
+
+    @property
+    def n_observations(self) -> int:
+        """Most rewards that any of the agents has seen."""
+        return max(pool.n_observations for pool in self._pools)
 
     def update(self, row: FloatArray, y: float, model: int) -> None:
         """Report one observation to the agent of `model`; row has shape (P,)."""
@@ -62,6 +68,6 @@ class OwnDataPool:
 
     def restore(self, state: list[Packable]) -> None:
         """Continue from `state`."""
-        for pool, saved in zip(self._pools, state, strict=True):
+        for pool, saved in zip(self._pools, sequence("pool", state, len(self._pools)), strict=True):
             pool.restore(saved)
         self._policies = {}

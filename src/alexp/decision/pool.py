@@ -8,6 +8,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.common.schema import same, sequence
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.factory import posteriors
@@ -36,6 +37,11 @@ class AgentPool:
         self.draws = not all(agent.determined for agent in self.agents)  # whether some agent needs random numbers
         self._beliefs: list[tuple[tuple[int, ...], Posteriors]] = []  # trials believed in, and the fits, by crowd
         self._forget()
+
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards that the agents have seen."""
+        return self.fits[0].n_observations
 
     def update(self, row: FloatArray, y: float) -> None:
         """Report one observation to every agent; row has shape (P,)."""
@@ -93,8 +99,9 @@ class AgentPool:
 
     def restore(self, state: list[Packable]) -> None:
         """Continue from `state`."""
-        for fits, saved in zip(self.fits, state, strict=True):
+        for fits, saved in zip(self.fits, sequence("pool", state, len(self.fits)), strict=True):
             fits.restore(saved)
+            same("n_observations of an agent", fits.n_observations, self.n_observations, "as for all others")
         self._forget()
 
 

@@ -7,16 +7,16 @@ a `LassoFit`, the certified kind; theory asks for that kind by type.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from math import inf
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.compiling import checked
+from alexp.common.schema import Check, floats, integers, number, record, same, whole
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -44,20 +44,20 @@ class Estimate:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
-        """Invert `state`; what a state has beyond the fields of its kind is ignored."""
-        return cls(**{field.name: _READ[str(field.type)](state[field.name]) for field in fields(cls)})
-
-
-def _floats(value: npt.ArrayLike) -> FloatArray:
-    return np.array(value, dtype=np.float64)
-
-
-def _integers(value: npt.ArrayLike) -> IntArray:
-    return np.array(value, dtype=np.int64)
-
-
-_READ: dict[str, Callable[[Any], Any]] = {"FloatArray": _floats, "IntArray": _integers, "float": float, "int": int}
+    def from_state(cls, state: State, n_columns: int | None = None, n_models: int | None = None) -> Self:
+        """Invert `state`, of so many columns and models; what it has beyond the fields of its kind is ignored."""
+        checks: dict[str, Check] = {
+            "beta": floats(n_columns),
+            "groups": integers(None, low=0, high=inf if n_models is None else n_models - 1),
+            "magnitudes": floats(None, low=0.0),
+        }
+        plain: dict[str, Check] = {"float": number(), "int": whole()}
+        wanted = {field.name: checks.get(field.name) or plain[str(field.type)] for field in fields(cls)}
+        known = record("fit", state, wanted)
+        same("length of fit['magnitudes']", known["magnitudes"].size, known["groups"].size, "one for each group")
+        if np.any(np.diff(known["groups"]) <= 0):
+            raise ValueError("fit['groups'] must increase")
+        return cls(**known)
 
 
 class Data(Protocol):

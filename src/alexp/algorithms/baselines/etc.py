@@ -11,6 +11,7 @@ import numpy as np
 from alexp.algorithms.protocol.base import Algorithm, Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.codec import State
+from alexp.common.schema import a_dict, anything, maybe, record, same
 from alexp.common.validation import count, positive
 from alexp.decision.designs import Exploration, Uniform
 from alexp.decision.plays import Certain, Weighted, on_choices
@@ -108,5 +109,8 @@ class ETC(Algorithm):
         return {"data": self._data.state(), "fit": None if self._fit is None else self._fit.state()}
 
     def _restore(self, state: State) -> None:
-        self._data.restore(state["data"])
-        self._fit = None if state["fit"] is None else self._data.read(state["fit"])
+        known = record("state", state, {"data": anything, "fit": maybe(a_dict)})
+        self._data.restore(known["data"])
+        self._fit = None if known["fit"] is None else self._data.read(known["fit"])
+        if self._fit is None or self._data.n_observations > self.n_told:  # it stops counting when it commits
+            same("n_observations of the regression", self._data.n_observations, self.n_told, "the number of rewards")

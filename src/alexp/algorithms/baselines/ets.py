@@ -13,6 +13,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
+from alexp.common.schema import anything, integers, maybe, record, same
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.plays import Alone
 from alexp.decision.pool import AgentPool
@@ -117,12 +118,14 @@ class ETS(ETC):
 
     def _restore(self, state: State) -> None:
         super()._restore(state)
-        self.selected = state["selected"]
+        columns = integers(None, low=0, high=self.models.n_columns - 1)
+        self.selected = record("state", state, {"selected": maybe(columns), "pool": anything})["selected"]
+        same("state['selected'] is None", self.selected is None, self._fit is None, "by state['fit']")
         if self.selected is not None:
             self._pool = self._agent_on(self.selected)
             self._pool.restore(state["pool"])
-        elif "explored" in state:
-            self._explored = {int(trial): (row, reward) for trial, (row, reward) in state["explored"].items()}
-        else:  # 0.1.0 looked the rows up in its table
-            told = [(k, r) for k, r in enumerate(self._log.reward) if r == r]
-            self._explored = {k: (self._candidates.row(self._log.index[k]), self._sign * r) for k, r in told}
+            same("n_observations of the agent", self._pool.n_observations, self.n_told, "the number of rewards")
+            return
+        # The log has it all; what states hold of it besides serves versions that read it from there.
+        told = [(k, r) for k, r in enumerate(self._log.reward) if r == r]
+        self._explored = {k: (self._candidates.row(self._log.index[k]), self._sign * r) for k, r in told}

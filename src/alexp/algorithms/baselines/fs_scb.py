@@ -10,6 +10,7 @@ from alexp.algorithms.baselines.squarecb import SquareCB
 from alexp.algorithms.protocol.rounds import Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.schema import anything, record, same
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.estimation.factory import posteriors
 from alexp.problem.domains import Domain
@@ -58,5 +59,8 @@ class FSSCB(SquareCB):
 
     def _restore(self, state: State) -> None:
         super()._restore(state)
-        self._forecaster.fits.restore(state["bank"])
-        self._forecaster.restore(state["forecaster"])
+        known = record("state", state, {"bank": anything, "forecaster": anything})
+        self._forecaster.fits.restore(known["bank"])
+        self._forecaster.restore(known["forecaster"])
+        n_seen = self._forecaster.fits.n_observations
+        same("n_observations of the forecasters", n_seen, self.n_told, "the number of rewards")

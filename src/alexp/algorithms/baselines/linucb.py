@@ -12,6 +12,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import IntArray
 from alexp.common.codec import State
+from alexp.common.schema import anything, record, same
 from alexp.common.validation import count
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.plays import Alone
@@ -76,4 +77,5 @@ class LinUCB(Certified):
         return {"pool": self._pool.state()}
 
     def _restore(self, state: State) -> None:
-        self._pool.restore(state["pool"])
+        self._pool.restore(record("state", state, {"pool": anything})["pool"])
+        same("n_observations of the agent", self._pool.n_observations, self.n_told, "the number of rewards")

@@ -12,6 +12,7 @@ from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.schema import anything, record, same
 from alexp.common.validation import fraction, positive
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.decision.plays import Certain
@@ -88,6 +89,9 @@ class O2CSEW(Certified):
         return {"bank": fits, "forecaster": self._forecaster.state(), "set": self._set.state()}
 
     def _restore(self, state: State) -> None:
-        self._forecaster.fits.restore(state["bank"])
-        self._forecaster.restore(state["forecaster"])
-        self._set.restore(state["set"])
+        known = record("state", state, {"bank": anything, "forecaster": anything, "set": anything})
+        self._forecaster.fits.restore(known["bank"])
+        self._forecaster.restore(known["forecaster"])
+        self._set.restore(known["set"])
+        for n_seen in (self._forecaster.fits.n_observations, self._set.n_observations):
+            same("n_observations of forecasters and set", n_seen, self.n_told, "the number of rewards")

@@ -13,6 +13,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.schema import anything, record, same
 from alexp.common.validation import one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.plays import Weighted
@@ -92,5 +93,9 @@ class SquareCB(Certified):
         return {"pool": self._pool.state(), "oracle": self._oracle.state()}
 
     def _restore(self, state: State) -> None:
-        self._pool.restore(state["pool"])
-        self._oracle.restore(state["oracle"])
+        known = record("state", state, {"pool": anything, "oracle": anything})
+        self._pool.restore(known["pool"])
+        self._oracle.restore(known["oracle"])
+        same("n_observations of the agents", self._pool.n_observations, self.n_told, "the number of rewards")
+        if type(self)._estimate is SquareCB._estimate:  # who estimates otherwise does not train the oracle
+            same("n_observations of the oracle", self._oracle.n_observations, self.n_told, "the number of rewards")

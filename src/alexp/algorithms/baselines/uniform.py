@@ -9,6 +9,7 @@ import numpy as np
 from alexp.algorithms.protocol.base import Algorithm, Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.codec import State
+from alexp.common.schema import floats, record, same
 from alexp.decision.plays import Even
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
@@ -47,4 +48,7 @@ class UniformRandom(Algorithm):
         return {"sums": self._sums, "counts": self._counts}
 
     def _restore(self, state: State) -> None:
-        self._sums, self._counts = state["sums"], state["counts"]
+        n = self.domain.n_candidates
+        known = record("state", state, {"sums": floats(n), "counts": floats(n, low=0.0)})
+        self._sums, self._counts = known["sums"], known["counts"]
+        same("sum of state['counts']", self._counts.sum(), self.n_told, "the number of rewards")

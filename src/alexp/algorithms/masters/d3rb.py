@@ -14,6 +14,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
+from alexp.common.schema import floats, record
 from alexp.common.validation import fraction, non_negative, one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
@@ -120,8 +121,18 @@ class D3RB(AgentBased):
 
     def _restore(self, state: State) -> None:
         super()._restore(state)
-        self._counts, self._sums = state["counts"], state["sums"]
-        self._d, self._potential = state["d"], state["potential"]
+        m, n = self.models.n_models, self.n_told
+        checks = {
+            "counts": floats(m, low=0.0, high=n),
+            "sums": floats(m, low=0.0, high=n),
+            "d": floats(m, low=self.d_min),
+            "potential": floats(m, low=0.0),
+        }
+        known = record("state", state, checks)
+        self._counts, self._sums = known["counts"], known["sums"]
+        self._d, self._potential = known["d"], known["potential"]
+        if self._counts.sum() > n or np.any(self._sums > self._counts):
+            raise ValueError(f"state['counts'] must sum to at most {n}, the number of rewards, and state['sums'] below")
 
 
 class ED2RB(D3RB):

@@ -10,9 +10,11 @@ import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.protocol.base import Shared
+from alexp.algorithms.protocol.reading import read_notes
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State
+from alexp.common.schema import a_dict, floats, number, record, sequence, whole
 from alexp.common.validation import positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
@@ -92,9 +94,17 @@ class EXP4IX(AgentBased):
 
     def _restore(self, state: State) -> None:
         super()._restore(state)
-        self._losses, self._n_actions = state["losses"], float(state["n_actions"])
-        if "waiting" in state:  # how 0.1.0 stored the notes of trials
-            self._notes = {int(trial): note for trial, note in state["waiting"].items()}
+        m = self.models.n_models
+        checks = {"losses": floats(m, low=0.0), "n_actions": number(low=0.0), "waiting": a_dict}
+        known = record("state", state, checks, optional=["waiting"])
+        self._losses, self._n_actions = known["losses"], known["n_actions"]
+        if "waiting" in known:  # how 0.1.0 stored the notes of trials
+            self._notes = read_notes("state['waiting']", known["waiting"])
+        self._check_notes(self._read_note)
+
+    def _read_note(self, name: str, note: Packable) -> list[Packable]:
+        weights, n_actions = sequence(name, note, 2)
+        return [floats(self.models.n_models, low=0.0)(name, weights), whole(low=1)(name, n_actions)]
 
 
 def _distinct_actions(policies: Suggestions) -> int:

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from alexp.common.codec import Packable
+from alexp.common.schema import MOST, a_dict, record, text
 from alexp.decision import agents, designs, schedules
 from alexp.estimation.lasso import group_lasso, post_lasso
 from alexp.estimation.mixture import evidence
@@ -40,11 +41,23 @@ def component_from_dict(value: Packable, name: str) -> Packable:
     """Invert `component_to_dict`; `name` is the setting, for the error when the user must pass it again."""
     if isinstance(value, list):
         return [component_from_dict(item, name) for item in value]
+    if isinstance(value, int) and abs(value) > MOST:
+        raise ValueError(f"settings[{name!r}] must be at most {MOST} in size")
     if not isinstance(value, dict):
         return value
-    if value["kind"] == "dict":
-        return {key: component_from_dict(item, name) for key, item in value["items"].items()}
-    if value["kind"] == "own":
-        raise ValueError(f"{name} was an object of your own ({value['type']}); pass {name}= again to from_dict")
+    kind = record(f"settings[{name!r}]", value, {"kind": text()})["kind"]
+    if kind == "dict":
+        items = record(f"settings[{name!r}]", value, {"items": a_dict})["items"]
+        return {key: component_from_dict(item, name) for key, item in items.items()}
+    if kind == "own":
+        raise ValueError(f"{name} was an object of your own ({value.get('type')}); pass {name}= again to from_dict")
+    if kind not in _KNOWN:
+        raise ValueError(f"settings[{name!r}] is of an unknown kind, {kind!r:.80}; known are {sorted(_KNOWN)}")
     arguments = {key: component_from_dict(item, name) for key, item in value.items() if key != "kind"}
-    return _KNOWN[value["kind"]](**arguments)
+    missing = {field.name for field in fields(_KNOWN[kind])} - set(arguments)
+    if missing:
+        raise ValueError(f"settings[{name!r}] lacks {', '.join(map(repr, sorted(missing)))}")
+    try:
+        return _KNOWN[kind](**arguments)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ValueError(f"settings[{name!r}] cannot be a {kind}: {error}") from error

@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from alexp.common.arrays import IntArray
+from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
+from alexp.common.schema import integers, record, same
 
 Step = Literal["ask", "tell", "observe", "abandon"]
 _STEPS: tuple[Step, ...] = ("ask", "tell", "observe", "abandon")
@@ -82,15 +83,44 @@ class Course:
             "restrictions": np.frombuffer(b"".join(restrictions), dtype=np.uint8),
         }
 
+    def as_arrays(self) -> tuple[AnyArray, IntArray]:
+        """What happened, and to which trial, one entry per event."""
+        values, steps = np.divmod(np.array(self._codes, dtype=np.int64), 4)
+        made = (steps == _ASK) | (steps == _OBSERVE)
+        return np.array(_STEPS)[steps], np.where(made, np.cumsum(made) - 1, values)
+
     @classmethod
-    def read(cls, state: State) -> Course:
-        """Invert `state`."""
-        out, data = cls(), np.asarray(state["restrictions"], dtype=np.uint8).tobytes()
-        out._codes = array("q", state["codes"].tolist())
-        ends = np.cumsum(state["sizes"]).tolist()
-        parts = [data[end - size : end] for end, size in zip(ends, state["sizes"].tolist(), strict=True)]
+    def read(cls, state: State, n_candidates: int) -> Course:
+        """Invert `state`; restrictions must be of so many candidates."""
+        checks = {
+            "codes": integers(None, low=0),
+            "sizes": integers(None, low=1, high=4 * n_candidates + 1),
+            "restrictions": integers(None, low=0, high=255),
+        }
+        known = record("course", state, checks)
+        out, data = cls(), known["restrictions"].astype(np.uint8).tobytes()
+        ends = np.cumsum(known["sizes"]).tolist()
+        same("length of course['restrictions']", len(data), ends[-1] if ends else 0, "the sum of course['sizes']")
+        parts = [data[end - size : end] for end, size in zip(ends, known["sizes"].tolist(), strict=True)]
         out._numbers = {part: number for number, part in enumerate(parts, 1)}
+        for part in out._numbers:
+            check_restriction(part, n_candidates)
+        asks = known["codes"][known["codes"] % 4 == _ASK] // 4
+        if len(out._numbers) != len(parts) or np.any(asks > len(parts)):
+            raise ValueError(f"course['codes'] must name restrictions 1..{len(parts)}, each of which is stored once")
+        out._codes = array("q", known["codes"].tobytes())
         return out
+
+
+def check_restriction(packed: bytes, n_candidates: int) -> None:
+    """Raise unless this is what `pack_restriction` makes of some of the candidates."""
+    form, size = packed[:1], len(packed) - 1
+    listed = form in (b"+", b"-") and size % 4 == 0
+    if not (listed or (form == b"#" and size == (n_candidates + 7) // 8)):
+        raise ValueError(f"course['restrictions'] must be lists or masks of {n_candidates} candidates")
+    named = np.frombuffer(packed[1:], dtype=np.uint32) if listed else np.empty(0, dtype=np.uint32)
+    if np.any(named >= n_candidates) or not unpack_restriction(packed, n_candidates).size:
+        raise ValueError(f"course['restrictions'] must leave some of the {n_candidates} candidates, and name no others")
 
 
 def pack_restriction(indices: IntArray, n_candidates: int) -> bytes:

@@ -109,12 +109,14 @@ def guarded(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[
                 out = method(self, *args, **kwargs)
                 lock.release()
                 return out
-            except _HARMLESS:
+            except BaseException as error:
                 if lock._is_owned():
+                    if not isinstance(error, _HARMLESS):
+                        self._torn = True
                     lock.release()
                 raise
         except BaseException:
-            if lock._is_owned():
+            if lock._is_owned():  # it was interrupted in the lines above
                 self._torn = True
                 lock.release()
             raise

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -12,17 +14,32 @@ import numpy as np
 from alexp.algorithms.protocol.assumptions import Stated
 from alexp.algorithms.protocol.components import component_from_dict, component_to_dict
 from alexp.algorithms.protocol.guarding import Guarded
+from alexp.algorithms.protocol.reading import read_log, read_notes
 from alexp.algorithms.protocol.streams import Streams
 from alexp.algorithms.protocol.trials import TrialLog
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
+from alexp.common.schema import MOST, Check, a_dict, record, text, whole
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.models import ModelClass
 
 FORMAT = 3  # version of what to_dict writes
 _T = TypeVar("_T")
+_FIELDS: dict[str, Check] = {
+    "format": whole(1, FORMAT),
+    "settings": a_dict,
+    "problem": a_dict,
+    "fingerprint": text(),
+    "entropy": text(most=1000),
+    "digest": text(),  # which states had not, at first
+    "log": a_dict,
+    "state": a_dict,
+}
+_SIZES = {
+    "resolution": 10**8, "subset_size": 64, "degree": 10**5, "frequencies": 10**5, "n_features": 10**6, "dim": 10**4,
+}  # fmt: skip
 READABLE = (1, 2, 3)  # formats that from_dict reads: 1 is that of version 0.1.0
 
 
@@ -72,7 +89,7 @@ class Saved(Guarded, ABC):
             "state": self._whole_state(),
         }
         packed: State = pack(data)
-        return packed
+        return packed | {"digest": content_digest(packed)}
 
     @classmethod
     def from_dict(
@@ -83,24 +100,41 @@ class Saved(Guarded, ABC):
         Pass `models` and `domain` again when they hold your own code or objects; they are checked against the
         saved run's features. Keywords replace settings that could not be stored, such as agents of your own.
         """
-        if data.get("format") not in READABLE:
-            raise ValueError(f"this state has format {data.get('format')!r}; this version reads formats 1 to {FORMAT}")
-        kind = cls.registry.get(data["algorithm"])
-        if kind is None or not issubclass(kind, cls):
-            raise ValueError(f"this state was saved by {data['algorithm']!r}, not by {cls.__name__}")
-        data = unpack(data)
-        stored = data["problem"]
+        kind, known = cls._saved_kind(data), record("state", data, _FIELDS, optional=["digest"])
+        if "digest" in known and known["digest"] != content_digest(data):
+            raise ValueError("this state is not as it was saved: state['digest'] is that of another content")
+        stored = known["problem"]
         models = models if models is not None else _stored(stored, "models", ModelClass.from_dict)
         domain = domain if domain is not None else _stored(stored, "domain", domain_from_dict)
-        saved = data["settings"].items()
+        saved = unpack(known["settings"]).items()
         arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
+        if not (known["entropy"].isascii() and known["entropy"].isdigit()):
+            raise ValueError(f"state['entropy'] must be a whole number as text, got {known['entropy']!r:.80}")
         make: Callable[..., Self] = kind
         with quietly():
-            out = make(models, domain, random_state=int(data["entropy"]), **arguments, **settings)
-        if out.fingerprint() != data["fingerprint"]:
+            try:
+                out = make(models, domain, random_state=int(known["entropy"]), **arguments, **settings)
+            except (TypeError, AttributeError, LookupError, ArithmeticError) as error:
+                raise ValueError(f"state['settings'] do not go with {kind.__name__}: {error}") from error
+        missing = set(out.arguments()) - set(arguments) - set(settings)
+        if missing and known["format"] == FORMAT:  # earlier versions had fewer
+            raise ValueError(f"state['settings'] lacks {', '.join(map(repr, sorted(missing)))}")
+        if out.fingerprint() != known["fingerprint"]:
             raise ValueError("models and domain give other features than those of the saved run; pass the same ones")
-        out.resume(data["log"], data["state"])
+        out.resume(unpack(known["log"]), unpack(known["state"]))
         return out
+
+    @classmethod
+    def _saved_kind(cls, data: State) -> type[Self]:
+        """The class of a saved run, which has to be this one or one of its own."""
+        if not isinstance(data, dict) or data.get("format") not in READABLE:
+            form = data.get("format") if isinstance(data, dict) else type(data).__name__
+            raise ValueError(f"this state has format {form!r:.80}; this version reads formats 1 to {FORMAT}")
+        name = record("state", data, {"algorithm": text()})["algorithm"]
+        kind = cls.registry.get(name)
+        if kind is None or not issubclass(kind, cls):
+            raise ValueError(f"this state was saved by {name!r}, not by {cls.__name__}")
+        return kind
 
     def state(self) -> State:
         """JSON-safe: what was learned, without settings and trials. `resume` takes it, unpacked."""
@@ -113,19 +147,28 @@ class Saved(Guarded, ABC):
 
     def resume(self, log: State, state: State) -> None:
         """Take over trials and state from a run with the same problem, settings and seed."""
-        before, after = self._log, TrialLog.read(log)
+        before, after = self._log, read_log(log, self.domain.n_candidates, self.models.n_models)
         if log.get("course") is None:  # it cannot be repeated from its beginning, but from here
             after.origin = log, deepcopy(state)
         self._begin()
         try:
             self._log = after
-            self._notes = {int(trial): note for trial, note in state.get("notes", {}).items()}
+            self._notes = read_notes("state['notes']", state.get("notes", {}))
             self._known.clear()
             self._restore(state)
+            self._notes = {trial: note for trial, note in self._notes.items() if trial in after.waiting}
         except Exception:
             self._log = before
             raise
         self._end()
+
+    def _check_notes(self, check: Check) -> None:
+        """For those who note something of every trial they propose: raise unless it is there for all that wait."""
+        checked = {trial: check(f"note of trial {trial}", note) for trial, note in self._notes.items()}
+        missing = sorted(set(self._log.waiting) - set(checked))
+        if missing:
+            raise ValueError(f"state['notes'] lacks trial {missing[0]}, which awaits its reward")
+        self._notes = checked
 
     def features(self) -> FloatArray:
         """The dictionary on all candidates in the domain's order, shape (N, P)."""
@@ -143,4 +186,33 @@ class Saved(Guarded, ABC):
 def _stored(problem: State, key: str, build: Callable[[State], _T]) -> _T:
     if problem.get(key) is None:
         raise ValueError(f"the saved run does not contain its {key}; pass {key}= as it was constructed")
-    return build(problem[key])
+    try:
+        _check_sizes(problem[key])
+        return build(unpack(problem[key]))
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError) as error:
+        message = f"state['problem'][{key!r}] cannot be read; pass {key}= as it was constructed"
+        raise ValueError(f"{message}: {type(error).__name__}: {error}") from error
+
+
+def content_digest(data: State) -> str:
+    """Hash of a stored run, apart from its problem, which has a fingerprint; 1 and 1.0 are the same."""
+    told = {key: value for key, value in data.items() if key not in ("problem", "digest")}
+    return sha256(json.dumps(_with_floats(told), sort_keys=True).encode()).hexdigest()
+
+
+def _with_floats(value: Packable) -> Packable:
+    if isinstance(value, dict):
+        return {key: _with_floats(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_floats(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MOST:
+        return float(value)
+    return value
+
+
+def _check_sizes(description: Packable) -> None:
+    """Raise if what is to be made of a description is out of all proportion to it."""
+    for name, value in description.items() if isinstance(description, dict) else ():
+        _check_sizes(value)
+        if name in _SIZES and isinstance(value, int) and value > _SIZES[name]:
+            raise ValueError(f"{name} must be at most {_SIZES[name]} in a stored problem")

@@ -12,7 +12,7 @@ import numpy as np
 from alexp.algorithms.protocol.mending import Mending, looks_like_a_typo, typos_among
 from alexp.algorithms.protocol.rounds import Observation
 from alexp.algorithms.protocol.saving import Saved
-from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
+from alexp.algorithms.protocol.trials import LARGEST_REWARD, AlreadyToldError, Trial
 from alexp.algorithms.protocol.vigilance import Vigilance, warn
 from alexp.common.validation import count, finite, one_of
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
 
 _FEW = 3  # candidates whose rewards say nothing about those of others
-LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
 
 IfTold = Literal["raise", "same", "amend"]
 IF_TOLD: tuple[IfTold, ...] = ("raise", "same", "amend")

@@ -18,6 +18,8 @@ from alexp.problem.domains import Domain
 if TYPE_CHECKING:
     import pandas as pd
 
+LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -312,21 +314,6 @@ class TrialLog:
             "retracted": np.array(sorted(self.retracted), dtype=np.int64),
             "course": None if self.course is None else self.course.state(),
         }
-
-    @classmethod
-    def read(cls, state: State) -> TrialLog:
-        """Invert `state`; where that lacks the course, the caller has to say where the log originates."""
-        out = cls()
-        out.index, out.model = array("q", state["index"].tolist()), array("q", state["model"].tolist())
-        out.explored = array("b", state["explored"].tolist())
-        out.propensity, out.reward = array("d", state["propensity"].tolist()), array("d", state["reward"].tolist())
-        out.abandoned = set(state["abandoned"].tolist()) if "abandoned" in state else set()
-        out.retracted = set(state["retracted"].tolist()) if "retracted" in state else set()
-        out.happened = Course() if state.get("course") is None else Course.read(state["course"])
-        out.seen = SeenRewards.of(out.reward)
-        missing = np.flatnonzero(np.isnan(state["reward"])).tolist()
-        out.waiting = {i: out.index[i] for i in missing if i not in out.abandoned}
-        return out
 
 
 def _proposer(model: int) -> str:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
+from alexp.common.schema import floats, number, record, whole
 from alexp.estimation.estimate import Estimate
 from alexp.estimation.lasso._data import centre_row, rotate_in
 from alexp.estimation.lasso._kernels import solve as solve_groups
@@ -218,7 +219,7 @@ class GroupLassoPath:
 
     def read(self, state: State) -> LassoFit:
         """Invert ``LassoFit.state``."""
-        return LassoFit.from_state(state)
+        return LassoFit.from_state(state, self.n_columns, self.n_groups)
 
     def group_coefficients(self, fit: LassoFit) -> dict[int, FloatArray]:
         """Return theta_j of every active group: eta_j beta / d on S_j, where d_i sums eta over the groups of i."""
@@ -252,23 +253,24 @@ class GroupLassoPath:
 
     def restore(self, state: State) -> None:
         """Continue from :meth:`state` of a path bound to the same groups."""
-        arrays = {name: np.array(state[name], dtype=np.float64) for name in ("mean", "rho", "xt", "z", "gram")}
-        n_rows = arrays["z"].size
+        n_rows = len(record("data", state, {"z": floats(None)})["z"])
         if self._keeps_gram and n_rows > self.n_columns:
-            raise ValueError(f"state['z'] must have shape ({self.n_columns},) or be shorter, got {arrays['z'].shape}")
-        shapes = {
-            "mean": self._mean.shape,
-            "rho": (1,),
-            "xt": (self.n_columns, n_rows),
-            "z": (n_rows,),
-            "gram": self._gram.shape,
+            raise ValueError(f"data['z'] must have shape ({self.n_columns},) or be shorter, got ({n_rows},)")
+        checks = {
+            "n_observations": whole(low=int(n_rows > 0)),
+            "weight": number(low=0.0),
+            "mean": floats(*self._mean.shape),
+            "rho": floats(1, low=0.0),
+            "xt": floats(self.n_columns, n_rows),
+            "z": floats(n_rows),
+            "gram": floats(*self._gram.shape),
         }
-        for name, shape in shapes.items():
-            array = arrays[name] = arrays[name].reshape(shape) if arrays[name].size == 0 else arrays[name]
-            if array.shape != shape:
-                raise ValueError(f"state[{name!r}] must have shape {shape}, got {array.shape}")
-        self.n_observations = int(state["n_observations"])
-        self._weight = float(state.get("weight", self.n_observations))  # 0.1.0 had no weights
+        arrays = record("data", state, checks, optional=["weight"])
+        square = arrays["xt"] @ arrays["xt"].T if self._keeps_gram else arrays["gram"]
+        if not np.allclose(arrays["gram"], square, rtol=1e-6, atol=1e-9 * np.max(square, initial=0.0)):
+            raise ValueError("data['gram'] must be the square of data['xt']: one of them is of other data, or damaged")
+        self.n_observations = arrays["n_observations"]
+        self._weight = arrays.get("weight", float(self.n_observations))  # 0.1.0 had no weights
         self._mean, self._rho, self._gram = arrays["mean"], arrays["rho"], arrays["gram"]
         self._n_rows = n_rows
         self._allocate(self.n_columns if self._keeps_gram else max(n_rows, _FIRST_ROWS))

@@ -9,6 +9,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.schema import anything, floats, record, same
 from alexp.estimation.estimate import Estimate
 from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
 
@@ -73,7 +74,7 @@ class PostLassoPath:
 
     def read(self, state: State) -> Estimate:
         """Invert `Estimate.state`."""
-        return Estimate.from_state(state)
+        return Estimate.from_state(state, self._selection.n_columns, self._selection.n_groups)
 
     def state(self) -> State:
         """Everything needed to continue."""
@@ -82,5 +83,9 @@ class PostLassoPath:
 
     def restore(self, state: State) -> None:
         """Continue from `state`."""
-        self._selection.restore(state["selection"])
-        self._rows, self._rewards = list(state["rows"]), state["rewards"].tolist()
+        checks = {"rows": floats(None, self._selection.n_columns), "rewards": floats(None)}
+        known = record("data", state, checks | {"selection": anything})
+        self._selection.restore(known["selection"])
+        for name in ("rows", "rewards"):
+            same(f"length of data[{name!r}]", len(known[name]), self.n_observations, "the number of observations")
+        self._rows, self._rewards = list(known["rows"]), known["rewards"].tolist()

@@ -24,6 +24,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.common.schema import anything, floats, record, same
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.posteriors import CandidateMoments
@@ -172,6 +173,10 @@ class EffectMixture(Mixture):
 
     def restore(self, state: Packable) -> None:
         """Continue from `state`."""
-        super().restore(state["banks"])
-        self._plain.restore(state["plain"])
-        self._counts, self._means, self._fixed = state["counts"], state["means"], state["fixed"]
+        n, cells = self._counts.size, self._fixed.size
+        columns = {"counts": floats(n, low=0.0), "means": floats(n), "fixed": floats(cells)}
+        known = record("mixture", state, columns | {"banks": anything, "plain": anything})
+        super().restore(known["banks"])
+        self._plain.restore(known["plain"])
+        self._counts, self._means, self._fixed = known["counts"], known["means"], known["fixed"]
+        same("sum of mixture['counts']", self._counts.sum(), self.n_observations, "the number of rewards")

@@ -95,7 +95,7 @@ class EvidencePath:
 
     def read(self, state: State) -> Estimate:
         """Invert ``Estimate.state``."""
-        return Estimate.from_state(state)
+        return Estimate.from_state(state, self.n_columns, self._grid.cells[0].n_models)
 
     def _weights(self) -> FloatArray:
         """Posterior probability of every (ridge, model), shape (R, M)."""

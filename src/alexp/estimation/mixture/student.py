@@ -24,6 +24,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.common.schema import anything, number, record
 from alexp.estimation.mixture.mixture import Mixture
 
 _SHAPE = 1.0  # a0
@@ -117,8 +118,9 @@ class StudentMixture(Mixture):
 
     def restore(self, state: Packable) -> None:
         """Continue from `state`."""
-        super().restore(state["grid"])
-        self._mean, self._squares = float(state["mean"]), float(state["squares"])
+        known = record("mixture", state, {"grid": anything, "mean": number(), "squares": number(low=0.0)})
+        super().restore(known["grid"])
+        self._mean, self._squares = known["mean"], known["squares"]
 
 
 def prior_scales(ratios: Sequence[float]) -> tuple[float, ...]:

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.schema import floats, record, whole
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge.threads import run_parts
 
 # Handing work to a thread costs tens of microseconds; below this size one thread is faster.
+_ROUNDING = 1e-9  # by which a diagonal that may only grow has ever become smaller
 _THREADED_FACTOR = 400_000  # floats of factor touched by an update
 
 
@@ -131,14 +133,12 @@ class PackedFactors:
 
     def restore(self, state: FactorState) -> None:
         """Take over a ``state()`` of a bank with the same groups, ridge and intercept."""
-        missing = {"factor", "n_observations"} - set(state)
-        if missing:
-            raise ValueError(f"state lacks {sorted(missing)}; pass what state() returned")
-        factor = float_vector("state['factor']", state["factor"], len(self._factor)).copy()
-        count = int(state["n_observations"])
-        if count < 0:
-            raise ValueError(f"state['n_observations'] must not be negative, got {count}")
-        self._factor, self.n_observations = factor, count
+        known = record("state", state, {"factor": floats(len(self._factor)), "n_observations": whole()})
+        fresh = kernels.initial_factor(self._starts, self._offsets, self._lead, self._ridge)
+        diagonal = fresh > 0.0  # the ridge, which observations only add to
+        if np.any(known["factor"][diagonal] < (1.0 - _ROUNDING) * fresh[diagonal]):
+            raise ValueError("state['factor'] has a diagonal below the ridge: it is of other models, or damaged")
+        self._factor, self.n_observations = known["factor"], known["n_observations"]
 
     def _over_models(self, task: Callable[[int, int], None], threaded: bool) -> None:
         """Run task(first, last) over all models, in chunks of equal factor size when threaded."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.schema import same, sequence
 from alexp.estimation.posteriors import CandidateMoments, Score
 from alexp.estimation.ridge import _moments as moments
 from alexp.estimation.ridge.bank import RidgeBank
@@ -189,5 +190,6 @@ class RidgeGrid:
 
     def restore(self, state: list[FactorState]) -> None:
         """Continue from `state`."""
-        for bank, saved in zip(self._banks, state, strict=True):
+        for bank, saved in zip(self._banks, sequence("cells", state, len(self._banks)), strict=True):
             bank.restore(saved)
+            same("n_observations of a cell", bank.n_observations, self._banks[0].n_observations, "as in the first")
