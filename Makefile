@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-lowest install lint mutants rivals
+.PHONY: demo test test-lowest install lint mutants rivals soak
 
 demo: install
 	$(BIN)/alexp demo --out demo
@@ -18,6 +18,11 @@ lint: install
 # Not part of `make test`: breaks the code on purpose, some three hundred times, and asks whether the tests notice.
 mutants: install
 	$(BIN)/python tools/mutants.py --jobs 2
+
+# Not part of `make test` either: interrupts, threads, damaged states, killed workers and more, at full size. The figures
+# go to docs/reliability.md. SOAK='--only interrupts --scale 2 --seed 7' runs some of it.
+soak: install
+	$(BIN)/python -m tests.adversarial.soak $(SOAK)
 
 install: .venv/installed
 

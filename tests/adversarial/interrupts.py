@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from types import FrameType
 from typing import Any
 
@@ -135,7 +136,7 @@ class Instructions:
         sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_code is Instructions.__exit__.__code__:
+        if frame.f_code in LEFT_OUT:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
@@ -145,6 +146,11 @@ class Instructions:
                 assert self._error is not None
                 raise self._error("here")
         return self._trace
+
+
+# Up to Python 3.11, cached properties hold a lock of their own in a `with`, which an exception between the last
+# instruction of the block and the release would leave locked. Python itself never raises there.
+LEFT_OUT = (Instructions.__exit__.__code__, cached_property.__get__.__code__)
 
 
 # -- one run, many interrupts ------------------------------------------------------------------------------------
