@@ -28,6 +28,7 @@ def preflight(
 
     from rich.console import Console
 
+    from alexp.common.files import write_text
     from alexp.theory import preflight as look
 
     try:
@@ -39,7 +40,7 @@ def preflight(
     console = Console()
     console.print(report)
     if json_file is not None:
-        json_file.write_text(json.dumps(report.to_dict(), indent=1))
+        write_text(json_file, json.dumps(report.to_dict(), indent=1))
         console.print(f"report written to {json_file}")
 
 

@@ -333,11 +333,10 @@ def _unseen(study: Study) -> list[int]:
 
 
 def _write(out: Path | None, lines: Iterator[list[str]], what: str) -> None:
-    import csv
-
+    from alexp.common.cells import to_csv
     from alexp.study.tables import write_csv
 
     if out is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
+        typer.echo(to_csv(lines), nl=False)
     else:
         typer.echo(f"{write_csv(out, lines)} {what} written to {out}")

@@ -17,6 +17,7 @@ from alexp.study.database.events import LIBRARY, MENDS, Event, compress
 from alexp.study.database.storage import Storage
 from alexp.study.errors import ReplayError, StorageError
 from alexp.study.replay import Replica, course_of
+from alexp.study.workers.forking import Forked, watch
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -32,7 +33,7 @@ class _FarBehindError(Exception):
     """Catching up under the lock would keep others waiting."""
 
 
-class Follower:
+class Follower(Forked):
     """The replica of one study in this process, for any number of threads.
 
     Everything slow happens before the study is locked: compiling the algorithm, replaying a long log, packing a
@@ -56,6 +57,8 @@ class Follower:
         self._fresh: Algorithm | None = first
         self._replica: Replica | None = None
         self._is_warm = False
+        self._is_whole = True  # at the moment of a fork
+        watch(self)
 
     # -- acting ------------------------------------------------------------------------------------------------
 
@@ -205,3 +208,18 @@ class Follower:
             if self._replica is not None and self._replica.is_ahead:
                 self._save(self._replica)
             self._storage.close()
+
+    # -- forking -----------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """See whether a thread is at work on the replica; it may be for long, so that nobody waits for it."""
+        self._is_whole = self.mutex.acquire(blocking=False)
+
+    def after_fork(self, in_child: bool) -> None:
+        """The child has a lock of its own, and reads the log again if a thread of its parent was at work."""
+        if in_child:
+            self.mutex = threading.RLock()
+            if not self._is_whole:
+                self._replica = self._fresh = None
+        elif self._is_whole:
+            self.mutex.release()

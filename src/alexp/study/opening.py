@@ -20,9 +20,10 @@ from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.study import problem
 from alexp.study.database import records
+from alexp.study.database.addresses import DEFAULT, redact
 from alexp.study.database.events import LIBRARY
 from alexp.study.database.records import StudyRow, StudySummary
-from alexp.study.database.storage import DEFAULT, Storage
+from alexp.study.database.storage import Storage
 from alexp.study.errors import ProblemMismatchError, StudyExistsError, StudyNotFoundError
 from alexp.study.problem import Probe, Problem
 from alexp.study.study import Study
@@ -67,6 +68,8 @@ def create_study(
     """
     where = _storage(storage)
     _check_name(name)
+    if not name.isprintable():
+        raise ValueError(f"name must have no line breaks or control characters, got {_shown(name)}")
     kind = algorithm_named(
         algorithm or (_known_algorithm(where, name) if load_if_exists else None) or DEFAULT_ALGORITHM
     )
@@ -151,7 +154,13 @@ def _storage(storage: Location) -> Storage:
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip() or len(name) > 200:
-        raise ValueError(f"name must be a text of 1 to 200 characters, got {name!r}")
+        raise ValueError(f"name must be a text of 1 to 200 characters, got {_shown(name)}")
+
+
+def _shown(name: object) -> str:
+    """A name for a message: short, on one line, and without a password if it was the URL in the wrong place."""
+    text = redact(repr(name))
+    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def _find(where: Storage, name: str) -> StudyRow:
@@ -164,7 +173,7 @@ def _find(where: Storage, name: str) -> StudyRow:
     if row is None:
         known = [summary.name for summary in list_studies(where)]
         there = f"; it has {', '.join(map(repr, known[:10]))}" if known else "; it has no studies"
-        raise StudyNotFoundError(f"there is no study {name!r} in {where.describe()}{there}")
+        raise StudyNotFoundError(f"there is no study {_shown(name)} in {where.describe()}{there}")
     return row
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, overload
 
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
@@ -282,6 +282,13 @@ class Study(Answering):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a study is not pickled: it holds connections, and its storage may hold a password. Give the worker the "
+            "study's name and where it is stored, for instance in the environment variable ALEXP_STORAGE, and let it "
+            "call alexp.load_study(name, storage)"
+        )
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from alexp.common.files import write_text
 from alexp.study.report.explanation import decisive, fit_sentence, odds_sentence
 from alexp.study.report.figures import figures
 from alexp.study.view import Certificates, Standing, StudyView
@@ -47,11 +47,7 @@ for (const [name, figure] of Object.entries(figures)) {
 
 def write_report(view: StudyView, path: Path) -> Path:
     """Write the page; a half-written file never takes the place of an older one."""
-    text = render(view, time.time())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, render(view, time.time()))
     return path
 
 
