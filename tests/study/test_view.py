@@ -234,7 +234,7 @@ def test_reading_sees_one_moment(storage):
         play(other, 1)
         assert records.head(connection, study._id, lock=False) == first
     with study.storage.reading() as connection:
-        assert records.head(connection, study._id, lock=False) == (2, 0)
+        assert records.head(connection, study._id, lock=False)[:2] == (2, 0)
 
 
 def test_very_many_models(sqlite):

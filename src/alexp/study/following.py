@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
 from alexp.study.database import records
+from alexp.study.database.chain import beginning, damaged
 from alexp.study.database.events import LIBRARY, MENDS, Event, compress
+from alexp.study.database.records import PART, Head, StudyRow
 from alexp.study.database.storage import Storage
 from alexp.study.errors import ReplayError, StorageError
 from alexp.study.replay import Replica, course_of
@@ -26,7 +27,6 @@ _Checked = TypeVar("_Checked")
 
 _PATIENCE = 0.05  # seconds for which events of others may be applied while they wait for the lock
 _ATTEMPTS = 3  # how often to catch up without the lock before catching up under it after all
-_PART = 10_000  # events read at a time
 
 
 class _FarBehindError(Exception):
@@ -41,19 +41,18 @@ class Follower(Forked):
 
     Parameters
     ----------
-    storage, study, name
-        Where the study is, its number there, and its name for messages.
+    storage, row
+        Where the study is, and what it is.
     make
         Builds the algorithm as it was before the first event.
     first
         What `make` has built already; saves building it twice.
     """
 
-    def __init__(
-        self, storage: Storage, study: int, name: str, make: Callable[[], Algorithm], first: Algorithm
-    ) -> None:
+    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
         self.mutex = threading.RLock()
-        self._storage, self._study, self._name, self._make = storage, study, name, make
+        self._storage, self._study, self._name, self._make = storage, row.id, row.name, make
+        self._beginning = beginning(row)
         self._fresh: Algorithm | None = first
         self._replica: Replica | None = None
         self._is_warm = False
@@ -90,16 +89,16 @@ class Follower(Forked):
             warm_up(replica.algorithm)
             self._is_warm = True
         with self._storage.writing() as connection:
-            n_events, snapshot_at = records.head(connection, self._study, lock=True)
-            if replica.seconds_for(n_events - replica.n_events) > patience:
+            head = records.head(connection, self._study, lock=True)
+            if replica.seconds_for(head.n_events - replica.n_events) > patience:
                 raise _FarBehindError
-            self._catch_up(replica, connection, n_events, patience)
-            replica.noted(snapshot_at)
+            self._catch_up(replica, connection, head, patience)
+            replica.noted(head.snapshot_at)
             checked = check(replica)  # raises without having changed anything
             self._replica = None  # until the commit; if anything fails, the log is read again
             events = decide(replica, checked)
             if events:
-                records.append(connection, self._study, events)
+                replica.chain = records.append(connection, self._study, events, replica.chain)
         self._replica = replica
         if replica.snapshot_is_due:
             self._save(replica)
@@ -113,11 +112,11 @@ class Follower(Forked):
             replica = self._opened()
             while True:  # long logs in parts, each applied after its transaction
                 with self._storage.reading() as connection:
-                    n_events, snapshot_at = records.head(connection, self._study, lock=False)
-                    events = self._behind(replica, connection, n_events)
+                    head = records.head(connection, self._study, lock=False)
+                    events = self._behind(replica, connection, head)
                 self._apply(replica, events)
-                if replica.n_events >= n_events:
-                    replica.noted(snapshot_at)
+                if replica.n_events >= head.n_events:
+                    replica.noted(head.snapshot_at)
                     return replica
 
     @contextmanager
@@ -126,8 +125,7 @@ class Follower(Forked):
         with self.mutex:
             replica = self._opened()
             with self._storage.reading() as connection:
-                n_events, _ = records.head(connection, self._study, lock=False)
-                self._catch_up(replica, connection, n_events)
+                self._catch_up(replica, connection, records.head(connection, self._study, lock=False))
                 yield replica, connection
 
     def _opened(self) -> Replica:
@@ -143,8 +141,8 @@ class Follower(Forked):
 
     def _rebuild(self, connection: Connection) -> Replica:
         records.head(connection, self._study, lock=False)  # raises if the study has been deleted
-        for n_events, snapshot in records.read_snapshots(connection, self._study):
-            replica = Replica(self._new_algorithm())
+        for n_events, snapshot, newest in records.read_snapshots(connection, self._study):
+            replica = Replica(self._new_algorithm(), newest)
             try:
                 replica.resume(n_events, snapshot)
                 if replica.algorithm.log.course is None:
@@ -152,37 +150,42 @@ class Follower(Forked):
             except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
                 continue
             return replica
-        return Replica(self._new_algorithm())
+        return Replica(self._new_algorithm(), self._beginning)
 
     def _find_course(self, replica: Replica, connection: Connection) -> None:
         """Complete a snapshot of a version that did not keep the order of events."""
-        n_events = replica.n_events
-        starts = range(0, n_events, _PART)
-        parts = (records.since(connection, self._study, start, min(start + _PART, n_events)) for start in starts)
-        replica.algorithm.log.course = course_of(chain.from_iterable(parts), replica.algorithm)
+        events = records.all_before(connection, self._study, replica.n_events, self._beginning)
+        replica.algorithm.log.course = course_of(events, replica.algorithm)
 
     def _new_algorithm(self) -> Algorithm:
         algorithm, self._fresh = self._fresh or self._make(), None
         return algorithm
 
-    def _catch_up(self, replica: Replica, connection: Connection, n_events: int, patience: float = inf) -> None:
-        while events := self._behind(replica, connection, n_events):
-            if any(event.kind in MENDS for event in events) and replica.seconds_for(n_events) > patience:
+    def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
+        while events := self._behind(replica, connection, head):
+            if any(event.kind in MENDS for event in events) and replica.seconds_for(head.n_events) > patience:
                 raise _FarBehindError  # a correction repeats everything
             self._apply(replica, events)
 
-    def _behind(self, replica: Replica, connection: Connection, n_events: int) -> list[Event]:
-        """The next events that the replica lacks."""
-        if n_events < replica.n_events:
+    def _behind(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:
+        """The next events that the replica lacks, verified."""
+        start, stop = replica.n_events, min(head.n_events, replica.n_events + PART)
+        try:
+            if head.n_events < start:
+                raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
+            events = records.since(connection, self._study, start, stop, replica.chain) if start < stop else []
+            newest = events[-1].chain if events else replica.chain
+            if stop == head.n_events and newest != head.chain:
+                raise damaged(f"event {stop - 1} is not the one that the study says was its last", max(stop - 1, 0))
+        except StorageError:
             self._replica = None
-            raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
-        if n_events == replica.n_events:
-            return []
-        return records.since(connection, self._study, replica.n_events, min(n_events, replica.n_events + _PART))
+            raise
+        return events
 
     def _apply(self, replica: Replica, events: list[Event]) -> None:
         try:
             replica.follow(events)
+            replica.chain = events[-1].chain if events else replica.chain
         except (ValueError, IndexError) as error:
             self._replica = None
             raise ReplayError(f"the log of study {self._name!r} contradicts itself: {error}") from error
@@ -198,7 +201,7 @@ class Follower(Forked):
         data = compress(replica.snapshot())
         with suppress(StorageError):
             with self._storage.writing() as connection:
-                records.write_snapshot(connection, self._study, replica.n_events, LIBRARY, data)
+                records.write_snapshot(connection, self._study, replica.n_events, LIBRARY, data, replica.chain)
             kept = True
         replica.saved(perf_counter() - start, kept)
 

@@ -197,10 +197,7 @@ def _draft(algorithm: Algorithm) -> _Draft:
 def _insert(connection: Connection, name: str, draft: _Draft) -> StudyRow:
     study = records.insert_study(connection, name, draft.algorithm, draft.settings, draft.entropy, LIBRARY, time.time())
     described = problem.encode(connection, study, draft.described)
-    records.set_problem(connection, study, described, problem.encode(connection, study, draft.probe))
-    row = records.find_study(connection, name)
-    assert row is not None
-    return row
+    return records.set_problem(connection, study, described, problem.encode(connection, study, draft.probe))
 
 
 def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Domain | None, settings: State) -> Study:

@@ -46,14 +46,14 @@ class Snapshot(TypedDict):
 
 
 class Replica:
-    """The algorithm after the first `n_events` events of the log, and the trials given up so far.
+    """The algorithm after the first `n_events` events of the log, the last of which has the checksum `chain`.
 
     Methods that act return the events to append; they change the replica at once, so it must be thrown away if
     the events do not reach the log.
     """
 
-    def __init__(self, algorithm: Algorithm) -> None:
-        self.algorithm = algorithm
+    def __init__(self, algorithm: Algorithm, chain: bytes = b"") -> None:
+        self.algorithm, self.chain = algorithm, chain
         self.n_events = self.snapshot_at = 0
         self._seconds = 0.0  # spent on events since the newest snapshot
         self._pace = _LEAST_PACE  # seconds per event, of late

@@ -52,7 +52,7 @@ class Study(Answering):
     ) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
         self._id = row.id
-        self._follower = Follower(storage, row.id, row.name, make, first)
+        self._follower = Follower(storage, row, make, first)
         self._chronicle: tuple[Replica, Chronicle] | None = None
         self._seen: tuple[Replica, Wanted, StudyView] | None = None
 
@@ -258,8 +258,8 @@ class Study(Answering):
     def beliefs(self) -> list[tuple[int, Belief]]:
         """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
         with self.storage.reading() as connection:
-            n_events, _ = records.head(connection, self._id, lock=False)
-            return records.beliefs(connection, self._id, 0, n_events)
+            head = records.head(connection, self._id, lock=False)
+            return records.beliefs(connection, self._id, 0, head.n_events)
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""

@@ -71,6 +71,7 @@ class Event:
     `ask` carries the trial that was proposed, so that a replay can be held against it; `tell` the reward;
     `observe` a reward measured elsewhere (a trial that is born told); `amend` the reward that takes the
     place of an earlier one, which stays in the log; `abandon` and `retract` only the trial's number.
+    `key` and `chain`, by which a call is found again and damage is noticed, are given when the event is written.
     """
 
     seq: int
@@ -84,6 +85,8 @@ class Event:
     at: float = field(default_factory=time.time)
     worker: str = field(default_factory=worker_name)
     detail: bytes | None = None
+    key: str | None = None
+    chain: bytes = b""
 
 
 def compress(value: object) -> bytes:

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import sqlalchemy as sa
@@ -15,21 +15,23 @@ from sqlalchemy.engine import Connection
 from alexp.algorithms.protocol.saving import FORMAT, READABLE
 from alexp.common.arrays import AnyArray
 from alexp.common.codec import fingerprint
+from alexp.study.database import chain
 from alexp.study.database.events import MENDS, Belief, Detail, Event, EventDict, belief_is_due, decompress
-from alexp.study.database.schema import arrays, events, snapshots, studies
+from alexp.study.database.schema import arrays, events, leases, snapshots, studies
 from alexp.study.errors import StorageError, StudyNotFoundError
 from alexp.study.replay import Snapshot
 
-_PART = 32 * 1024 * 1024  # bytes of an array per row; databases limit the size of one value
+PART = 10_000  # events read at a time
+_PIECE = 32 * 1024 * 1024  # bytes of an array per row; databases limit the size of one value
 _KEPT = 2  # snapshots, in case the newest cannot be read
 _EVENT_COLUMNS = [events.c[field.name] for field in fields(Event)]
 _PUBLIC = list(EventDict.__annotations__)
 
 # Built once: these run at every ask and tell.
-_LOCK = (
-    sa.select(studies.c.n_events, studies.c.snapshot_at).where(studies.c.id == sa.bindparam("study")).with_for_update()
+_HEAD = sa.select(studies.c.n_events, studies.c.snapshot_at, studies.c.chain).where(
+    studies.c.id == sa.bindparam("study")
 )
-_HEAD = sa.select(studies.c.n_events, studies.c.snapshot_at).where(studies.c.id == sa.bindparam("study"))
+_LOCK = _HEAD.with_for_update()
 _SINCE = (
     sa.select(*_EVENT_COLUMNS)
     .where(
@@ -39,7 +41,11 @@ _SINCE = (
     )
     .order_by(events.c.seq)
 )
-_ADVANCE = studies.update().where(studies.c.id == sa.bindparam("study")).values(n_events=sa.bindparam("total"))
+_ADVANCE = (
+    studies.update()
+    .where(studies.c.id == sa.bindparam("study"))
+    .values(n_events=sa.bindparam("total"), chain=sa.bindparam("newest"))
+)
 
 _INSERT = events.insert().values({column.name: sa.bindparam(column.name) for column in events.columns})
 _ADVANCE_AND_INSERT = _ADVANCE.add_cte(_INSERT.cte("appended"))
@@ -61,6 +67,15 @@ class StudyRow:
     probe: str
     library: str
     created_at: float
+    when_expired: str | None = None
+
+
+class Head(NamedTuple):
+    """Where a log ends: its number of events, those in the newest snapshot, and the checksum of the last one."""
+
+    n_events: int
+    snapshot_at: int
+    chain: bytes
 
 
 @dataclass(frozen=True)
@@ -91,15 +106,25 @@ def insert_study(
     return int(result.inserted_primary_key[0])
 
 
-def set_problem(connection: Connection, study: int, problem: str, probe: str) -> None:
-    """Fill in the problem of a new study."""
-    connection.execute(studies.update().where(studies.c.id == study).values(problem=problem, probe=probe))
+def set_problem(connection: Connection, study: int, problem: str, probe: str) -> StudyRow:
+    """Fill in the problem of a new study, and the checksum of its row, which is then complete."""
+    this = studies.c.id == study
+    connection.execute(studies.update().where(this).values(problem=problem, probe=probe))
+    row = StudyRow(*connection.execute(sa.select(*_ROW_COLUMNS).where(this)).one())
+    first = chain.beginning(row)
+    connection.execute(studies.update().where(this).values(checksum=first, chain=first))
+    return row
 
 
 def find_study(connection: Connection, name: str) -> StudyRow | None:
     """The row of the study with this name."""
-    row = connection.execute(sa.select(*_ROW_COLUMNS).where(studies.c.name == name)).first()
-    return None if row is None else StudyRow(*row)
+    found = connection.execute(sa.select(*_ROW_COLUMNS, studies.c.checksum).where(studies.c.name == name)).first()
+    if found is None:
+        return None
+    row = StudyRow(*found[:-1])
+    if chain.beginning(row) != found.checksum:
+        raise chain.damaged(f"what is stored about study {name!r} itself has a wrong checksum")
+    return row
 
 
 def all_studies(connection: Connection) -> list[StudySummary]:
@@ -131,40 +156,49 @@ def _withdrawn(connection: Connection) -> dict[int, int]:
 
 def delete_study(connection: Connection, study: int) -> None:
     """Remove everything a study consists of."""
-    for table in (arrays, snapshots, events):
+    for table in (leases, arrays, snapshots, events):
         connection.execute(table.delete().where(table.c.study_id == study))
     connection.execute(studies.delete().where(studies.c.id == study))
 
 
-def head(connection: Connection, study: int, lock: bool) -> tuple[int, int]:
-    """Number of events and events in the newest snapshot; with `lock`, nobody else may append until we commit."""
+def head(connection: Connection, study: int, lock: bool) -> Head:
+    """Where the log ends; with `lock`, nobody else may append until we commit."""
     row = connection.execute(_LOCK if lock else _HEAD, {"study": study}).first()
     if row is None:
         raise StudyNotFoundError("the study has been deleted")
-    return int(row[0]), int(row[1])
+    return Head(int(row[0]), int(row[1]), bytes(row[2] or b""))
 
 
 # -- events ----------------------------------------------------------------------------------------------------
 
 
-def append(connection: Connection, study: int, new: Sequence[Event]) -> None:
-    """Add events at the end of the log; the caller holds the lock."""
-    rows = [{"study_id": study} | vars(event) for event in new]
-    total = {"study": study, "total": new[-1].seq + 1}
+def append(connection: Connection, study: int, new: Sequence[Event], before: bytes) -> bytes:
+    """Add events at the end of the log, whose checksum is `before`; returns the new one. The caller holds the lock."""
+    sealed = list(chain.linked(before, new))
+    rows, newest = [{"study_id": study} | vars(event) for event in sealed], sealed[-1].chain
+    total = {"study": study, "total": new[-1].seq + 1, "newest": newest}
     if connection.dialect.name == "postgresql" and len(rows) == 1:  # one round trip to the server instead of two
         connection.execute(_ADVANCE_AND_INSERT, rows[0] | total)
-        return
+        return newest
     connection.execute(events.insert(), rows)
     connection.execute(_ADVANCE, total)
+    return newest
 
 
-def since(connection: Connection, study: int, start: int, stop: int) -> list[Event]:
-    """Events number `start` to `stop` - 1, in order."""
+def since(connection: Connection, study: int, start: int, stop: int, before: bytes) -> list[Event]:
+    """Events number `start` to `stop` - 1, in order, verified: they follow the checksum `before`."""
     rows = connection.execute(_SINCE, {"study": study, "start": start, "stop": stop})
     found = [Event(*row) for row in rows]
-    if [event.seq for event in found] != list(range(start, stop)):
-        raise StorageError(f"the log of the study has a gap after event {start}; restore the database from a backup")
+    chain.verify(before, found, start, stop)
     return found
+
+
+def all_before(connection: Connection, study: int, n_events: int, before: bytes) -> Iterator[Event]:
+    """The first `n_events` events, verified, read in parts; `before` is the checksum of the study's row."""
+    for start in range(0, n_events, PART):
+        for event in since(connection, study, start, min(start + PART, n_events), before):
+            before = event.chain
+            yield event
 
 
 def public_events(connection: Connection, study: int, start: int, limit: int | None) -> list[EventDict]:
@@ -220,28 +254,28 @@ def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[t
 # -- snapshots -------------------------------------------------------------------------------------------------
 
 
-def write_snapshot(connection: Connection, study: int, n_events: int, library: str, data: bytes) -> None:
-    """Keep a compressed state after `n_events` events, and drop snapshots nobody needs any more."""
-    if head(connection, study, lock=True)[1] >= n_events:
+def write_snapshot(connection: Connection, study: int, n_events: int, library: str, data: bytes, newest: bytes) -> None:
+    """Keep a compressed state after `n_events` events, the last with checksum `newest`; drop those nobody needs."""
+    if head(connection, study, lock=True).snapshot_at >= n_events:
         return  # another process was faster
-    connection.execute(
-        snapshots.insert().values(study_id=study, n_events=n_events, format=FORMAT, library=library, data=data)
-    )
+    checksum = chain.seal(n_events, FORMAT, library, newest, data)
+    values = {"format": FORMAT, "library": library, "data": data, "chain": newest, "checksum": checksum}
+    connection.execute(snapshots.insert().values(study_id=study, n_events=n_events, **values))
     connection.execute(studies.update().where(studies.c.id == study).values(snapshot_at=n_events))
     kept = sa.select(snapshots.c.n_events).where(snapshots.c.study_id == study)
-    newest = [row[0] for row in connection.execute(kept.order_by(snapshots.c.n_events.desc()).limit(_KEPT))]
-    connection.execute(snapshots.delete().where(snapshots.c.study_id == study, snapshots.c.n_events.not_in(newest)))
+    latest = [row[0] for row in connection.execute(kept.order_by(snapshots.c.n_events.desc()).limit(_KEPT))]
+    connection.execute(snapshots.delete().where(snapshots.c.study_id == study, snapshots.c.n_events.not_in(latest)))
 
 
-def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, Snapshot]]:
-    """(number of events, state) of the snapshots this version can read, newest first."""
+def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, Snapshot, bytes]]:
+    """(number of events, state, checksum of the last event) of the snapshots this version can read, newest first."""
     query = sa.select(snapshots).where(snapshots.c.study_id == study, snapshots.c.format.in_(READABLE))
     for row in connection.execute(query.order_by(snapshots.c.n_events.desc())).all():
         try:
             state = decompress(row.data)
         except (zlib.error, ValueError):  # an unreadable snapshot costs time only: the log is the truth
             continue
-        yield int(row.n_events), state
+        yield int(row.n_events), state, row.chain
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------
@@ -254,7 +288,7 @@ def put_array(connection: Connection, study: int, array: AnyArray) -> str:
     seen = sa.select(arrays.c.part).where(arrays.c.study_id == study, arrays.c.hash == key)
     if connection.execute(seen).first() is None:
         raw = contiguous.tobytes()
-        for part, start in enumerate(range(0, max(len(raw), 1), _PART)):
+        for part, start in enumerate(range(0, max(len(raw), 1), _PIECE)):
             connection.execute(
                 arrays.insert().values(
                     study_id=study,
@@ -262,7 +296,7 @@ def put_array(connection: Connection, study: int, array: AnyArray) -> str:
                     part=part,
                     dtype=contiguous.dtype.str,
                     shape=json.dumps(list(contiguous.shape)),
-                    data=zlib.compress(raw[start : start + _PART], 6),
+                    data=zlib.compress(raw[start : start + _PIECE], 6),
                 )
             )
     return key
