@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
@@ -31,6 +31,16 @@ _ATTEMPTS = 3  # how often to catch up without the lock before catching up under
 
 class _FarBehindError(Exception):
     """Catching up under the lock would keep others waiting."""
+
+
+class Beside(Protocol[_Checked]):
+    """Tables beside the log, which change in the same transaction as the log."""
+
+    def look(self, connection: Connection, replica: Replica, checked: _Checked, /) -> _Checked:
+        """Before acting: what is to be done, given what they say; raises to leave everything as it is."""
+
+    def note(self, connection: Connection, events: Sequence[Event], /) -> None:
+        """After acting: what they say now."""
 
 
 class Follower(Forked):
@@ -66,10 +76,11 @@ class Follower(Forked):
         check: Callable[[Replica], _Checked],
         decide: Callable[[Replica, _Checked], list[Event]],
         prepare: Callable[[Replica, _Checked], None] | None = None,
+        beside: Beside[_Checked] | None = None,
     ) -> tuple[Replica, list[Event]]:
         """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed.
 
-        What takes long can be done by `prepare`, without the lock.
+        What takes long can be done by `prepare`, without the lock; what concerns tables beside the log by `beside`.
         """
         with self.mutex:
             if prepare is not None:
@@ -77,12 +88,16 @@ class Follower(Forked):
                 prepare(replica, check(replica))
             for _ in range(_ATTEMPTS):
                 with suppress(_FarBehindError):
-                    return self._attempt(check, decide, _PATIENCE)
+                    return self._attempt(check, decide, beside, _PATIENCE)
                 self.refresh()
-            return self._attempt(check, decide, inf)
+            return self._attempt(check, decide, beside, inf)
 
     def _attempt(
-        self, check: Callable[[Replica], _Checked], decide: Callable[[Replica, _Checked], list[Event]], patience: float
+        self,
+        check: Callable[[Replica], _Checked],
+        decide: Callable[[Replica, _Checked], list[Event]],
+        beside: Beside[_Checked] | None,
+        patience: float,
     ) -> tuple[Replica, list[Event]]:
         replica = self._opened()
         if not self._is_warm:
@@ -95,10 +110,14 @@ class Follower(Forked):
             self._catch_up(replica, connection, head, patience)
             replica.noted(head.snapshot_at)
             checked = check(replica)  # raises without having changed anything
+            if beside is not None:
+                checked = beside.look(connection, replica, checked)
             self._replica = None  # until the commit; if anything fails, the log is read again
             events = decide(replica, checked)
             if events:
                 replica.chain = records.append(connection, self._study, events, replica.chain)
+            if beside is not None:
+                beside.note(connection, events)
         self._replica = replica
         if replica.snapshot_is_due:
             self._save(replica)

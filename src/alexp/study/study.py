@@ -10,7 +10,6 @@ from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.telling import IfTold, Told, check_reward, warn_of
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
-from alexp.common.arrays import IntArray
 from alexp.common.validation import count
 from alexp.problem.candidates import Available
 from alexp.study.answering import Answering
@@ -24,11 +23,13 @@ from alexp.study.observations import observations
 from alexp.study.replay import Replica
 from alexp.study.view import Counts, StudyView
 from alexp.study.viewing import Identity, Wanted, counts, make_view
+from alexp.study.workers import leases
+from alexp.study.workers.desk import AskDesk, Request
+from alexp.study.workers.leases import Lease, WhenExpired
+from alexp.study.workers.sharing import AnyTrial, Sharing, check_lease
 
 if TYPE_CHECKING:
     import pandas as pd
-
-AnyTrial = Trial | int | str  # itself, its id, or its id as text
 
 
 class TellCounts(NamedTuple):
@@ -39,7 +40,7 @@ class TellCounts(NamedTuple):
     amended: int
 
 
-class Study(Answering):
+class Study(Answering, Sharing):
     """A durable run of an algorithm; make one with `create_study` or `load_study`.
 
     Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it
@@ -52,29 +53,46 @@ class Study(Answering):
     ) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
         self._id = row.id
+        self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         self._follower = Follower(storage, row, make, first)
         self._chronicle: tuple[Replica, Chronicle] | None = None
-        self._seen: tuple[Replica, Wanted, StudyView] | None = None
+        self._seen: tuple[Replica, Wanted, dict[int, Lease], StudyView] | None = None
 
     # -- acting ------------------------------------------------------------------------------------------------
 
     @overload
-    def ask(self, n: None = None, available: Available = None, distinct: bool = False) -> Trial: ...
+    def ask(
+        self, n: None = None, available: Available = None, distinct: bool = False, lease: float | None = None
+    ) -> Trial: ...
     @overload
-    def ask(self, n: int, available: Available = None, distinct: bool = False) -> list[Trial]: ...
-    def ask(self, n: int | None = None, available: Available = None, distinct: bool = False) -> Trial | list[Trial]:
+    def ask(
+        self, n: int, available: Available = None, distinct: bool = False, lease: float | None = None
+    ) -> list[Trial]: ...
+    def ask(
+        self, n: int | None = None, available: Available = None, distinct: bool = False, lease: float | None = None
+    ) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate.
 
         `available` restricts the choice to some candidates, by index, boolean mask or, where candidates are texts, by
         name. No candidate is proposed while another worker measures it, unless there is no other; with `distinct` it
         is an error if one list would need the same candidate twice.
+
+        With `lease` the trials are this worker's for so many seconds, and longer by `heartbeat`. Trials of others whose
+        lease has expired are handed out first, or given up if the study was created with `expired="abandon"`.
         """
+        desk = AskDesk(self._id, self.when_expired, check_lease(lease), distinct)
 
-        def check(replica: Replica) -> tuple[int, IntArray | None]:
-            return replica.check_ask(1 if n is None else n, available, distinct)
+        def check(replica: Replica) -> Request:
+            return Request(*replica.check_ask(1 if n is None else n, available, distinct))
 
-        replica, events = self._follower.act(check, lambda replica, checked: replica.ask(*checked, distinct))
-        trials = [replica.algorithm.trial(event.trial) for event in events]
+        def act(replica: Replica, request: Request) -> list[Event]:
+            given_up = [replica.abandon(trial) for trial in request.given_up]
+            held = [replica.algorithm.log.index[trial] for trial in request.offered]
+            return given_up + replica.ask(request.wanted, request.available, distinct, held)
+
+        replica, events = self._follower.act(check, act, beside=desk)
+        asked = (event.trial for event in events if event.kind == "ask")
+        trials = [replica.algorithm.trial(trial) for trial in (*desk.offered, *asked)]
         return trials[0] if n is None else trials
 
     def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise") -> None:
@@ -159,11 +177,6 @@ class Study(Answering):
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def pending(self) -> list[Trial]:
-        """Trials that await their reward, oldest first."""
-        with self._follower.mutex:
-            return self.algorithm.pending()
-
     def trial(self, trial_id: int) -> Trial:
         """A trial by its id."""
         with self._follower.mutex:
@@ -223,16 +236,17 @@ class Study(Answering):
         wanted = Wanted(trials, leaders, history, certificates, curve, explanation, delta)
         with self._follower.mutex:
             with self._follower.moment() as (replica, connection):
-                seen, n_events = self._seen, replica.n_events
-                if seen is not None and (seen[0], seen[1], seen[2].n_events) == (replica, wanted, n_events):
-                    return seen[2]
-                if self._chronicle is None or self._chronicle[0] is not replica:
-                    self._chronicle = (replica, Chronicle(self._id))
-                chronicle = self._chronicle[1]
-                chronicle.read(connection, n_events, replica.algorithm.log.pending(), history)
+                n_events, waiting = replica.n_events, replica.algorithm.log.pending()
+                held = leases.read(connection, self._id) if waiting else {}
+                if self._seen is not None:
+                    *before, view = self._seen
+                    if (*before, view.n_events) == (replica, wanted, held, n_events):
+                        return view
+                chronicle = self._chronicle_of(replica)
+                chronicle.read(connection, n_events, waiting, history)
             identity = Identity(self.name, self.storage.describe(), self.created_at, self.library)
-            view = make_view(identity, n_events, replica.algorithm, chronicle, wanted)
-            self._seen = (replica, wanted, view)
+            view = make_view(identity, n_events, replica.algorithm, chronicle, held, wanted)
+            self._seen = (replica, wanted, held, view)
         return view
 
     def events(self, since: int = 0, limit: int | None = None) -> list[EventDict]:

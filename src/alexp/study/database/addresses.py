@@ -30,8 +30,6 @@ _MISTYPED = re.compile(
     r"|.*\b(?:password|passwd|pwd|dbname|hostaddr)\s*=)",
     re.IGNORECASE | re.DOTALL,
 )
-_CREDENTIALS = re.compile(r"(?P<before>[A-Za-z][\w+.\-]{3,}\s?:?\s?/{1,3}\s?|//)[^\s'\"]*(?=@)")
-_KEYWORDS = re.compile(r"(?P<before>(?:\w*pass(?:word|wd|phrase|file)|pwd)\s*=\s*)[^\s&;,'\"]+", re.IGNORECASE)
 
 
 def parse_url(url: str | URL | Path) -> URL:
@@ -111,12 +109,3 @@ def scrub(text: str, url: URL, hidden: dict[str, str]) -> str:
         for written in (secret, quote(secret, safe=""), quote_plus(secret)):
             text = text.replace(written, "***")
     return text
-
-
-def redact(text: str) -> str:
-    """A text that somebody typed, without what looks like a password in it.
-
-    >>> redact("no study 'postgresql://me:secret@host/db'"), redact("Host=h Password=secret")
-    ("no study 'postgresql://***@host/db'", 'Host=h Password=***')
-    """
-    return _KEYWORDS.sub(r"\g<before>***", _CREDENTIALS.sub(r"\g<before>***", text))

@@ -28,7 +28,9 @@ MOST_MODELS = 1024  # of larger classes only the leading models are recorded
 
 
 def worker_name() -> str:
-    """This process, as the log names it."""
+    """This worker, as the log names it: $ALEXP_WORKER, or this process."""
+    if named := os.environ.get("ALEXP_WORKER", "").strip():
+        return named[:200]
     return f"{socket.gethostname()}:{os.getpid()}"[:200]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from alexp.common.files import write_text
 from alexp.study.report.explanation import decisive, fit_sentence, odds_sentence
 from alexp.study.report.figures import figures
-from alexp.study.view import Certificates, Standing, StudyView
+from alexp.study.view import Certificates, PendingTrial, Standing, StudyView
 
 _MOST_ROWS = 200
 _MEANING_OF_Q = {
@@ -236,12 +236,18 @@ def _pending(view: StudyView, now: float) -> str:
     if not view.pending:
         return _section("Pending", "<p>Nothing is pending.</p>")
     rows = [
-        [trial.id, trial.label, _time(trial.at), f"{(now - trial.at) / 3600.0:.1f}", trial.worker]
+        [trial.id, trial.label, _time(trial.at), f"{(now - trial.at) / 3600.0:.1f}", trial.worker, _lease(trial, now)]
         for trial in view.pending[:_MOST_ROWS]
     ]
     more = f"<p>and {len(view.pending) - _MOST_ROWS} more</p>" if len(view.pending) > _MOST_ROWS else ""
-    headings = ["trial", "candidate", "asked at (UTC)", "hours waiting", "asked by"]
+    headings = ["trial", "candidate", "asked at (UTC)", "hours waiting", "measured by", "lease"]
     return _section("Pending", _table(headings, rows, {0, 3}), more)
+
+
+def _lease(trial: PendingTrial, now: float) -> str:
+    if trial.until is None:
+        return "without end"
+    return f"expired {_time(trial.until)} UTC" if trial.until <= now else f"until {_time(trial.until)} UTC"
 
 
 def _settings(view: StudyView) -> str:
