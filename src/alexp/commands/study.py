@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +29,7 @@ from alexp.commands.options import (
     write_lines,
 )
 from alexp.commands.sharing import heartbeat, pending, take_over
+from alexp.common.redaction import printable
 
 if TYPE_CHECKING:
     from alexp.study import Study
@@ -80,6 +82,8 @@ def create(
     matrices = {key: read_features(Path(file), table) for key, file in files.items()}
     models, domain = ModelClass.from_matrices(matrices, intercept=intercept), FiniteSet(table)
     more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
+    if taken := more.keys() & signature(create_study).parameters.keys():
+        raise ValueError(f"--setting is for arguments of the algorithm; {min(taken)!r} is none")
     study = create_study(
         models.normalized(domain) if normalize else models,
         domain,
@@ -96,7 +100,7 @@ def create(
         **more,
     )
     sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
-    typer.echo(f"created {name!r} in {study.storage.describe()}: {len(table)} candidates; models {sizes}")
+    typer.echo(printable(f"created {name!r} in {study.storage.describe()}: {len(table)} candidates; models {sizes}"))
 
 
 @app.command()
@@ -201,16 +205,16 @@ def status(name: Name, storage: Where = DEFAULT) -> None:
     """Where the study stands: counts, leading models, recommendation."""
     with opened(name, storage) as study:
         view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False, explanation=False)
-        typer.echo(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}")
+        typer.echo(printable(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}"))
         typer.echo(", ".join(f"{value} {key}" for key, value in view.counts.items()))
         if view.standing is not None:
             leading = (f"{leader.name} {leader.q:.3f}" for leader in view.standing.leaders)
-            typer.echo("models: " + ", ".join(leading))
+            typer.echo(printable("models: " + ", ".join(leading)))
         if view.best is not None:
             what = f"{view.best.label} (candidate {view.best.index})"
-            typer.echo(f"best: {what}, estimated {view.best.value:.4g}")
+            typer.echo(printable(f"best: {what}, estimated {view.best.value:.4g}"))
             for sentence in _statements(study):
-                typer.echo(sentence)
+                typer.echo(printable(sentence))
 
 
 app.command()(pending)
@@ -246,9 +250,8 @@ def list_all(storage: Where = DEFAULT) -> None:
     found = list_studies(storage)
     for study in found:
         created = datetime.fromtimestamp(study.created_at, UTC)
-        typer.echo(
-            f"{study.name}\t{study.algorithm}\tcreated {created:%Y-%m-%d}\t{study.told} told, {study.pending} pending"
-        )
+        facts = f"{study.algorithm}\tcreated {created:%Y-%m-%d}\t{study.told} told, {study.pending} pending"
+        typer.echo(f"{printable(study.name)}\t{facts}")
     if not found:
         typer.echo("no studies", err=True)
 

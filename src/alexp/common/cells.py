@@ -7,16 +7,15 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-_RUN = re.compile(r"[\s'\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*[\t\r\n]")
-_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_RUN = re.compile(r"[\s'\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _QUOTED = re.compile(r"[\",;\t\r\n]|^\s|\s$")
 _LONGEST = 16 * 1024 * 1024  # characters of a cell
 
 
 def _needs_mark(text: str) -> bool:
-    if _NUMBER.fullmatch(text.lstrip("'")):
-        return False
-    return _RUN.match(text) is not None or (text != "" and text != text.strip())
+    bare = text.lstrip("'")  # what begins with an apostrophe must not be taken for marked
+    return not _NUMBER.fullmatch(bare) and (_RUN.match(bare) is not None or bare != bare.strip())
 
 
 def marked(text: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_CREDENTIALS = re.compile(r"(?P<before>[A-Za-z][\w+.\-]{3,}\s?:?\s?/{1,3}\s?|//)[^\s'\"]*(?=@)")
+_SCHEME = r"(?:[A-Za-z][\w+.\-]{3,}\s?:?\s?/{1,3}|(?:postgres|psql|sqlite|mysql)[\w+]*\s?[:;/]+|//)\s?"
+_CREDENTIALS = re.compile(rf"(?P<before>{_SCHEME}[^\s'\":@/]*:)[^\s'\"]*(?=@)", re.IGNORECASE)
 _KEYWORDS = re.compile(r"(?P<before>(?:\w*pass(?:word|wd|phrase|file)|pwd)\s*=\s*)[^\s&;,'\"]+", re.IGNORECASE)
 
 
@@ -17,6 +18,6 @@ def redact(text: str) -> str:
     """A text that somebody typed, without what looks like a password in it.
 
     >>> redact("no study 'postgresql://me:secret@host/db'"), redact("Host=h Password=secret")
-    ("no study 'postgresql://***@host/db'", 'Host=h Password=***')
+    ("no study 'postgresql://me:***@host/db'", 'Host=h Password=***')
     """
     return _KEYWORDS.sub(r"\g<before>***", _CREDENTIALS.sub(r"\g<before>***", text))

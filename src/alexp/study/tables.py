@@ -119,7 +119,7 @@ def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
     otherwise line i belongs to candidate i.
     """
     n = len(candidates)
-    if path.suffix.lower() == ".npy":
+    if path.suffix.lower() in (".npy", ".npz"):
         try:
             return matrix(str(path), read_array(path), n)
         except (ValueError, TypeError) as error:
@@ -252,12 +252,13 @@ def export(study: Study) -> Iterator[list[str]]:
     """Lines of a file with all trials: what was proposed and why, the reward, and when it came."""
     view, algorithm = study.view(history=False, certificates=False, curve=False), study.algorithm
     events = study.events_dataframe().head(view.n_events)  # of the moment that the view shows
-    asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"]
-    told = events[events["kind"].isin(["tell", "observe", "amend"])].groupby("trial")["at"].last()
+    asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"].to_dict()
+    told = events[events["kind"].isin(["tell", "observe", "amend"])].groupby("trial")["at"].last().to_dict()
     frame = view.trials.dataframe().drop(columns="label").rename(columns={"id": "trial", "index": "candidate"})
     frame["model"] = [None if j is None else algorithm.models.names[j] for j in view.trials.model]
-    frame["asked_at"] = frame["trial"].map(asked)
-    frame["told_at"] = frame["trial"].map(told).where(frame["reward"].notna())
+    frame["asked_at"] = [asked[trial] for trial in frame["trial"]]
+    rewarded = zip(frame["trial"], frame["reward"].notna(), strict=True)
+    frame["told_at"] = [told[trial] if has_reward else None for trial, has_reward in rewarded]
     own = [f"candidate.{name}" if name in frame.columns else name for name in candidate_columns(algorithm.domain, 0)]
     yield [*frame.columns[:2], *own, *frame.columns[2:]]
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):

@@ -18,6 +18,7 @@ from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, pack, unpack
+from alexp.common.redaction import redact
 
 LIBRARY = version("alexp")
 Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract"]
@@ -30,7 +31,7 @@ MOST_MODELS = 1024  # of larger classes only the leading models are recorded
 def worker_name() -> str:
     """This worker, as the log names it: $ALEXP_WORKER, or this process."""
     if named := os.environ.get("ALEXP_WORKER", "").strip():
-        return named[:200]
+        return "".join(c if c.isprintable() else "?" for c in redact(named)[:200])
     return f"{socket.gethostname()}:{os.getpid()}"[:200]
 
 
