@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
+import alexp
 from alexp.cli import app
 from alexp.study import Storage, StudyError, create_study, load_study
-from tests.study.conftest import DOMAIN, MODELS
 
+MODELS, DOMAIN = alexp.ModelClass.legendre(degree=3, size=2), alexp.Interval(-1.0, 1.0, resolution=21)
 SECRET = "S3CRET"
 INPUTS = 200  # at scale 1
 N = 6  # candidates

@@ -3,6 +3,7 @@
 import logging
 import os
 import pickle
+import time
 import traceback
 from pathlib import Path
 
@@ -186,6 +187,10 @@ def test_redaction_leaves_other_text_alone():
         "12:30",
     ):
         assert redact(text) == text
+    begin = time.perf_counter()
+    for long in ("x@" + "x" * 10**6, "@" + "abcd://" * 10**4, "@" + "//a:" * 10**4, "password=" * 10**4):
+        redact(long)
+    assert time.perf_counter() - begin < 20.0  # not the square of it, which would be hours
     assert printable("a\x1b[0mb\nc\u202e") == "a\\x1b[0mb\nc\\u202e"
 
 

@@ -38,7 +38,7 @@ class Careful(TyperGroup):
 
 def explain(error: BaseException) -> str:
     """An error in words that can be shown to anybody, on any terminal."""
-    text = printable(redact(str(error).strip() or type(error).__name__))
+    text = printable(redact(str(error).strip()[: 2 * _LONGEST] or type(error).__name__))
     if isinstance(error, MemoryError):
         text = f"there is not enough memory for this ({text})"
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
-_SCHEME = r"(?:[A-Za-z][\w+.\-]{3,}\s?:?\s?/{1,3}|(?:postgres|psql|sqlite|mysql)[\w+]*\s?[:;/]+|//)\s?"
-_CREDENTIALS = re.compile(rf"(?P<before>{_SCHEME}[^\s'\":@/]*:)[^\s'\"]*(?=@)", re.IGNORECASE)
-_KEYWORDS = re.compile(r"(?P<before>(?:\w*pass(?:word|wd|phrase|file)|pwd)\s*=\s*)[^\s&;,'\"]+", re.IGNORECASE)
+# Bounded everywhere: a text of a million letters must not take long.
+_SCHEME = r"(?:\b[A-Za-z][\w+.\-]{3,30}\s?:?\s?/{1,3}|\b(?:postgres|psql|sqlite|mysql)[\w+]{0,20}\s?[:;/]{1,3}|//)\s?"
+_CREDENTIALS = re.compile(rf"(?P<before>{_SCHEME}[^\s'\":@/]{{0,100}}:)[^\s'\"]{{0,500}}(?=@)", re.IGNORECASE)
+_KEYWORDS = re.compile(
+    r"(?P<before>\w{0,20}pass(?:word|wd|phrase|file)\s?=\s?|\bpwd\s?=\s?)[^\s&;,'\"]+", re.IGNORECASE
+)
 
 
 def printable(text: str) -> str:
@@ -20,4 +23,5 @@ def redact(text: str) -> str:
     >>> redact("no study 'postgresql://me:secret@host/db'"), redact("Host=h Password=secret")
     ("no study 'postgresql://me:***@host/db'", 'Host=h Password=***')
     """
-    return _KEYWORDS.sub(r"\g<before>***", _CREDENTIALS.sub(r"\g<before>***", text))
+    text = _CREDENTIALS.sub(r"\g<before>***", text) if "@" in text else text
+    return _KEYWORDS.sub(r"\g<before>***", text) if "=" in text else text

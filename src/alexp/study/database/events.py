@@ -31,7 +31,7 @@ MOST_MODELS = 1024  # of larger classes only the leading models are recorded
 def worker_name() -> str:
     """This worker, as the log names it: $ALEXP_WORKER, or this process."""
     if named := os.environ.get("ALEXP_WORKER", "").strip():
-        return "".join(c if c.isprintable() else "?" for c in redact(named)[:200])
+        return "".join(c if c.isprintable() else "?" for c in redact(named[:1000])[:200])
     return f"{socket.gethostname()}:{os.getpid()}"[:200]
 
 
