@@ -14,7 +14,7 @@ from alexp.commands.extras import advice_for
 from alexp.commands.preflight import preflight
 from alexp.commands.reproduce import reproduce
 from alexp.commands.run import run
-from alexp.commands.study import app as study
+from alexp.commands.upkeep import app as study
 from alexp.commands.warmup import warmup
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Choose the right model while optimising.")

@@ -26,11 +26,11 @@ Where = Annotated[
 OneTrial = Annotated[str, typer.Argument(help="Number of the trial.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside what was seen.")]
 Out = Annotated[Path | None, typer.Option(help="File to write; printed if absent.")]
-_DEFAULT = "sqlite:///alexp.db"
+DEFAULT_STORAGE = "sqlite:///alexp.db"
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Show what went wrong in one line instead of a traceback."""
     from alexp.study import StudyError
 
@@ -45,7 +45,7 @@ def _explained() -> Iterator[None]:
 def _opened(name: str, storage: str) -> Iterator[Study]:
     from alexp.study import load_study
 
-    with _explained(), load_study(name, storage) as study:
+    with explained(), load_study(name, storage) as study:
         yield study
 
 
@@ -68,14 +68,14 @@ def create(
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
-    storage: Where = _DEFAULT,
+    storage: Where = DEFAULT_STORAGE,
 ) -> None:
     """Start a study from a table of candidates and one file of features per model."""
     from alexp.problem import FiniteSet, ModelClass
     from alexp.study import create_study
     from alexp.study.tables import check_reserved, read_candidates, read_features
 
-    with _explained():
+    with explained():
         table = read_candidates(candidates)
         check_reserved(table, candidates)
         files = dict(_pair(text, "--features") for text in features)
@@ -110,7 +110,7 @@ def ask(
     repeats: Annotated[bool, typer.Option(help="Let a candidate come twice in a list.")] = False,
     new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
     force: Annotated[bool, typer.Option(help="Write over an existing file.")] = False,
-    storage: Where = _DEFAULT,
+    storage: Where = DEFAULT_STORAGE,
 ) -> None:
     """Ask for trials; fill in the rewards and hand the file to `tell`."""
     from alexp.study.tables import plate
@@ -133,7 +133,7 @@ def tell(
         bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
     ] = False,
     yes: Yes = False,
-    storage: Where = _DEFAULT,
+    storage: Where = DEFAULT_STORAGE,
 ) -> None:
     """Tell rewards: the whole file, or nothing if any line is wrong. Those that were told before are skipped."""
     from alexp.study.tables import read_results
@@ -149,7 +149,7 @@ def tell(
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
-def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = _DEFAULT) -> None:
+def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = DEFAULT_STORAGE) -> None:
     """Correct the reward of a trial; the study goes on as if it had been told at once."""
     with _opened(name, storage) as study:
         told = study.refresh().check_amend(trial, reward)
@@ -160,7 +160,7 @@ def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage:
 
 
 @app.command()
-def retract(name: Name, trial: OneTrial, storage: Where = _DEFAULT) -> None:
+def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT_STORAGE) -> None:
     """Withdraw the reward of a trial, which then counts as given up; `amend` gives it one again."""
     with _opened(name, storage) as study:
         study.retract(trial)
@@ -172,7 +172,7 @@ def observe(
     name: Name,
     data: Annotated[Path, typer.Argument(help="CSV file with columns of the candidates (or index) and reward.")],
     yes: Yes = False,
-    storage: Where = _DEFAULT,
+    storage: Where = DEFAULT_STORAGE,
 ) -> None:
     """Add measurements that were made without having been asked for."""
     from alexp.study.observations import observations
@@ -191,7 +191,7 @@ def observe(
 def abandon(
     name: Name,
     trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
-    storage: Where = _DEFAULT,
+    storage: Where = DEFAULT_STORAGE,
 ) -> None:
     """Give up trials whose reward will never come."""
     with _opened(name, storage) as study:
@@ -201,7 +201,7 @@ def abandon(
 
 
 @app.command()
-def status(name: Name, storage: Where = _DEFAULT) -> None:
+def status(name: Name, storage: Where = DEFAULT_STORAGE) -> None:
     """Where the study stands: counts, leading models, recommendation."""
     with _opened(name, storage) as study:
         view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False, explanation=False)
@@ -218,7 +218,7 @@ def status(name: Name, storage: Where = _DEFAULT) -> None:
 
 
 @app.command()
-def pending(name: Name, out: Out = None, storage: Where = _DEFAULT) -> None:
+def pending(name: Name, out: Out = None, storage: Where = DEFAULT_STORAGE) -> None:
     """Trials that await their reward, as a file for `tell`."""
     from alexp.study.tables import plate
 
@@ -227,7 +227,7 @@ def pending(name: Name, out: Out = None, storage: Where = _DEFAULT) -> None:
 
 
 @app.command()
-def export(name: Name, out: Out = None, storage: Where = _DEFAULT) -> None:
+def export(name: Name, out: Out = None, storage: Where = DEFAULT_STORAGE) -> None:
     """All trials as CSV."""
     from alexp.study.tables import export as lines
 
@@ -239,7 +239,7 @@ def export(name: Name, out: Out = None, storage: Where = _DEFAULT) -> None:
 def report(
     name: Name,
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
-    storage: Where = _DEFAULT,
+    storage: Where = DEFAULT_STORAGE,
 ) -> None:
     """Write one self-contained HTML page about the study."""
     with _opened(name, storage) as study:
@@ -247,11 +247,11 @@ def report(
 
 
 @app.command("list")
-def list_all(storage: Where = _DEFAULT) -> None:
+def list_all(storage: Where = DEFAULT_STORAGE) -> None:
     """All studies of a storage."""
     from alexp.study import list_studies
 
-    with _explained():
+    with explained():
         found = list_studies(storage)
     for study in found:
         created = datetime.fromtimestamp(study.created_at, UTC)
@@ -266,12 +266,12 @@ def list_all(storage: Where = _DEFAULT) -> None:
 def delete(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    storage: Where = _DEFAULT,
+    storage: Where = DEFAULT_STORAGE,
 ) -> None:
     """Delete a study with all its trials, after asking."""
     from alexp.study import delete_study, list_studies
 
-    with _explained():
+    with explained():
         trials = next((study.trials for study in list_studies(storage) if study.name == name), 0)
         if not yes:
             typer.confirm(f"Delete study {name!r} with {trials} trials for ever?", abort=True)

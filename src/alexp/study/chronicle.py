@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from alexp.study.database import records
+from alexp.study.database import logbook
 from alexp.study.database.events import Belief
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Chronicle:
     def read(self, connection: Connection, n_events: int, pending: Sequence[int], history: bool) -> None:
         """Take in what the first `n_events` events say about pending trials and, if wanted, about earlier rounds."""
         if history:
-            self.beliefs += records.beliefs(connection, self._study, self._n_read, n_events)
+            self.beliefs += logbook.beliefs(connection, self._study, self._n_read, n_events)
             self._n_read = n_events
         known = {trial: self.asked[trial] for trial in pending if trial in self.asked}
-        self.asked = known | records.asked(connection, self._study, set(pending) - known.keys(), n_events)
+        self.asked = known | logbook.asked(connection, self._study, set(pending) - known.keys(), n_events)

@@ -5,18 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
-from alexp.study.database import records
-from alexp.study.database.chain import beginning, damaged
+from alexp.study.database import logbook, records
+from alexp.study.database.chain import beginning
+from alexp.study.database.damage import damaged
 from alexp.study.database.events import LIBRARY, MENDS, Event, compress
-from alexp.study.database.records import PART, Head, StudyRow
+from alexp.study.database.logbook import PART
+from alexp.study.database.outcomes import check_key, describe, look, new_key, with_key
+from alexp.study.database.records import Head, StudyRow
+from alexp.study.database.resuming import check_length, intact_snapshots, write_snapshot
 from alexp.study.database.storage import Storage
-from alexp.study.errors import ReplayError, StorageError
+from alexp.study.errors import ReplayError, StorageError, UnknownOutcomeError
 from alexp.study.replay import Replica, course_of
 
 if TYPE_CHECKING:
@@ -30,6 +35,17 @@ _ATTEMPTS = 3  # how often to catch up without the lock before catching up under
 
 class _FarBehindError(Exception):
     """Catching up under the lock would keep others waiting."""
+
+
+@dataclass
+class _Call(Generic[_Checked]):
+    """What somebody wants done, under which key, and the events it last tried to write."""
+
+    check: Callable[[Replica], _Checked]
+    decide: Callable[[Replica, _Checked], list[Event]]
+    key: str
+    is_new: bool
+    wrote: list[Event] = field(default_factory=list)
 
 
 class Follower:
@@ -55,6 +71,7 @@ class Follower:
         self._fresh: Algorithm | None = first
         self._replica: Replica | None = None
         self._is_warm = False
+        self._spoiled: set[int] = set()  # damaged snapshots, by their numbers of events
 
     # -- acting ------------------------------------------------------------------------------------------------
 
@@ -63,24 +80,47 @@ class Follower:
         check: Callable[[Replica], _Checked],
         decide: Callable[[Replica, _Checked], list[Event]],
         prepare: Callable[[Replica, _Checked], None] | None = None,
+        key: str | None = None,
     ) -> tuple[Replica, list[Event]]:
         """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed.
 
-        What takes long can be done by `prepare`, without the lock.
+        What takes long can be done by `prepare`, without the lock. If a call with this `key` was stored before, its
+        events are returned and nothing is done. If the answer to the commit is lost, the log says what happened.
         """
+        call = _Call(check, decide, check_key(key) or new_key(), is_new=key is None)
         with self.mutex:
             if prepare is not None:
                 replica = self.refresh()
-                prepare(replica, check(replica))
-            for _ in range(_ATTEMPTS):
-                with suppress(_FarBehindError):
-                    return self._attempt(check, decide, _PATIENCE)
-                self.refresh()
-            return self._attempt(check, decide, inf)
+                if not self._happened(call):
+                    prepare(replica, check(replica))
+            try:
+                return self._try(call)
+            except UnknownOutcomeError as error:
+                return self._look(call, error)
 
-    def _attempt(
-        self, check: Callable[[Replica], _Checked], decide: Callable[[Replica, _Checked], list[Event]], patience: float
-    ) -> tuple[Replica, list[Event]]:
+    def _happened(self, call: _Call[_Checked]) -> bool:
+        if call.is_new:
+            return False
+        with self._storage.reading() as connection:
+            return bool(logbook.of_call(connection, self._study, call.key))
+
+    def _look(self, call: _Call[_Checked], error: UnknownOutcomeError) -> tuple[Replica, list[Event]]:
+        events = look(self._storage, self._study, call.key, call.wrote, error)
+        try:
+            return self.refresh(), events
+        except StorageError as again:
+            raise with_key(
+                call.key, f"{describe(events)} was stored, but the answer was lost again: {again}"
+            ) from again
+
+    def _try(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
+        for _ in range(_ATTEMPTS):
+            with suppress(_FarBehindError):
+                return self._attempt(call, _PATIENCE)
+            self.refresh()
+        return self._attempt(call, inf)
+
+    def _attempt(self, call: _Call[_Checked], patience: float) -> tuple[Replica, list[Event]]:
         replica = self._opened()
         if not self._is_warm:
             warm_up(replica.algorithm)
@@ -90,12 +130,14 @@ class Follower:
             if replica.seconds_for(head.n_events - replica.n_events) > patience:
                 raise _FarBehindError
             self._catch_up(replica, connection, head, patience)
-            replica.noted(head.snapshot_at)
-            checked = check(replica)  # raises without having changed anything
+            self._note(replica, head)
+            if not call.is_new and (events := logbook.of_call(connection, self._study, call.key)):
+                return replica, events
+            checked = call.check(replica)  # raises without having changed anything
             self._replica = None  # until the commit; if anything fails, the log is read again
-            events = decide(replica, checked)
+            call.wrote = events = call.decide(replica, checked)
             if events:
-                replica.chain = records.append(connection, self._study, events, replica.chain)
+                replica.chain = logbook.append(connection, self._study, events, replica.chain, call.key)
         self._replica = replica
         if replica.snapshot_is_due:
             self._save(replica)
@@ -113,7 +155,7 @@ class Follower:
                     events = self._behind(replica, connection, head)
                 self._apply(replica, events)
                 if replica.n_events >= head.n_events:
-                    replica.noted(head.snapshot_at)
+                    self._note(replica, head)
                     return replica
 
     @contextmanager
@@ -136,12 +178,17 @@ class Follower:
             return replica
         return self._replica
 
+    def _note(self, replica: Replica, head: Head) -> None:
+        if head.snapshot_at not in self._spoiled:
+            replica.noted(head.snapshot_at)
+
     def _rebuild(self, connection: Connection) -> Replica:
-        records.head(connection, self._study, lock=False)  # raises if the study has been deleted
-        for n_events, snapshot, newest in records.read_snapshots(connection, self._study):
-            replica = Replica(self._new_algorithm(), newest)
+        head = records.head(connection, self._study, lock=False)  # raises if the study has been deleted
+        check_length(connection, self._study, head.n_events)
+        for shot in intact_snapshots(connection, self._study, head.n_events, self._spoiled):
+            replica = Replica(self._new_algorithm(), shot.chain)
             try:
-                replica.resume(n_events, snapshot)
+                replica.resume(shot.n_events, shot.state())
                 if replica.algorithm.log.course is None:
                     self._find_course(replica, connection)
             except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
@@ -149,9 +196,19 @@ class Follower:
             return replica
         return Replica(self._new_algorithm(), self._beginning)
 
+    def replayed(self) -> Replica:
+        """Another replica, of the whole log from its first event on and without any snapshot."""
+        replica = Replica(self._make(), self._beginning)
+        while True:
+            with self._storage.reading() as connection:
+                events = self._behind(replica, connection, records.head(connection, self._study, lock=False))
+            if not events:
+                return replica
+            self._apply(replica, events)
+
     def _find_course(self, replica: Replica, connection: Connection) -> None:
         """Complete a snapshot of a version that did not keep the order of events."""
-        events = records.all_before(connection, self._study, replica.n_events, self._beginning)
+        events = logbook.all_before(connection, self._study, replica.n_events, self._beginning)
         replica.algorithm.log.course = course_of(events, replica.algorithm)
 
     def _new_algorithm(self) -> Algorithm:
@@ -170,7 +227,7 @@ class Follower:
         try:
             if head.n_events < start:
                 raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
-            events = records.since(connection, self._study, start, stop, replica.chain) if start < stop else []
+            events = logbook.since(connection, self._study, start, stop, replica.chain) if start < stop else []
             newest = events[-1].chain if events else replica.chain
             if stop == head.n_events and newest != head.chain:
                 raise damaged(f"event {stop - 1} is not the one that the study says was its last", max(stop - 1, 0))
@@ -198,8 +255,9 @@ class Follower:
         data = compress(replica.snapshot())
         with suppress(StorageError):
             with self._storage.writing() as connection:
-                records.write_snapshot(connection, self._study, replica.n_events, LIBRARY, data, replica.chain)
+                write_snapshot(connection, self._study, replica.n_events, LIBRARY, data, replica.chain, self._spoiled)
             kept = True
+            self._spoiled.clear()
         replica.saved(perf_counter() - start, kept)
 
     def close(self) -> None:

@@ -21,9 +21,16 @@ from alexp.problem.models import ModelClass
 from alexp.study import problem
 from alexp.study.database import records
 from alexp.study.database.events import LIBRARY
+from alexp.study.database.outcomes import find_out
 from alexp.study.database.records import StudyRow, StudySummary
 from alexp.study.database.storage import DEFAULT, Storage
-from alexp.study.errors import ProblemMismatchError, StudyExistsError, StudyNotFoundError
+from alexp.study.errors import (
+    ProblemMismatchError,
+    StorageError,
+    StudyExistsError,
+    StudyNotFoundError,
+    UnknownOutcomeError,
+)
 from alexp.study.problem import Probe, Problem
 from alexp.study.study import Study
 
@@ -65,7 +72,7 @@ def create_study(
     settings
         Further arguments of the algorithm, such as `noise_std`.
     """
-    where = _storage(storage)
+    where = storage_at(storage)
     _check_name(name)
     kind = algorithm_named(
         algorithm or (_known_algorithm(where, name) if load_if_exists else None) or DEFAULT_ALGORITHM
@@ -80,12 +87,17 @@ def create_study(
     new = kind(models, domain, direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
-    with where.writing() as connection:
-        where.lock(connection)
-        row = records.find_study(connection, name)
-        created = row is None
-        if row is None:
-            row = _insert(connection, name, draft)
+    row = None
+    try:
+        with where.writing() as connection:
+            where.lock(connection)
+            row = records.find_study(connection, name)
+            created = row is None
+            if row is None:
+                row = _insert(connection, name, draft)
+    except UnknownOutcomeError as error:
+        if row is None or _look_for(where, name, error) != row:
+            raise StorageError(f"study {name!r} was not created: {error}. Nothing was changed; try again") from error
     if not created:
         if not load_if_exists:
             raise StudyExistsError(
@@ -112,13 +124,13 @@ def load_study(
     features the study was created with. Keywords replace settings that could not be stored, such as agents of
     your own.
     """
-    where = _storage(storage)
-    return _open(where, _find(where, name), models, domain, settings)
+    where = storage_at(storage)
+    return _open(where, find_row(where, name), models, domain, settings)
 
 
 def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
     """All studies of a storage, by name."""
-    where = _storage(storage)
+    where = storage_at(storage)
     if not where.exists():
         return []
     where.prepare()
@@ -128,11 +140,31 @@ def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
 
 def delete_study(name: str, storage: Location = DEFAULT) -> None:
     """Remove a study with everything it consists of. There is no way back."""
-    where = _storage(storage)
-    row = _find(where, name)
-    with where.writing() as connection:
-        records.head(connection, row.id, lock=True)
-        records.delete_study(connection, row.id)
+    where = storage_at(storage)
+    row = find_row(where, name)
+    try:
+        with where.writing() as connection:
+            records.head(connection, row.id, lock=True)
+            records.delete_study(connection, row.id)
+    except UnknownOutcomeError as error:
+        if _look_for(where, name, error) == row:
+            raise StorageError(f"study {name!r} was not deleted: {error}. Nothing was changed; try again") from error
+
+
+def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
+    """The study of that name after the answer to a commit was lost."""
+
+    def found(connection: Connection) -> StudyRow | None:
+        where.lock(connection)
+        return records.find_study(connection, name)
+
+    def unknown(error: StorageError) -> UnknownOutcomeError:
+        return UnknownOutcomeError(
+            f"unknown what became of study {name!r}: {lost}, and it cannot be looked up: {error}. `list_studies` tells "
+            "when the storage is back"
+        )
+
+    return find_out(where, found, unknown)
 
 
 def _known_algorithm(where: Storage, name: str) -> str | None:
@@ -145,7 +177,8 @@ def _known_algorithm(where: Storage, name: str) -> str | None:
     return None if row is None else row.algorithm
 
 
-def _storage(storage: Location) -> Storage:
+def storage_at(storage: Location) -> Storage:
+    """The storage that a caller has named."""
     return storage if isinstance(storage, Storage) else Storage(storage)
 
 
@@ -154,7 +187,8 @@ def _check_name(name: str) -> None:
         raise ValueError(f"name must be a text of 1 to 200 characters, got {name!r}")
 
 
-def _find(where: Storage, name: str) -> StudyRow:
+def find_row(where: Storage, name: str) -> StudyRow:
+    """What is stored about the study of that name, or an error that lists those there are."""
     _check_name(name)
     row = None
     if where.exists():

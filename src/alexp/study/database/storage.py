@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from alexp.study.database.schema import VERSION, VERSION_TABLE, studies
-from alexp.study.errors import StorageError
+from alexp.study.errors import StorageError, UnknownOutcomeError
 
 DEFAULT = "sqlite:///alexp.db"
 _WRITE = "alexp_write"
@@ -24,6 +25,13 @@ _CREATION_LOCK = 4_274_051_867  # any number, the same for everybody
 _VANISHED = 300_000  # ms after which PostgreSQL takes the lock from a host that went away while it held it
 _IDLE = 1.0  # seconds after which a connection is tried before it is used
 _SMALL_CACHE = -16_000  # KiB of page cache per SQLite connection
+_ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # notice a line that is dead
+_MISSING = re.compile(r"no such (table|column)|has no column|(relation|column) .* does not exist")
+_DAMAGED = ("malformed", "not a database", "corrupt", "unsupported file format", "decode", "duplicate column")
+_HELP = (
+    "Restore it from a backup, copy what is intact with `alexp study salvage SOURCE TARGET`, or recover what is left "
+    "of a file with `sqlite3 FILE .recover`"
+)
 
 
 class Storage:
@@ -71,8 +79,9 @@ class Storage:
     def _connect(self) -> Engine:
         if not self.is_sqlite:
             limits = f"-c lock_timeout={int(1000 * self.timeout)} -c idle_in_transaction_session_timeout={_VANISHED}"
-            options = {} if "options" in self.url.query else {"options": limits}
-            server = sa.create_engine(self.url, pool_size=2, connect_args=options)
+            options: dict[str, Any] = {} if "options" in self.url.query else {"options": limits}
+            alive = {name: value for name, value in _ALIVE.items() if name not in self.url.query}
+            server = sa.create_engine(self.url, pool_size=2, connect_args=options | alive)
             event.listen(server, "checkout", _check_idle)
             return server
         engine = sa.create_engine(self.url, connect_args={"timeout": self.timeout, "check_same_thread": False})
@@ -117,33 +126,36 @@ class Storage:
     @contextmanager
     def _transaction(self, write: bool) -> Iterator[Connection]:
         options: dict[str, Any] = {_WRITE: write}
+        committing = False
         if not (write or self.is_sqlite):
             options |= _ONE_MOMENT
         try:
             with self.engine.connect().execution_options(**options) as connection, connection.begin():
                 yield connection
+                committing = write
         except sa.exc.DBAPIError as error:
-            raise StorageError(self._explain(error)) from error
+            if committing:  # the answer, or the commit itself, may have been lost
+                raise UnknownOutcomeError(f"{self.describe()} failed during a commit: {_reason(error)}") from error
+            raise StorageError(self._explain(error, write)) from error
         except ModuleNotFoundError as error:
             raise StorageError(f"{error}; studies on PostgreSQL need `pip install alexp[postgres]`") from error
 
-    def _explain(self, error: sa.exc.DBAPIError) -> str:
-        reason = str(error.orig).strip() or type(error.orig).__name__
-        text, where = reason.lower(), self.describe()
+    def _explain(self, error: sa.exc.DBAPIError, write: bool) -> str:
+        reason, where = _reason(error), self.describe()
+        text, unchanged = reason.lower(), ". Nothing was changed" if write else ""  # by a transaction with no commit
         if "full" in text or "no space left" in text or "disk i/o error" in text:
-            return f"could not write to {where}: {reason}. Nothing was changed; free some space and try again"
+            return f"could not write to {where}: {reason}{unchanged}; free some space and try again"
         if "readonly" in text or "read-only" in text:
-            return f"{where} cannot be written to (read-only): {reason}. Nothing was changed"
-        if "malformed" in text or "not a database" in text:
-            return (
-                f"{where} is damaged or not a database: {reason}. Restore the file from a backup, "
-                "or recover what is left with `sqlite3 FILE .recover`"
-            )
+            return f"{where} cannot be written to (read-only): {reason}{unchanged}"
+        if _MISSING.search(text):
+            return f"{where} is damaged, a table or a column is missing or has another name: {reason}. {_HELP}"
+        if any(word in text for word in _DAMAGED):
+            return f"{where} is damaged or not a database: {reason}. {_HELP}"
         if "locked" in text or "lock timeout" in text:
-            return f"{where} was busy for more than {self.timeout:g} s: {reason}. Nothing was changed; try again"
+            return f"{where} was busy for more than {self.timeout:g} s: {reason}{unchanged}; try again"
         if "unable to open" in text:
             return f"cannot open {where}: {reason}. Does its folder exist, and may you read and write there?"
-        return f"the database {where} did not answer as it should: {reason}. Nothing was changed"
+        return f"the database {where} did not answer as it should: {reason}{unchanged}"
 
     def describe(self) -> str:
         """The storage in words, without a password."""
@@ -170,12 +182,18 @@ class Storage:
         with self.reading() as connection:
             found = _version(connection)
         if found != VERSION:
-            with self.writing() as connection:
-                self.lock(connection)
-                found = _version(connection)  # another process may have been faster
-                if found != VERSION:
-                    migrate(connection, found, self.describe())
+            try:
+                self._migrate()
+            except UnknownOutcomeError:
+                self._migrate()  # does nothing if it was done
         self._checked = True
+
+    def _migrate(self) -> None:
+        with self.writing() as connection:
+            self.lock(connection)
+            found = _version(connection)  # another process may have been faster
+            if found != VERSION:
+                migrate(connection, found, self.describe())
 
 
 def parse_url(url: str | URL | Path) -> URL:
@@ -222,10 +240,16 @@ def _version(connection: Connection) -> str | None:
     has_studies = inspector.has_table(studies.name)
     if not inspector.has_table(VERSION_TABLE):
         if has_studies:
-            raise StorageError("the database has study tables but no record of their version; it was tampered with")
+            raise StorageError(f"the database has study tables but no table {VERSION_TABLE} of their version. {_HELP}")
         return None
     rows = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars().all()
+    if len(rows) != 1 and (rows or has_studies):
+        raise StorageError(f"the database has study tables but {len(rows)} records of their version. {_HELP}")
     return str(rows[0]) if rows else None
+
+
+def _reason(error: sa.exc.DBAPIError) -> str:
+    return str(error.orig).strip() or type(error.orig).__name__
 
 
 def _check_idle(connection: Any, record: Any, _proxy: Any) -> None:
