@@ -77,7 +77,7 @@ def snapshots_of(connection: Connection, study: int) -> list[int]:
     """Numbers of events after which there are snapshots, newest first."""
     query = sa.select(snapshots.c.n_events).where(snapshots.c.study_id == study)
     with legible("the table of snapshots"):
-        return sorted((int(row[0]) for row in connection.execute(query)), reverse=True)
+        return sorted((row[0] for row in connection.execute(query) if isinstance(row[0], int)), reverse=True)
 
 
 def read_snapshot(connection: Connection, study: int, n_events: int) -> StoredSnapshot | None:

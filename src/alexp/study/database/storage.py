@@ -137,6 +137,8 @@ class Storage:
             if committing:  # the answer, or the commit itself, may have been lost
                 raise UnknownOutcomeError(f"{self.describe()} failed during a commit: {_reason(error)}") from error
             raise StorageError(self._explain(error, write)) from error
+        except UnicodeDecodeError as error:  # SQLite itself quotes what it cannot make sense of
+            raise StorageError(f"{self.describe()} is damaged: it holds text that is none. {_HELP}") from error
         except ModuleNotFoundError as error:
             raise StorageError(f"{error}; studies on PostgreSQL need `pip install alexp[postgres]`") from error
 
