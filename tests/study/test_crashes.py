@@ -14,7 +14,7 @@ from tests.adversarial.kills import MARK, STEP, start_worker
 
 from .conftest import in_memory, new_study, reward
 
-KILLS = 200
+KILLS = 40
 MOST_MARKS = 120  # in a life
 
 

@@ -158,9 +158,9 @@ def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
         where.lock(connection)
         return records.find_study(connection, name)
 
-    def unknown(error: StorageError) -> UnknownOutcomeError:
+    def unknown(why: str) -> UnknownOutcomeError:
         return UnknownOutcomeError(
-            f"unknown what became of study {name!r}: {lost}, and it cannot be looked up: {error}. `list_studies` tells "
+            f"unknown what became of study {name!r}: {lost}, and it cannot be looked up: {why}. `list_studies` tells "
             "when the storage is back"
         )
 

@@ -33,9 +33,7 @@ def check_key(key: str | None) -> str | None:
     raise ValueError(f"key must be a text of 1 to {_LONGEST} printable characters, got {key!r:.120}")
 
 
-def find_out(
-    storage: Storage, question: Callable[[Connection], T], unknown: Callable[[StorageError], StorageError]
-) -> T:
+def find_out(storage: Storage, question: Callable[[Connection], T], unknown: Callable[[str], StorageError]) -> T:
     """Ask a storage that has just been lost; if it does not come back in time, raise what `unknown` makes of that."""
     deadline, answers = time.monotonic() + min(RECONNECT, storage.timeout), list[T]()
     while not answers:
@@ -46,7 +44,8 @@ def find_out(
             continue
         except StorageError as error:
             if time.monotonic() > deadline:
-                raise unknown(error) from error
+                why = str(error).partition(". Nothing was changed")[0]  # by looking, which says nothing about the call
+                raise unknown(why) from error
             time.sleep(_PAUSE)
     return answers[0]
 
@@ -62,8 +61,8 @@ def look(storage: Storage, study: int, key: str, wrote: Sequence[Event], lost: S
         records.head(connection, study, lock=True)
         return logbook.of_call(connection, study, key)
 
-    def unknown(error: StorageError) -> UnknownOutcomeError:
-        return with_key(key, f"unknown whether {what} was stored: {lost}, and it cannot be looked up: {error}")
+    def unknown(why: str) -> UnknownOutcomeError:
+        return with_key(key, f"unknown whether {what} was stored: {lost}, and it cannot be looked up: {why}")
 
     found = find_out(storage, stored, unknown)
     if not found:

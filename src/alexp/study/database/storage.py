@@ -146,7 +146,8 @@ class Storage:
         reason, where = _reason(error), self.describe()
         text, unchanged = reason.lower(), ". Nothing was changed" if write else ""  # by a transaction with no commit
         if "full" in text or "no space left" in text or "disk i/o error" in text:
-            return f"could not write to {where}: {reason}{unchanged}; free some space and try again"
+            verb = "write to" if write else "read"
+            return f"could not {verb} {where}: {reason}{unchanged}; free some space and try again"
         if "readonly" in text or "read-only" in text:
             return f"{where} cannot be written to (read-only): {reason}{unchanged}"
         if _MISSING.search(text):
