@@ -15,7 +15,7 @@ from alexp.commands.extras import advice_for
 from alexp.commands.preflight import preflight
 from alexp.commands.reproduce import reproduce
 from alexp.commands.run import run
-from alexp.commands.study import app as study
+from alexp.commands.upkeep import app as study
 from alexp.commands.warmup import warmup
 
 app = typer.Typer(

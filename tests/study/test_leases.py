@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.study import LeaseError, StudyExistsError, create_study, load_study
+from alexp.study import LeaseError, StudyExistsError, UnknownOutcomeError, create_study, load_study
 from alexp.study.workers import leases
+from tests.adversarial.commits import Breaker
 
 from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward
 
@@ -227,6 +228,54 @@ def test_without_leases_nothing_is_written(storage):
     assert [trial.lease for trial in study.pending()] == [None] * 3
     assert all(0.0 <= trial.age < 60.0 and str(os.getpid()) in trial.worker for trial in study.pending())
     assert study.pending() == [study.trial(trial.id) for trial in study.pending()]
+
+
+# -- answers that are lost -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["answer", "question"])
+def test_lost_answers_about_leases(sqlite, clock, called, how):
+    """Whether the commit or only its answer was lost: doing it again gives the same trials."""
+    study = new_study(sqlite)
+    called("a")
+    study.ask(4, lease=10.0)
+    clock.now += 11.0
+    called("b")
+    breaker = Breaker(study)
+    breaker.lose = how
+    assert ids(study.ask(2, lease=10.0)) == [0, 1]  # offered only: no event has its key
+    clock.now += 1.0
+    breaker.lose = how
+    assert ids(study.take_over(lease=10.0)) == [2, 3]
+    clock.now += 1.0
+    breaker.lose = how
+    study.heartbeat([0, 1, 2, 3])
+    assert breaker.lost == 3
+    assert holders(study) == dict.fromkeys(range(4), ("b", 10.0))
+    breaker.lose, breaker.then_down = how, True
+    with pytest.raises(UnknownOutcomeError, match="unknown whether leases were changed"):
+        study.heartbeat([0, 1, 2, 3])
+
+
+def test_a_key_stands_for_new_trials(storage, clock):
+    study = new_study(storage)
+    study.ask(2, lease=1.0)
+    clock.now += 2.0
+    asked = study.ask(2, key="plate", lease=5.0)
+    assert ids(asked) == [2, 3]
+    assert study.ask(2, key="plate", lease=5.0) == asked
+    assert ids(study.ask(2)) == [0, 1]
+
+
+def test_a_key_where_expired_trials_are_abandoned(storage, clock):
+    study = new_study(storage, expired="abandon")
+    study.ask(2, lease=1.0)
+    clock.now += 2.0
+    asked = study.ask(2, key="plate", lease=5.0)
+    assert ids(asked) == [2, 3]
+    assert study.ask(2, key="plate") == asked
+    with pytest.raises(ValueError, match="used before"):
+        study.ask(3, key="plate")
 
 
 # -- many processes --------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def test_full_disk(small_disk):
     with filler.open("wb") as file:
         free = os.statvfs(small_disk)
         file.write(b"x" * (free.f_bavail * free.f_frsize - 64 * 1024))
-    with pytest.raises(StorageError, match="Nothing was changed; free some space"):
+    with pytest.raises(StorageError, match="Nothing was changed; (free some space and )?try again"):
         play(study, 1000)
     pending = study.pending()
     told = study.counts["told"]
@@ -196,7 +196,7 @@ def test_a_log_that_was_tampered_with(storage):
     with pytest.raises(StorageError, match="event 3 is damaged"):
         load_study("s", storage).ask()
     change(storage, "DELETE FROM alexp_events WHERE seq = 3")
-    with pytest.raises(StorageError, match="event 3 is missing. The 3 events before it are intact"):
+    with pytest.raises(StorageError, match="event 3 is missing, of 8 .* The 3 events before it are intact"):
         load_study("s", storage).ask()
 
 
@@ -217,7 +217,7 @@ def test_a_matrix_that_was_damaged(storage):
     models = alexp.ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 1))})
     alexp.study.create_study(models, alexp.FiniteSet([1, 2, 3, 4]), name="m", storage=storage)
     change(storage, "UPDATE alexp_arrays SET dtype = '<i8'")
-    with pytest.raises(StorageError, match="matrix .* is missing or damaged"):
+    with pytest.raises(StorageError, match="a stored matrix .* has a wrong checksum"):
         load_study("m", storage)
 
 

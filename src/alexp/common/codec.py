@@ -6,7 +6,7 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,42 @@ Packable = Any  # nested numbers, text, lists, dicts and arrays
 State = dict[str, Packable]
 
 _TAG = "__array__"
+
+# What decompressing may take. A hundred times the size of what is read, and so an array of zeros, is no attack; a
+# thousandfold of a large file is.
+FREE = 64 * 2**20  # bytes that any compressed data may take
+RATIO = 64  # and how many more for each byte of them
+_LARGE = 2**18  # bytes of an array from which its compressed form keeps to that ratio
+
+
+def inflate(data: bytes, most: int | None = None) -> bytes:
+    """What `zlib.compress` made `data` of, at most `most` bytes; by default 64 MiB and 64 for each byte of `data`.
+
+    ValueError if it would take more, before that memory is taken (decompressing takes twice its result), and if the data are damaged or cut short.
+
+    >>> inflate(zlib.compress(b"some text"))
+    b'some text'
+    """
+    limit = FREE + RATIO * len(data) if most is None else most
+    stream = zlib.decompressobj()
+    try:
+        out = stream.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise ValueError(f"compressed data are damaged: {error}") from error
+    if len(out) > limit:
+        raise ValueError(f"{len(data)} bytes of compressed data hold more than the {limit} bytes that are allowed")
+    if not stream.eof or stream.unused_data:
+        raise ValueError("compressed data are cut short, or something follows them")
+    return out
+
+
+def deflate(data: bytes) -> bytes:
+    """Compress quickly, and so that `inflate` takes it back, however repetitive it is."""
+    out = zlib.compress(data, 1)
+    if len(data) > _LARGE and len(data) > RATIO * len(out):
+        coder = zlib.compressobj(1, strategy=zlib.Z_HUFFMAN_ONLY)  # at least one bit for each byte
+        out = coder.compress(data) + coder.flush()
+    return out
 
 
 def pack(value: Any) -> Any:
@@ -29,7 +65,7 @@ def pack(value: Any) -> Any:
         array = np.ascontiguousarray(value)
         if array.dtype == object:
             raise TypeError("arrays of Python objects cannot be stored; convert them to numbers or strings")
-        data = base64.b64encode(zlib.compress(array.tobytes(), 1)).decode("ascii")
+        data = base64.b64encode(deflate(array.tobytes())).decode("ascii")
         return {_TAG: array.dtype.str, "shape": list(array.shape), "data": data}
     if isinstance(value, dict):
         return {str(key): pack(item) for key, item in value.items()}
@@ -41,15 +77,65 @@ def pack(value: Any) -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """Invert `pack` (tuples come back as lists)."""
+    """Invert `pack` (tuples come back as lists).
+
+    ValueError for arrays that are damaged, or that say they are larger than 64 MiB and 64 bytes for each byte of all
+    stored data, before any memory is taken for them.
+    """
+    declared, stored = _sizes(value)
+    if declared > FREE + RATIO * stored:
+        raise ValueError(
+            f"{stored} bytes of stored arrays say that they hold {declared}, which is more than is allowed"
+        )
+    return _unpacked(value)
+
+
+def _unpacked(value: Any) -> Any:
     if isinstance(value, dict):
         if _TAG in value:
-            raw = zlib.decompress(base64.b64decode(value["data"]))
-            return np.frombuffer(raw, dtype=np.dtype(value[_TAG])).reshape(value["shape"]).copy()
-        return {key: unpack(item) for key, item in value.items()}
+            return _array(value)
+        return {key: _unpacked(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [unpack(item) for item in value]
+        return [_unpacked(item) for item in value]
     return value
+
+
+def _sizes(value: Any) -> tuple[int, int]:
+    """How many bytes the arrays in it say that they hold, and how many are stored."""
+    if isinstance(value, dict) and _TAG in value:
+        dtype, shape = _declared(value)
+        return prod(shape) * dtype.itemsize, len(value["data"])
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    sizes = [_sizes(item) for item in items]
+    return sum(declared for declared, _ in sizes), sum(stored for _, stored in sizes)
+
+
+def _declared(value: dict[str, Any]) -> tuple[np.dtype[Any], list[int]]:
+    """Type and shape of a stored array, checked as far as that goes without its data."""
+    shape, data = value.get("shape"), value.get("data")
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape) or len(shape) > 8:
+        raise ValueError(f"a stored array must have a shape, a list of whole numbers, got {shape!r:.80}")
+    if not isinstance(data, str):
+        raise ValueError(f"a stored array must have its data as text, got {type(data).__name__}")
+    try:
+        dtype = np.dtype(value[_TAG])
+    except (TypeError, ValueError, SyntaxError) as error:
+        raise ValueError(f"a stored array has an unknown type, {value[_TAG]!r:.80}") from error
+    if dtype.kind not in "biufcmMUS" or dtype.itemsize == 0:
+        raise ValueError(f"a stored array must hold numbers or text, got type {value[_TAG]!r:.80}")
+    return dtype, shape
+
+
+def _array(value: dict[str, Any]) -> AnyArray:
+    dtype, shape = _declared(value)
+    size = prod(shape) * dtype.itemsize
+    try:
+        raw = inflate(base64.b64decode(value["data"], validate=True), size)
+    except ValueError as error:  # also what base64 raises
+        raise ValueError(f"a stored array cannot be read: {error}") from error
+    if len(raw) != size:
+        raise ValueError(f"a stored array of shape {tuple(shape)} has {len(raw)} bytes, not {size}")
+    return np.frombuffer(raw, dtype=dtype).reshape(shape).copy()
 
 
 def jsonable(value: Any) -> Any:

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
         ProblemMismatchError,
         ReplayError,
         StorageError,
+        StorageWarning,
         StudyError,
         StudyExistsError,
         StudyNotFoundError,
+        UnknownOutcomeError,
     )
+    from alexp.study.integrity.checking import CheckReport, check
+    from alexp.study.integrity.salvaging import SalvageReport, salvage
     from alexp.study.opening import create_study, delete_study, list_studies, load_study
     from alexp.study.study import Study
     from alexp.study.view import StudyView
@@ -24,22 +28,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbandonedTrialError",
+    "CheckReport",
     "HeldTrial",
     "LeaseError",
     "ProblemMismatchError",
     "ReplayError",
+    "SalvageReport",
     "Storage",
     "StorageError",
+    "StorageWarning",
     "Study",
     "StudyError",
     "StudyExistsError",
     "StudyNotFoundError",
     "StudySummary",
     "StudyView",
+    "UnknownOutcomeError",
+    "check",
     "create_study",
     "delete_study",
     "list_studies",
     "load_study",
+    "salvage",
 ]
 
 # Reading tables needs no database, so that the names that do are loaded when they are used.
@@ -47,7 +57,11 @@ _HOMES = {
     "alexp.algorithms.protocol.trials": ("AbandonedTrialError",),
     "alexp.study.database.records": ("StudySummary",),
     "alexp.study.database.storage": ("Storage",),
-    "alexp.study.errors": tuple(name for name in __all__ if name.endswith("Error") and name != "AbandonedTrialError"),
+    "alexp.study.errors": tuple(
+        name for name in __all__ if name.endswith(("Error", "Warning")) and name != "AbandonedTrialError"
+    ),
+    "alexp.study.integrity.checking": ("CheckReport", "check"),
+    "alexp.study.integrity.salvaging": ("SalvageReport", "salvage"),
     "alexp.study.opening": ("create_study", "delete_study", "list_studies", "load_study"),
     "alexp.study.study": ("Study",),
     "alexp.study.view": ("StudyView",),

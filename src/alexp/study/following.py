@@ -5,18 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
-from alexp.study.database import records
-from alexp.study.database.chain import beginning, damaged
+from alexp.study.database import logbook, records
+from alexp.study.database.chain import beginning
+from alexp.study.database.damage import damaged
 from alexp.study.database.events import LIBRARY, MENDS, Event, compress
-from alexp.study.database.records import PART, Head, StudyRow
+from alexp.study.database.logbook import PART
+from alexp.study.database.outcomes import check_key, describe, look, new_key, with_key
+from alexp.study.database.records import Head, StudyRow
+from alexp.study.database.resuming import check_length, intact_snapshots, write_snapshot
 from alexp.study.database.storage import Storage
-from alexp.study.errors import ReplayError, StorageError
+from alexp.study.errors import ReplayError, StorageError, UnknownOutcomeError
 from alexp.study.replay import Replica, course_of
 from alexp.study.workers.forking import Forked, watch
 
@@ -43,6 +48,18 @@ class Beside(Protocol[_Checked]):
         """After acting: what they say now."""
 
 
+@dataclass
+class _Call(Generic[_Checked]):
+    """What somebody wants done, under which key, and the events it last tried to write."""
+
+    check: Callable[[Replica], _Checked]
+    decide: Callable[[Replica, _Checked], list[Event]]
+    key: str
+    is_new: bool
+    beside: Beside[_Checked] | None = None
+    wrote: list[Event] = field(default_factory=list)
+
+
 class Follower(Forked):
     """The replica of one study in this process, for any number of threads.
 
@@ -66,6 +83,7 @@ class Follower(Forked):
         self._fresh: Algorithm | None = first
         self._replica: Replica | None = None
         self._is_warm = False
+        self._spoiled: set[int] = set()  # damaged snapshots, by their numbers of events
         self._is_whole = True  # at the moment of a fork
         watch(self)
 
@@ -76,29 +94,58 @@ class Follower(Forked):
         check: Callable[[Replica], _Checked],
         decide: Callable[[Replica, _Checked], list[Event]],
         prepare: Callable[[Replica, _Checked], None] | None = None,
+        key: str | None = None,
         beside: Beside[_Checked] | None = None,
     ) -> tuple[Replica, list[Event]]:
         """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed.
 
-        What takes long can be done by `prepare`, without the lock; what concerns tables beside the log by `beside`.
+        What takes long can be done by `prepare`, without the lock; what concerns tables beside the log by `beside`. If
+        a call with this `key` was stored before, its events are returned and nothing is done. If the answer to the
+        commit is lost, the log says what happened.
         """
+        call = _Call(check, decide, check_key(key) or new_key(), key is None, beside)
         with self.mutex:
             if prepare is not None:
                 replica = self.refresh()
-                prepare(replica, check(replica))
-            for _ in range(_ATTEMPTS):
-                with suppress(_FarBehindError):
-                    return self._attempt(check, decide, beside, _PATIENCE)
-                self.refresh()
-            return self._attempt(check, decide, beside, inf)
+                if not self._happened(call):
+                    prepare(replica, check(replica))
+            try:
+                return self._try(call)
+            except UnknownOutcomeError as error:
+                return self._look(call, error) if call.wrote else self._again(call)
 
-    def _attempt(
-        self,
-        check: Callable[[Replica], _Checked],
-        decide: Callable[[Replica, _Checked], list[Event]],
-        beside: Beside[_Checked] | None,
-        patience: float,
-    ) -> tuple[Replica, list[Event]]:
+    def _again(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
+        """A call without events that was lost, at most about leases: doing it again does no harm."""
+        try:
+            return self._try(call)
+        except StorageError as error:
+            raise UnknownOutcomeError(
+                f"unknown whether leases were changed; when it is back, do it again: {error}"
+            ) from error
+
+    def _happened(self, call: _Call[_Checked]) -> bool:
+        if call.is_new:
+            return False
+        with self._storage.reading() as connection:
+            return bool(logbook.of_call(connection, self._study, call.key))
+
+    def _look(self, call: _Call[_Checked], error: UnknownOutcomeError) -> tuple[Replica, list[Event]]:
+        events = look(self._storage, self._study, call.key, call.wrote, error)
+        try:
+            return self.refresh(), events
+        except StorageError as again:
+            raise with_key(
+                call.key, f"{describe(events)} was stored, but the answer was lost again: {again}"
+            ) from again
+
+    def _try(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
+        for _ in range(_ATTEMPTS):
+            with suppress(_FarBehindError):
+                return self._attempt(call, _PATIENCE)
+            self.refresh()
+        return self._attempt(call, inf)
+
+    def _attempt(self, call: _Call[_Checked], patience: float) -> tuple[Replica, list[Event]]:
         replica = self._opened()
         if not self._is_warm:
             warm_up(replica.algorithm)
@@ -108,16 +155,18 @@ class Follower(Forked):
             if replica.seconds_for(head.n_events - replica.n_events) > patience:
                 raise _FarBehindError
             self._catch_up(replica, connection, head, patience)
-            replica.noted(head.snapshot_at)
-            checked = check(replica)  # raises without having changed anything
-            if beside is not None:
-                checked = beside.look(connection, replica, checked)
+            self._note(replica, head)
+            if not call.is_new and (events := logbook.of_call(connection, self._study, call.key)):
+                return replica, events
+            checked = call.check(replica)  # raises without having changed anything
+            if call.beside is not None:
+                checked = call.beside.look(connection, replica, checked)
             self._replica = None  # until the commit; if anything fails, the log is read again
-            events = decide(replica, checked)
+            call.wrote = events = call.decide(replica, checked)
             if events:
-                replica.chain = records.append(connection, self._study, events, replica.chain)
-            if beside is not None:
-                beside.note(connection, events)
+                replica.chain = logbook.append(connection, self._study, events, replica.chain, call.key)
+            if call.beside is not None:
+                call.beside.note(connection, events)
         self._replica = replica
         if replica.snapshot_is_due:
             self._save(replica)
@@ -135,7 +184,7 @@ class Follower(Forked):
                     events = self._behind(replica, connection, head)
                 self._apply(replica, events)
                 if replica.n_events >= head.n_events:
-                    replica.noted(head.snapshot_at)
+                    self._note(replica, head)
                     return replica
 
     @contextmanager
@@ -158,12 +207,17 @@ class Follower(Forked):
             return replica
         return self._replica
 
+    def _note(self, replica: Replica, head: Head) -> None:
+        if head.snapshot_at not in self._spoiled:
+            replica.noted(head.snapshot_at)
+
     def _rebuild(self, connection: Connection) -> Replica:
-        records.head(connection, self._study, lock=False)  # raises if the study has been deleted
-        for n_events, snapshot, newest in records.read_snapshots(connection, self._study):
-            replica = Replica(self._new_algorithm(), newest)
+        head = records.head(connection, self._study, lock=False)  # raises if the study has been deleted
+        check_length(connection, self._study, head.n_events)
+        for shot in intact_snapshots(connection, self._study, head.n_events, self._spoiled):
+            replica = Replica(self._new_algorithm(), shot.chain)
             try:
-                replica.resume(n_events, snapshot)
+                replica.resume(shot.n_events, shot.state())
                 if replica.algorithm.log.course is None:
                     self._find_course(replica, connection)
             except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
@@ -171,9 +225,19 @@ class Follower(Forked):
             return replica
         return Replica(self._new_algorithm(), self._beginning)
 
+    def replayed(self) -> Replica:
+        """Another replica, of the whole log from its first event on and without any snapshot."""
+        replica = Replica(self._make(), self._beginning)
+        while True:
+            with self._storage.reading() as connection:
+                events = self._behind(replica, connection, records.head(connection, self._study, lock=False))
+            if not events:
+                return replica
+            self._apply(replica, events)
+
     def _find_course(self, replica: Replica, connection: Connection) -> None:
         """Complete a snapshot of a version that did not keep the order of events."""
-        events = records.all_before(connection, self._study, replica.n_events, self._beginning)
+        events = logbook.all_before(connection, self._study, replica.n_events, self._beginning)
         replica.algorithm.log.course = course_of(events, replica.algorithm)
 
     def _new_algorithm(self) -> Algorithm:
@@ -192,7 +256,7 @@ class Follower(Forked):
         try:
             if head.n_events < start:
                 raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
-            events = records.since(connection, self._study, start, stop, replica.chain) if start < stop else []
+            events = logbook.since(connection, self._study, start, stop, replica.chain) if start < stop else []
             newest = events[-1].chain if events else replica.chain
             if stop == head.n_events and newest != head.chain:
                 raise damaged(f"event {stop - 1} is not the one that the study says was its last", max(stop - 1, 0))
@@ -220,8 +284,9 @@ class Follower(Forked):
         data = compress(replica.snapshot())
         with suppress(StorageError):
             with self._storage.writing() as connection:
-                records.write_snapshot(connection, self._study, replica.n_events, LIBRARY, data, replica.chain)
+                write_snapshot(connection, self._study, replica.n_events, LIBRARY, data, replica.chain, self._spoiled)
             kept = True
+            self._spoiled.clear()
         replica.saved(perf_counter() - start, kept)
 
     def close(self) -> None:

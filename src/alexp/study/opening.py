@@ -23,9 +23,16 @@ from alexp.study import problem
 from alexp.study.database import records
 from alexp.study.database.addresses import DEFAULT
 from alexp.study.database.events import LIBRARY
+from alexp.study.database.outcomes import find_out
 from alexp.study.database.records import StudyRow, StudySummary
 from alexp.study.database.storage import Storage
-from alexp.study.errors import ProblemMismatchError, StudyExistsError, StudyNotFoundError
+from alexp.study.errors import (
+    ProblemMismatchError,
+    StorageError,
+    StudyExistsError,
+    StudyNotFoundError,
+    UnknownOutcomeError,
+)
 from alexp.study.problem import Probe, Problem
 from alexp.study.study import Study
 from alexp.study.workers.leases import CHOICES, WhenExpired
@@ -72,7 +79,7 @@ def create_study(
     settings
         Further arguments of the algorithm, such as `noise_std`.
     """
-    where = _storage(storage)
+    where = storage_at(storage)
     if expired is not None and expired not in CHOICES:
         raise ValueError(f"expired must be 'offer' or 'abandon', got {expired!r}")
     _check_name(name)
@@ -91,12 +98,17 @@ def create_study(
     new = kind(models, domain, direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
-    with where.writing() as connection:
-        where.lock(connection)
-        row = records.find_study(connection, name)
-        created = row is None
-        if row is None:
-            row = _insert(connection, name, draft, expired)
+    row = None
+    try:
+        with where.writing() as connection:
+            where.lock(connection)
+            row = records.find_study(connection, name)
+            created = row is None
+            if row is None:
+                row = _insert(connection, name, draft, expired)
+    except UnknownOutcomeError as error:
+        if row is None or _look_for(where, name, error) != row:
+            raise StorageError(f"study {name!r} was not created: {error}. Nothing was changed; try again") from error
     if not created:
         if not load_if_exists:
             raise StudyExistsError(
@@ -123,13 +135,13 @@ def load_study(
     features the study was created with. Keywords replace settings that could not be stored, such as agents of
     your own.
     """
-    where = _storage(storage)
-    return _open(where, _find(where, name), models, domain, settings)
+    where = storage_at(storage)
+    return _open(where, find_row(where, name), models, domain, settings)
 
 
 def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
     """All studies of a storage, by name."""
-    where = _storage(storage)
+    where = storage_at(storage)
     if not where.exists():
         return []
     where.prepare()
@@ -139,11 +151,31 @@ def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
 
 def delete_study(name: str, storage: Location = DEFAULT) -> None:
     """Remove a study with everything it consists of. There is no way back."""
-    where = _storage(storage)
-    row = _find(where, name)
-    with where.writing() as connection:
-        records.head(connection, row.id, lock=True)
-        records.delete_study(connection, row.id)
+    where = storage_at(storage)
+    row = find_row(where, name)
+    try:
+        with where.writing() as connection:
+            records.head(connection, row.id, lock=True)
+            records.delete_study(connection, row.id)
+    except UnknownOutcomeError as error:
+        if _look_for(where, name, error) == row:
+            raise StorageError(f"study {name!r} was not deleted: {error}. Nothing was changed; try again") from error
+
+
+def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
+    """The study of that name after the answer to a commit was lost."""
+
+    def found(connection: Connection) -> StudyRow | None:
+        where.lock(connection)
+        return records.find_study(connection, name)
+
+    def unknown(why: str) -> UnknownOutcomeError:
+        return UnknownOutcomeError(
+            f"unknown what became of study {name!r}: {lost}, and it cannot be looked up: {why}. `list_studies` tells "
+            "when the storage is back"
+        )
+
+    return find_out(where, found, unknown)
 
 
 def _known_algorithm(where: Storage, name: str) -> str | None:
@@ -156,7 +188,8 @@ def _known_algorithm(where: Storage, name: str) -> str | None:
     return None if row is None else row.algorithm
 
 
-def _storage(storage: Location) -> Storage:
+def storage_at(storage: Location) -> Storage:
+    """The storage that a caller has named."""
     return storage if isinstance(storage, Storage) else Storage(storage)
 
 
@@ -171,7 +204,8 @@ def _shown(name: object) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-def _find(where: Storage, name: str) -> StudyRow:
+def find_row(where: Storage, name: str) -> StudyRow:
+    """What is stored about the study of that name, or an error that lists those there are."""
     _check_name(name)
     row = None
     if where.exists():

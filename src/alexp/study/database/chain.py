@@ -14,8 +14,8 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from alexp.study.database.damage import damaged
 from alexp.study.database.events import Event
-from alexp.study.errors import StorageError
 
 if TYPE_CHECKING:
     from alexp.study.database.records import StudyRow
@@ -45,11 +45,17 @@ def link(before: bytes, event: Event) -> bytes:
     return _hash(before, facts, event.detail)
 
 
-def linked(before: bytes, events: Iterable[Event]) -> Iterator[Event]:
-    """The events with their checksums."""
-    for event in events:
-        before = link(before, event)
-        yield replace(event, chain=before)
+def key_of(call: str, position: int) -> str:
+    """What an event is found by: the key of its call, and its position among the events of that call."""
+    return f"{call}:{position}"
+
+
+def linked(before: bytes, events: Iterable[Event], call: str) -> Iterator[Event]:
+    """The events of a call with their keys and checksums."""
+    for position, event in enumerate(events):
+        named = replace(event, key=key_of(call, position))
+        before = link(before, named)
+        yield replace(named, chain=before)
 
 
 def seal(n_events: int, layout: int, library: str, chain: bytes, data: bytes) -> bytes:
@@ -77,12 +83,3 @@ def is_next(before: bytes, event: Event) -> bool:
         return link(before, event) == event.chain
     except (TypeError, ValueError):  # a value of a kind that was never written
         return False
-
-
-def damaged(what: str, intact: int | None = None) -> StorageError:
-    """The error that says what is damaged, and that the first `intact` events are not."""
-    left = "" if intact is None else f" The {intact} events before it are intact." if intact else " None are before it."
-    return StorageError(
-        f"the database is damaged: {what}.{left} Restore it from a backup, or copy what is intact into a new one with "
-        "`alexp study salvage SOURCE TARGET`"
-    )

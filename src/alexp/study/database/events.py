@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import time
-import zlib
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import floor, log
@@ -17,7 +16,7 @@ import numpy as np
 from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
-from alexp.common.codec import Packable, pack, unpack
+from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
 
 LIBRARY = version("alexp")
@@ -94,12 +93,12 @@ class Event:
 
 def compress(value: object) -> bytes:
     """Nested data with arrays as compressed JSON."""
-    return zlib.compress(json.dumps(pack(value), separators=(",", ":")).encode(), 1)
+    return deflate(json.dumps(pack(value), separators=(",", ":")).encode())
 
 
 def decompress(data: bytes) -> Packable:
-    """Invert `compress`."""
-    return unpack(json.loads(zlib.decompress(data)))
+    """Invert `compress`; ValueError for what it did not make, or what would take far too much memory."""
+    return unpack(json.loads(inflate(data)))
 
 
 def detail_of(event: Event) -> Detail:

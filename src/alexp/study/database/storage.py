@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 
 from alexp.study.database.addresses import DEFAULT, parse_url, scrub, without_secrets
 from alexp.study.database.schema import VERSION, VERSION_TABLE, studies
-from alexp.study.errors import StorageError
+from alexp.study.errors import StorageError, UnknownOutcomeError
 from alexp.study.workers.forking import Forked, Transactions, watch
 
 _WRITE = "alexp_write"
@@ -25,6 +26,13 @@ _CREATION_LOCK = 4_274_051_867  # any number, the same for everybody
 _VANISHED = 300_000  # ms after which PostgreSQL takes the lock from a host that went away while it held it
 _IDLE = 1.0  # seconds after which a connection is tried before it is used
 _SMALL_CACHE = -16_000  # KiB of page cache per SQLite connection
+_ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # notice a line that is dead
+_MISSING = re.compile(r"no such (table|column)|has no column|(relation|column) .* does not exist")
+_DAMAGED = ("malformed", "not a database", "corrupt", "unsupported file format", "decode", "duplicate column")
+_HELP = (
+    "Restore it from a backup, copy what is intact with `alexp study salvage SOURCE TARGET`, or recover what is left "
+    "of a file with `sqlite3 FILE .recover`"
+)
 
 _inherited: list[Engine | None] = []  # from the parent process: kept, because letting go of them would close them
 _torn_files: set[str] = set()  # of which this process has inherited an open transaction
@@ -82,7 +90,8 @@ class Storage(Forked):
     def _connect(self) -> Engine:
         if not self.is_sqlite:
             limits = f"-c lock_timeout={int(1000 * self.timeout)} -c idle_in_transaction_session_timeout={_VANISHED}"
-            server = sa.create_engine(self.url, pool_size=2, connect_args={"options": limits} | self._hidden)
+            more = {"options": limits} | _ALIVE | self._hidden
+            server = sa.create_engine(self.url, pool_size=2, connect_args=more)
             event.listen(server, "checkout", _check_idle)
             return server
         engine = sa.create_engine(self.url, connect_args={"timeout": self.timeout, "check_same_thread": False})
@@ -153,6 +162,7 @@ class Storage(Forked):
     @contextmanager
     def _transaction(self, write: bool) -> Iterator[Connection]:
         options: dict[str, Any] = {_WRITE: write}
+        committing = False
         if not (write or self.is_sqlite):
             options |= _ONE_MOMENT
         try:
@@ -162,29 +172,38 @@ class Storage(Forked):
                 connection.begin(),
             ):
                 yield connection
+                committing = write
         except sa.exc.DBAPIError as error:
             text = str(error)
-            raise StorageError(self._explain(error)) from (error if self._scrub(text) == text else None)
+            cause = error if self._scrub(text) == text else None
+            if committing:  # the answer, or the commit itself, may have been lost
+                raise UnknownOutcomeError(f"{self.describe()} failed during a commit: {self._reason(error)}") from cause
+            raise StorageError(self._explain(error, write)) from cause
+        except UnicodeDecodeError as error:  # SQLite itself quotes what it cannot make sense of
+            raise StorageError(f"{self.describe()} is damaged: it holds text that is none. {_HELP}") from error
         except ModuleNotFoundError as error:
             raise StorageError(f"{error}; studies on PostgreSQL need `pip install alexp[postgres]`") from error
 
-    def _explain(self, error: sa.exc.DBAPIError) -> str:
-        reason = " ".join(self._scrub(str(error.orig)).split()) or type(error.orig).__name__
-        text, where = reason.lower(), self.describe()
+    def _explain(self, error: sa.exc.DBAPIError, write: bool) -> str:
+        reason, where = self._reason(error), self.describe()
+        text, unchanged = reason.lower(), ". Nothing was changed" if write else ""  # by a transaction with no commit
         if "full" in text or "no space left" in text or "disk i/o error" in text:
-            return f"could not write to {where}: {reason}. Nothing was changed; free some space and try again"
+            verb = "write to" if write else "read"
+            return f"could not {verb} {where}: {reason}{unchanged}; free some space and try again"
         if "readonly" in text or "read-only" in text:
-            return f"{where} cannot be written to (read-only): {reason}. Nothing was changed"
-        if "malformed" in text or "not a database" in text:
-            return (
-                f"{where} is damaged or not a database: {reason}. Restore the file from a backup, "
-                "or recover what is left with `sqlite3 FILE .recover`"
-            )
+            return f"{where} cannot be written to (read-only): {reason}{unchanged}"
+        if _MISSING.search(text):
+            return f"{where} is damaged, a table or a column is missing or has another name: {reason}. {_HELP}"
+        if any(word in text for word in _DAMAGED):
+            return f"{where} is damaged or not a database: {reason}. {_HELP}"
         if "locked" in text or "lock timeout" in text:
-            return f"{where} was busy for more than {self.timeout:g} s: {reason}. Nothing was changed; try again"
+            return f"{where} was busy for more than {self.timeout:g} s: {reason}{unchanged}; try again"
         if "unable to open" in text:
             return f"cannot open {where}: {reason}. Does its folder exist, and may you read and write there?"
-        return f"the database {where} did not answer as it should: {reason}. Nothing was changed"
+        return f"the database {where} did not answer as it should: {reason}{unchanged}"
+
+    def _reason(self, error: sa.exc.DBAPIError) -> str:
+        return " ".join(self._scrub(str(error.orig)).split()) or type(error.orig).__name__
 
     def _scrub(self, text: str) -> str:
         return scrub(text, self.url, self._hidden)
@@ -217,12 +236,18 @@ class Storage(Forked):
         with self.reading() as connection:
             found = _version(connection)
         if found != VERSION:
-            with self.writing() as connection:
-                self.lock(connection)
-                found = _version(connection)  # another process may have been faster
-                if found != VERSION:
-                    migrate(connection, found, self.describe())
+            try:
+                self._migrate()
+            except UnknownOutcomeError:
+                self._migrate()  # does nothing if it was done
         self._checked = True
+
+    def _migrate(self) -> None:
+        with self.writing() as connection:
+            self.lock(connection)
+            found = _version(connection)  # another process may have been faster
+            if found != VERSION:
+                migrate(connection, found, self.describe())
 
 
 def migrate(connection: Connection, found: str | None, where: str) -> None:
@@ -248,9 +273,11 @@ def _version(connection: Connection) -> str | None:
     has_studies = inspector.has_table(studies.name)
     if not inspector.has_table(VERSION_TABLE):
         if has_studies:
-            raise StorageError("the database has study tables but no record of their version; it was tampered with")
+            raise StorageError(f"the database has study tables but no table {VERSION_TABLE} of their version. {_HELP}")
         return None
     rows = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars().all()
+    if len(rows) != 1 and (rows or has_studies):
+        raise StorageError(f"the database has study tables but {len(rows)} records of their version. {_HELP}")
     return str(rows[0]) if rows else None
 
 

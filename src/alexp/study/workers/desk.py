@@ -31,13 +31,18 @@ class Request(NamedTuple):
 
 @dataclass
 class AskDesk:
-    """Hands out expired trials before new ones are asked for, or gives them up, and notes who has what."""
+    """Hands out expired trials before new ones are asked for, or gives them up, and notes who has what.
+
+    When the answer to a commit is lost, `look` comes again, and takes what it gave to this worker before for free.
+    """
 
     study: int
     when_expired: WhenExpired
     seconds: float | None
     distinct: bool
+    may_offer: bool = True
     offered: tuple[int, ...] = ()
+    granted_at: float | None = None
 
     def look(self, connection: Connection, replica: Replica, request: Request) -> Request:
         """The request with what has expired; without pending trials there is nothing to look for."""
@@ -48,11 +53,11 @@ class AskDesk:
             return request
         leases.drop(connection, self.study, known.keys() - waiting.keys())  # they were told meanwhile
         at = leases.now(connection)
-        expired = [trial for trial in waiting if trial in known and known[trial].expires_at <= at]
+        expired = [trial for trial in waiting if trial in known and _is_free(known[trial], at, self.granted_at)]
         if self.when_expired == "abandon":
             leases.drop(connection, self.study, expired)
             return request._replace(given_up=tuple(expired))
-        self.offered = tuple(self._suitable(expired, waiting, request))
+        self.offered = tuple(self._suitable(expired, waiting, request)) if self.may_offer else ()
         return request._replace(offered=self.offered, wanted=request.wanted - len(self.offered))
 
     def _suitable(self, expired: Sequence[int], waiting: dict[int, int], request: Request) -> list[int]:
@@ -71,7 +76,13 @@ class AskDesk:
         asked = [event.trial for event in events if event.kind == "ask"]
         mine = [*self.offered, *(asked if self.seconds is not None else ())]
         if mine:
-            leases.grant(connection, self.study, mine, worker_name(), self.seconds, leases.now(connection))
+            self.granted_at = leases.now(connection)
+            leases.grant(connection, self.study, mine, worker_name(), self.seconds, self.granted_at)
+
+
+def _is_free(lease: Lease, at: float, granted_at: float | None = None) -> bool:
+    """Whether a lease has expired, or was granted to this worker at that very moment."""
+    return lease.expires_at <= at or (lease.worker == worker_name() and lease.taken_at == granted_at)
 
 
 @dataclass
@@ -111,16 +122,18 @@ class TakeOverDesk:
     seconds: float | None
     most: int | None
     taken: list[int] = field(default_factory=list)
+    granted_at: float | None = None
 
     def look(self, connection: Connection, replica: Replica, trials: list[int] | None) -> list[int] | None:
         """Give them to this worker, or raise if any is held by another."""
         waiting, known, at = replica.algorithm.log.waiting, leases.read(connection, self.study), leases.now(connection)
         if trials is None:
-            expired = [trial for trial in waiting if trial in known and known[trial].expires_at <= at]
+            expired = [trial for trial in waiting if trial in known and _is_free(known[trial], at, self.granted_at)]
             self.taken = expired[: self.most]
         else:
             self.taken = [_free(trial, known.get(trial), at) for trial in trials]
         leases.grant(connection, self.study, self.taken, worker_name(), self.seconds, at)
+        self.granted_at = at
         return trials
 
     def note(self, connection: Connection, events: Sequence[Event]) -> None:
