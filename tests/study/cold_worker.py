@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 from numba import njit
 from numba.core import event
 
@@ -103,6 +104,10 @@ def main(storage, rounds):
         for _ in range(rounds):
             trial = study.ask()
             study.tell(trial, reward(trial))
+        study.amend(0, 0.25)
+        study.retract(1)
+        study.add_observations(pd.DataFrame({"index": [3, 4], "reward": [0.5, 0.25]}))
+        study.abandon(study.ask(key="one's own"))
         study.ask(2, available=[1, 4, 5], distinct=True)
     print(json.dumps({"compiled": len(watch.compiled), "under_lock": watch.under_lock}))
 

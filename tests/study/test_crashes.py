@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import struct
 
 import numpy as np
 import pytest
@@ -11,13 +10,12 @@ import sqlalchemy as sa
 
 from alexp.study import load_study
 from alexp.study import replay as replay_module
+from tests.adversarial.kills import MARK, STEP, start_worker
 
 from .conftest import in_memory, new_study, reward
 
-KILLS = 200
+KILLS = 40
 MOST_MARKS = 120  # in a life
-MARK = struct.Struct("<qd")  # trial and reward of an acknowledged tell, or a step towards it
-STEP = -1
 
 
 def work_for_ever(storage, pipe):
@@ -39,25 +37,9 @@ def work_for_ever(storage, pipe):
             os.write(pipe, MARK.pack(trial.id, value))
 
 
-def worker(storage):
-    """Fork a worker from this warm process; returns its process id and the end of the pipe to read."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(writing)
-        return pid, reading
-    try:
-        os.close(reading)
-        work_for_ever(storage, writing)
-    except BaseException as error:
-        os.write(2, f"worker failed: {error!r}\n".encode())
-    finally:
-        os._exit(1)
-
-
 def acknowledged_before_death(storage, marks):
     """Kill a worker when it has given so many signs of life, however long that takes; what had it acknowledged?"""
-    pid, reading = worker(storage)
+    pid, reading = start_worker(storage, work_for_ever)
     with os.fdopen(reading, "rb") as pipe:
         data = pipe.read(marks * MARK.size)
         assert len(data) == marks * MARK.size, "the worker ended by itself"

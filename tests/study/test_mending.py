@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 import alexp
 from alexp.study import AbandonedTrialError, list_studies, load_study
-from alexp.study.database import records
+from alexp.study.database import logbook
 from alexp.study.database.events import compress, decompress, detail_of, restriction
 from alexp.study.database.schema import snapshots
 from alexp.study.replay import Replica
@@ -62,7 +62,7 @@ def told_right(study, kind, right):
     settings = {"noise_std": 0.1, "random_state": 5} | kind.example
     again, trials = kind(MODELS, DOMAIN, **settings), study.algorithm
     with study.storage.reading() as connection:
-        events = records.since(connection, study._id, 0, study.refresh().n_events)
+        events = list(logbook.all_before(connection, study._id, study.refresh().n_events, study._follower._beginning))
     force(again, [trials.trial(k) for k in range(trials.n_asked)])
     for event in events:
         if event.kind == "ask":
@@ -181,13 +181,13 @@ def test_a_correction_that_cannot_be_stored_changes_nothing(storage, monkeypatch
     for k in range(3):
         study.tell(study.ask(), float(k))
     before = text_of(study.algorithm, "state", "log")
-    append = records.append
+    append = logbook.append
 
     def failing(connection, *arguments):
         append(connection, *arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(records, "append", failing)
+    monkeypatch.setattr(logbook, "append", failing)
     for action in (lambda: study.amend(1, 9.0), lambda: study.retract(1)):
         with pytest.raises(KeyboardInterrupt):
             action()

@@ -9,14 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import ReplayError, Storage, StorageError, load_study
+from alexp.study import ReplayError, Storage, StorageError, following, load_study
 from alexp.study import replay as replay_module
-from alexp.study.database import records
 from alexp.study.database.events import compress
 from alexp.study.database.schema import snapshots, studies
 from alexp.study.replay import Replica
 
-from .conftest import in_memory, new_study, play, reward
+from .conftest import in_memory, new_study, play, resealed, reward
 
 
 def same(study, algorithm):
@@ -86,6 +85,7 @@ def test_studies_show_the_logged_propensity(storage):
     with Storage(storage).writing() as connection:
         connection.execute(sa.text("UPDATE alexp_events SET propensity = :p WHERE seq = 4"), {"p": logged})
         connection.exec_driver_sql("DELETE FROM alexp_snapshots")
+    resealed(storage)
     assert load_study("s", storage).trial(2).propensity == logged
 
 
@@ -124,18 +124,18 @@ def test_a_snapshot_that_cannot_be_written_is_no_failure_of_the_tell(tmp_path, m
     monkeypatch.setattr(replay_module, "REPLAY_EVENTS", 2)
     study = new_study(Storage(tmp_path / "study.db", timeout=0.05))
     play(study, 1)
-    write, attempts = records.write_snapshot, []
+    write, attempts = following.write_snapshot, []
 
     def busy(connection, *arguments):
         attempts.append(arguments[1])
         raise sa.exc.OperationalError("INSERT", {}, sqlite3.OperationalError("database is locked"))
 
-    monkeypatch.setattr(records, "write_snapshot", busy)
+    monkeypatch.setattr(following, "write_snapshot", busy)
     play(study, 3)
     assert attempts == [4, 6, 8]  # tried again, but not at every step
     assert study.counts["told"] == 4
     assert study.refresh().is_ahead
-    monkeypatch.setattr(records, "write_snapshot", write)
+    monkeypatch.setattr(following, "write_snapshot", write)
     study.close()
     assert kept_snapshots(study)[1] == 8
     assert same(load_study("s", tmp_path / "study.db"), in_memory(4))
@@ -145,7 +145,7 @@ def test_a_missing_end_of_the_log_is_noticed(storage):
     play(new_study(storage), 2)
     with Storage(storage).writing() as connection:
         connection.exec_driver_sql("DELETE FROM alexp_events WHERE seq = 3")
-    with pytest.raises(StorageError, match="gap after event 0"):
+    with pytest.raises(StorageError, match="event 3 is missing"):
         load_study("s", storage).ask()
 
 

@@ -1,6 +1,7 @@
 """The life of a study, on both storages."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import alexp
 from alexp.study import (
     AbandonedTrialError,
     ProblemMismatchError,
+    StorageWarning,
     StudyExistsError,
     StudyNotFoundError,
     create_study,
@@ -75,7 +77,13 @@ def test_opening_continues_from_a_snapshot_as_from_the_whole_log(storage, monkey
     assert again.pending() == []
     with study.storage.writing() as connection:  # an unreadable snapshot costs time only
         connection.exec_driver_sql("UPDATE alexp_snapshots SET data = alexp_arrays.data FROM alexp_arrays")
-    assert same(load_study("s", storage), plain)
+    again = load_study("s", storage)
+    with pytest.warns(StorageWarning, match="the snapshot after 42 events is damaged"):
+        assert same(again, plain)
+    again.close()  # writes another
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StorageWarning)
+        assert same(load_study("s", storage), plain)
     with study.storage.writing() as connection:
         connection.exec_driver_sql("DELETE FROM alexp_snapshots")
     whole = load_study("s", storage)

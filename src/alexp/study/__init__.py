@@ -9,33 +9,47 @@ if TYPE_CHECKING:
     from alexp.study.database.records import StudySummary
     from alexp.study.database.storage import Storage
     from alexp.study.errors import (
+        LeaseError,
         ProblemMismatchError,
         ReplayError,
         StorageError,
+        StorageWarning,
         StudyError,
         StudyExistsError,
         StudyNotFoundError,
+        UnknownOutcomeError,
     )
+    from alexp.study.integrity.checking import CheckReport, check
+    from alexp.study.integrity.salvaging import SalvageReport, salvage
     from alexp.study.opening import create_study, delete_study, list_studies, load_study
     from alexp.study.study import Study
     from alexp.study.view import StudyView
+    from alexp.study.workers.leases import HeldTrial
 
 __all__ = [
     "AbandonedTrialError",
+    "CheckReport",
+    "HeldTrial",
+    "LeaseError",
     "ProblemMismatchError",
     "ReplayError",
+    "SalvageReport",
     "Storage",
     "StorageError",
+    "StorageWarning",
     "Study",
     "StudyError",
     "StudyExistsError",
     "StudyNotFoundError",
     "StudySummary",
     "StudyView",
+    "UnknownOutcomeError",
+    "check",
     "create_study",
     "delete_study",
     "list_studies",
     "load_study",
+    "salvage",
 ]
 
 # Reading tables needs no database, so that the names that do are loaded when they are used.
@@ -43,10 +57,15 @@ _HOMES = {
     "alexp.algorithms.protocol.trials": ("AbandonedTrialError",),
     "alexp.study.database.records": ("StudySummary",),
     "alexp.study.database.storage": ("Storage",),
-    "alexp.study.errors": tuple(name for name in __all__ if name.endswith("Error") and name != "AbandonedTrialError"),
+    "alexp.study.errors": tuple(
+        name for name in __all__ if name.endswith(("Error", "Warning")) and name != "AbandonedTrialError"
+    ),
+    "alexp.study.integrity.checking": ("CheckReport", "check"),
+    "alexp.study.integrity.salvaging": ("SalvageReport", "salvage"),
     "alexp.study.opening": ("create_study", "delete_study", "list_studies", "load_study"),
     "alexp.study.study": ("Study",),
     "alexp.study.view": ("StudyView",),
+    "alexp.study.workers.leases": ("HeldTrial",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

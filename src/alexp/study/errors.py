@@ -8,7 +8,25 @@ class StudyError(RuntimeError):
 
 
 class StorageError(StudyError):
-    """The database cannot be read or written; nothing was changed."""
+    """The database cannot be read or written, or is damaged; the message says what became of the data.
+
+    `intact` is the number of events before the first damaged one, where that is known.
+    """
+
+    intact: int | None = None
+
+
+class UnknownOutcomeError(StorageError):
+    """The connection was lost during a commit and did not come back: nobody can say whether the call was stored.
+
+    Repeating the call with the same `key` is safe: if it was stored, it returns what happened then.
+    """
+
+    key: str | None = None
+
+
+class StorageWarning(UserWarning):
+    """Something in the database is damaged that can be done without."""
 
 
 class StudyNotFoundError(StudyError, KeyError):
@@ -27,3 +45,7 @@ class ProblemMismatchError(StudyError, ValueError):
 
 class ReplayError(StudyError):
     """Applying the log did not give the trials that the log says were asked."""
+
+
+class LeaseError(StudyError, ValueError):
+    """A trial is held by another worker, or has no lease that could be prolonged."""

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain
+from dataclasses import dataclass, field
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
-from alexp.study.database import records
+from alexp.study.database import logbook, records
+from alexp.study.database.chain import beginning
+from alexp.study.database.damage import damaged
 from alexp.study.database.events import LIBRARY, MENDS, Event, compress
+from alexp.study.database.logbook import PART
+from alexp.study.database.outcomes import check_key, describe, look, new_key, with_key
+from alexp.study.database.records import Head, StudyRow
+from alexp.study.database.resuming import check_length, intact_snapshots, write_snapshot
 from alexp.study.database.storage import Storage
-from alexp.study.errors import ReplayError, StorageError
+from alexp.study.errors import ReplayError, StorageError, UnknownOutcomeError
 from alexp.study.replay import Replica, course_of
+from alexp.study.workers.forking import Forked, watch
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -25,14 +32,35 @@ _Checked = TypeVar("_Checked")
 
 _PATIENCE = 0.05  # seconds for which events of others may be applied while they wait for the lock
 _ATTEMPTS = 3  # how often to catch up without the lock before catching up under it after all
-_PART = 10_000  # events read at a time
 
 
 class _FarBehindError(Exception):
     """Catching up under the lock would keep others waiting."""
 
 
-class Follower:
+class Beside(Protocol[_Checked]):
+    """Tables beside the log, which change in the same transaction as the log."""
+
+    def look(self, connection: Connection, replica: Replica, checked: _Checked, /) -> _Checked:
+        """Before acting: what is to be done, given what they say; raises to leave everything as it is."""
+
+    def note(self, connection: Connection, events: Sequence[Event], /) -> None:
+        """After acting: what they say now."""
+
+
+@dataclass
+class _Call(Generic[_Checked]):
+    """What somebody wants done, under which key, and the events it last tried to write."""
+
+    check: Callable[[Replica], _Checked]
+    decide: Callable[[Replica, _Checked], list[Event]]
+    key: str
+    is_new: bool
+    beside: Beside[_Checked] | None = None
+    wrote: list[Event] = field(default_factory=list)
+
+
+class Follower(Forked):
     """The replica of one study in this process, for any number of threads.
 
     Everything slow happens before the study is locked: compiling the algorithm, replaying a long log, packing a
@@ -40,22 +68,24 @@ class Follower:
 
     Parameters
     ----------
-    storage, study, name
-        Where the study is, its number there, and its name for messages.
+    storage, row
+        Where the study is, and what it is.
     make
         Builds the algorithm as it was before the first event.
     first
         What `make` has built already; saves building it twice.
     """
 
-    def __init__(
-        self, storage: Storage, study: int, name: str, make: Callable[[], Algorithm], first: Algorithm
-    ) -> None:
+    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
         self.mutex = threading.RLock()
-        self._storage, self._study, self._name, self._make = storage, study, name, make
+        self._storage, self._study, self._name, self._make = storage, row.id, row.name, make
+        self._beginning = beginning(row)
         self._fresh: Algorithm | None = first
         self._replica: Replica | None = None
         self._is_warm = False
+        self._spoiled: set[int] = set()  # damaged snapshots, by their numbers of events
+        self._is_whole = True  # at the moment of a fork
+        watch(self)
 
     # -- acting ------------------------------------------------------------------------------------------------
 
@@ -64,39 +94,79 @@ class Follower:
         check: Callable[[Replica], _Checked],
         decide: Callable[[Replica, _Checked], list[Event]],
         prepare: Callable[[Replica, _Checked], None] | None = None,
+        key: str | None = None,
+        beside: Beside[_Checked] | None = None,
     ) -> tuple[Replica, list[Event]]:
         """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed.
 
-        What takes long can be done by `prepare`, without the lock.
+        What takes long can be done by `prepare`, without the lock; what concerns tables beside the log by `beside`. If
+        a call with this `key` was stored before, its events are returned and nothing is done. If the answer to the
+        commit is lost, the log says what happened.
         """
+        call = _Call(check, decide, check_key(key) or new_key(), key is None, beside)
         with self.mutex:
             if prepare is not None:
                 replica = self.refresh()
-                prepare(replica, check(replica))
-            for _ in range(_ATTEMPTS):
-                with suppress(_FarBehindError):
-                    return self._attempt(check, decide, _PATIENCE)
-                self.refresh()
-            return self._attempt(check, decide, inf)
+                if not self._happened(call):
+                    prepare(replica, check(replica))
+            try:
+                return self._try(call)
+            except UnknownOutcomeError as error:
+                return self._look(call, error) if call.wrote else self._again(call)
 
-    def _attempt(
-        self, check: Callable[[Replica], _Checked], decide: Callable[[Replica, _Checked], list[Event]], patience: float
-    ) -> tuple[Replica, list[Event]]:
+    def _again(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
+        """A call without events that was lost, at most about leases: doing it again does no harm."""
+        try:
+            return self._try(call)
+        except StorageError as error:
+            raise UnknownOutcomeError(
+                f"unknown whether leases were changed; when it is back, do it again: {error}"
+            ) from error
+
+    def _happened(self, call: _Call[_Checked]) -> bool:
+        if call.is_new:
+            return False
+        with self._storage.reading() as connection:
+            return bool(logbook.of_call(connection, self._study, call.key))
+
+    def _look(self, call: _Call[_Checked], error: UnknownOutcomeError) -> tuple[Replica, list[Event]]:
+        events = look(self._storage, self._study, call.key, call.wrote, error)
+        try:
+            return self.refresh(), events
+        except StorageError as again:
+            raise with_key(
+                call.key, f"{describe(events)} was stored, but the answer was lost again: {again}"
+            ) from again
+
+    def _try(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
+        for _ in range(_ATTEMPTS):
+            with suppress(_FarBehindError):
+                return self._attempt(call, _PATIENCE)
+            self.refresh()
+        return self._attempt(call, inf)
+
+    def _attempt(self, call: _Call[_Checked], patience: float) -> tuple[Replica, list[Event]]:
         replica = self._opened()
         if not self._is_warm:
             warm_up(replica.algorithm)
             self._is_warm = True
         with self._storage.writing() as connection:
-            n_events, snapshot_at = records.head(connection, self._study, lock=True)
-            if replica.seconds_for(n_events - replica.n_events) > patience:
+            head = records.head(connection, self._study, lock=True)
+            if replica.seconds_for(head.n_events - replica.n_events) > patience:
                 raise _FarBehindError
-            self._catch_up(replica, connection, n_events, patience)
-            replica.noted(snapshot_at)
-            checked = check(replica)  # raises without having changed anything
+            self._catch_up(replica, connection, head, patience)
+            self._note(replica, head)
+            if not call.is_new and (events := logbook.of_call(connection, self._study, call.key)):
+                return replica, events
+            checked = call.check(replica)  # raises without having changed anything
+            if call.beside is not None:
+                checked = call.beside.look(connection, replica, checked)
             self._replica = None  # until the commit; if anything fails, the log is read again
-            events = decide(replica, checked)
+            call.wrote = events = call.decide(replica, checked)
             if events:
-                records.append(connection, self._study, events)
+                replica.chain = logbook.append(connection, self._study, events, replica.chain, call.key)
+            if call.beside is not None:
+                call.beside.note(connection, events)
         self._replica = replica
         if replica.snapshot_is_due:
             self._save(replica)
@@ -110,11 +180,11 @@ class Follower:
             replica = self._opened()
             while True:  # long logs in parts, each applied after its transaction
                 with self._storage.reading() as connection:
-                    n_events, snapshot_at = records.head(connection, self._study, lock=False)
-                    events = self._behind(replica, connection, n_events)
+                    head = records.head(connection, self._study, lock=False)
+                    events = self._behind(replica, connection, head)
                 self._apply(replica, events)
-                if replica.n_events >= n_events:
-                    replica.noted(snapshot_at)
+                if replica.n_events >= head.n_events:
+                    self._note(replica, head)
                     return replica
 
     @contextmanager
@@ -123,8 +193,7 @@ class Follower:
         with self.mutex:
             replica = self._opened()
             with self._storage.reading() as connection:
-                n_events, _ = records.head(connection, self._study, lock=False)
-                self._catch_up(replica, connection, n_events)
+                self._catch_up(replica, connection, records.head(connection, self._study, lock=False))
                 yield replica, connection
 
     def _opened(self) -> Replica:
@@ -138,48 +207,68 @@ class Follower:
             return replica
         return self._replica
 
+    def _note(self, replica: Replica, head: Head) -> None:
+        if head.snapshot_at not in self._spoiled:
+            replica.noted(head.snapshot_at)
+
     def _rebuild(self, connection: Connection) -> Replica:
-        records.head(connection, self._study, lock=False)  # raises if the study has been deleted
-        for n_events, snapshot in records.read_snapshots(connection, self._study):
-            replica = Replica(self._new_algorithm())
+        head = records.head(connection, self._study, lock=False)  # raises if the study has been deleted
+        check_length(connection, self._study, head.n_events)
+        for shot in intact_snapshots(connection, self._study, head.n_events, self._spoiled):
+            replica = Replica(self._new_algorithm(), shot.chain)
             try:
-                replica.resume(n_events, snapshot)
+                replica.resume(shot.n_events, shot.state())
                 if replica.algorithm.log.course is None:
                     self._find_course(replica, connection)
             except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
                 continue
             return replica
-        return Replica(self._new_algorithm())
+        return Replica(self._new_algorithm(), self._beginning)
+
+    def replayed(self) -> Replica:
+        """Another replica, of the whole log from its first event on and without any snapshot."""
+        replica = Replica(self._make(), self._beginning)
+        while True:
+            with self._storage.reading() as connection:
+                events = self._behind(replica, connection, records.head(connection, self._study, lock=False))
+            if not events:
+                return replica
+            self._apply(replica, events)
 
     def _find_course(self, replica: Replica, connection: Connection) -> None:
         """Complete a snapshot of a version that did not keep the order of events."""
-        n_events = replica.n_events
-        starts = range(0, n_events, _PART)
-        parts = (records.since(connection, self._study, start, min(start + _PART, n_events)) for start in starts)
-        replica.algorithm.log.course = course_of(chain.from_iterable(parts), replica.algorithm)
+        events = logbook.all_before(connection, self._study, replica.n_events, self._beginning)
+        replica.algorithm.log.course = course_of(events, replica.algorithm)
 
     def _new_algorithm(self) -> Algorithm:
         algorithm, self._fresh = self._fresh or self._make(), None
         return algorithm
 
-    def _catch_up(self, replica: Replica, connection: Connection, n_events: int, patience: float = inf) -> None:
-        while events := self._behind(replica, connection, n_events):
-            if any(event.kind in MENDS for event in events) and replica.seconds_for(n_events) > patience:
+    def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
+        while events := self._behind(replica, connection, head):
+            if any(event.kind in MENDS for event in events) and replica.seconds_for(head.n_events) > patience:
                 raise _FarBehindError  # a correction repeats everything
             self._apply(replica, events)
 
-    def _behind(self, replica: Replica, connection: Connection, n_events: int) -> list[Event]:
-        """The next events that the replica lacks."""
-        if n_events < replica.n_events:
+    def _behind(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:
+        """The next events that the replica lacks, verified."""
+        start, stop = replica.n_events, min(head.n_events, replica.n_events + PART)
+        try:
+            if head.n_events < start:
+                raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
+            events = logbook.since(connection, self._study, start, stop, replica.chain) if start < stop else []
+            newest = events[-1].chain if events else replica.chain
+            if stop == head.n_events and newest != head.chain:
+                raise damaged(f"event {stop - 1} is not the one that the study says was its last", max(stop - 1, 0))
+        except StorageError:
             self._replica = None
-            raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
-        if n_events == replica.n_events:
-            return []
-        return records.since(connection, self._study, replica.n_events, min(n_events, replica.n_events + _PART))
+            raise
+        return events
 
     def _apply(self, replica: Replica, events: list[Event]) -> None:
         try:
             replica.follow(events)
+            replica.chain = events[-1].chain if events else replica.chain
         except (ValueError, IndexError) as error:
             self._replica = None
             raise ReplayError(f"the log of study {self._name!r} contradicts itself: {error}") from error
@@ -195,8 +284,9 @@ class Follower:
         data = compress(replica.snapshot())
         with suppress(StorageError):
             with self._storage.writing() as connection:
-                records.write_snapshot(connection, self._study, replica.n_events, LIBRARY, data)
+                write_snapshot(connection, self._study, replica.n_events, LIBRARY, data, replica.chain, self._spoiled)
             kept = True
+            self._spoiled.clear()
         replica.saved(perf_counter() - start, kept)
 
     def close(self) -> None:
@@ -205,3 +295,18 @@ class Follower:
             if self._replica is not None and self._replica.is_ahead:
                 self._save(self._replica)
             self._storage.close()
+
+    # -- forking -----------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """See whether a thread is at work on the replica; it may be for long, so that nobody waits for it."""
+        self._is_whole = self.mutex.acquire(blocking=False)
+
+    def after_fork(self, in_child: bool) -> None:
+        """The child has a lock of its own, and reads the log again if a thread of its parent was at work."""
+        if in_child:
+            self.mutex = threading.RLock()
+            if not self._is_whole:
+                self._replica = self._fresh = None
+        elif self._is_whole:
+            self.mutex.release()

@@ -16,16 +16,26 @@ from alexp.algorithms.protocol.components import component_from_dict
 from alexp.algorithms.protocol.streams import RandomState, Streams
 from alexp.algorithms.registry import algorithm_named
 from alexp.common.codec import State
+from alexp.common.redaction import redact
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.study import problem
 from alexp.study.database import records
+from alexp.study.database.addresses import DEFAULT
 from alexp.study.database.events import LIBRARY
+from alexp.study.database.outcomes import find_out
 from alexp.study.database.records import StudyRow, StudySummary
-from alexp.study.database.storage import DEFAULT, Storage
-from alexp.study.errors import ProblemMismatchError, StudyExistsError, StudyNotFoundError
+from alexp.study.database.storage import Storage
+from alexp.study.errors import (
+    ProblemMismatchError,
+    StorageError,
+    StudyExistsError,
+    StudyNotFoundError,
+    UnknownOutcomeError,
+)
 from alexp.study.problem import Probe, Problem
 from alexp.study.study import Study
+from alexp.study.workers.leases import CHOICES, WhenExpired
 
 DEFAULT_ALGORITHM = "evidence-mixture"
 Location = str | Path | URL | Storage
@@ -42,6 +52,7 @@ def create_study(
     load_if_exists: bool = False,
     random_state: RandomState = None,
     repeats: bool | None = None,
+    expired: WhenExpired | None = None,
     **settings: Any,
 ) -> Study:
     """Start a durable study.
@@ -62,11 +73,18 @@ def create_study(
         Open the study if it is there already. What is passed here must then agree with it.
     repeats
         Whether a candidate that has been measured may be proposed again; by default not in a table (`FiniteSet`).
+    expired
+        What becomes of trials whose lease has expired (see `Study.ask`) when somebody asks next: "offer" hands them
+        out again, as they are, and is the default; "abandon" gives them up, and their candidates are free again.
     settings
         Further arguments of the algorithm, such as `noise_std`.
     """
-    where = _storage(storage)
+    where = storage_at(storage)
+    if expired is not None and expired not in CHOICES:
+        raise ValueError(f"expired must be 'offer' or 'abandon', got {expired!r}")
     _check_name(name)
+    if not name.isprintable():
+        raise ValueError(f"name must have no line breaks or control characters, got {_shown(name)}")
     kind = algorithm_named(
         algorithm or (_known_algorithm(where, name) if load_if_exists else None) or DEFAULT_ALGORITHM
     )
@@ -80,18 +98,23 @@ def create_study(
     new = kind(models, domain, direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
-    with where.writing() as connection:
-        where.lock(connection)
-        row = records.find_study(connection, name)
-        created = row is None
-        if row is None:
-            row = _insert(connection, name, draft)
+    row = None
+    try:
+        with where.writing() as connection:
+            where.lock(connection)
+            row = records.find_study(connection, name)
+            created = row is None
+            if row is None:
+                row = _insert(connection, name, draft, expired)
+    except UnknownOutcomeError as error:
+        if row is None or _look_for(where, name, error) != row:
+            raise StorageError(f"study {name!r} was not created: {error}. Nothing was changed; try again") from error
     if not created:
         if not load_if_exists:
             raise StudyExistsError(
                 f"study {name!r} exists already in {where.describe()}; pass load_if_exists=True to open it"
             )
-        _check_agreement(row, new, None if random_state is None else seed)
+        _check_agreement(row, new, None if random_state is None else seed, expired)
         del settings["repeats"]  # the same, or a study of 0.1.0
         return _open(where, row, models, domain, settings)
     return Study(
@@ -112,13 +135,13 @@ def load_study(
     features the study was created with. Keywords replace settings that could not be stored, such as agents of
     your own.
     """
-    where = _storage(storage)
-    return _open(where, _find(where, name), models, domain, settings)
+    where = storage_at(storage)
+    return _open(where, find_row(where, name), models, domain, settings)
 
 
 def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
     """All studies of a storage, by name."""
-    where = _storage(storage)
+    where = storage_at(storage)
     if not where.exists():
         return []
     where.prepare()
@@ -128,11 +151,31 @@ def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
 
 def delete_study(name: str, storage: Location = DEFAULT) -> None:
     """Remove a study with everything it consists of. There is no way back."""
-    where = _storage(storage)
-    row = _find(where, name)
-    with where.writing() as connection:
-        records.head(connection, row.id, lock=True)
-        records.delete_study(connection, row.id)
+    where = storage_at(storage)
+    row = find_row(where, name)
+    try:
+        with where.writing() as connection:
+            records.head(connection, row.id, lock=True)
+            records.delete_study(connection, row.id)
+    except UnknownOutcomeError as error:
+        if _look_for(where, name, error) == row:
+            raise StorageError(f"study {name!r} was not deleted: {error}. Nothing was changed; try again") from error
+
+
+def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
+    """The study of that name after the answer to a commit was lost."""
+
+    def found(connection: Connection) -> StudyRow | None:
+        where.lock(connection)
+        return records.find_study(connection, name)
+
+    def unknown(why: str) -> UnknownOutcomeError:
+        return UnknownOutcomeError(
+            f"unknown what became of study {name!r}: {lost}, and it cannot be looked up: {why}. `list_studies` tells "
+            "when the storage is back"
+        )
+
+    return find_out(where, found, unknown)
 
 
 def _known_algorithm(where: Storage, name: str) -> str | None:
@@ -145,16 +188,24 @@ def _known_algorithm(where: Storage, name: str) -> str | None:
     return None if row is None else row.algorithm
 
 
-def _storage(storage: Location) -> Storage:
+def storage_at(storage: Location) -> Storage:
+    """The storage that a caller has named."""
     return storage if isinstance(storage, Storage) else Storage(storage)
 
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip() or len(name) > 200:
-        raise ValueError(f"name must be a text of 1 to 200 characters, got {name!r}")
+        raise ValueError(f"name must be a text of 1 to 200 characters, got {_shown(name)}")
 
 
-def _find(where: Storage, name: str) -> StudyRow:
+def _shown(name: object) -> str:
+    """A name for a message: short, on one line, and without a password if it was the URL in the wrong place."""
+    text = redact(repr(name))
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def find_row(where: Storage, name: str) -> StudyRow:
+    """What is stored about the study of that name, or an error that lists those there are."""
     _check_name(name)
     row = None
     if where.exists():
@@ -164,7 +215,7 @@ def _find(where: Storage, name: str) -> StudyRow:
     if row is None:
         known = [summary.name for summary in list_studies(where)]
         there = f"; it has {', '.join(map(repr, known[:10]))}" if known else "; it has no studies"
-        raise StudyNotFoundError(f"there is no study {name!r} in {where.describe()}{there}")
+        raise StudyNotFoundError(f"there is no study {_shown(name)} in {where.describe()}{there}")
     return row
 
 
@@ -185,13 +236,11 @@ def _draft(algorithm: Algorithm) -> _Draft:
     return _Draft(algorithm.name, json.dumps(saved["settings"]), saved["entropy"], described, probe)
 
 
-def _insert(connection: Connection, name: str, draft: _Draft) -> StudyRow:
-    study = records.insert_study(connection, name, draft.algorithm, draft.settings, draft.entropy, LIBRARY, time.time())
+def _insert(connection: Connection, name: str, draft: _Draft, expired: WhenExpired | None) -> StudyRow:
+    facts = (draft.algorithm, draft.settings, draft.entropy, LIBRARY, time.time(), expired)
+    study = records.insert_study(connection, name, *facts)
     described = problem.encode(connection, study, draft.described)
-    records.set_problem(connection, study, described, problem.encode(connection, study, draft.probe))
-    row = records.find_study(connection, name)
-    assert row is not None
-    return row
+    return records.set_problem(connection, study, described, problem.encode(connection, study, draft.probe))
 
 
 def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Domain | None, settings: State) -> Study:
@@ -220,7 +269,7 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
     return make
 
 
-def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None) -> None:
+def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None, expired: WhenExpired | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
     if "repeats" not in saved:  # 0.1.0 did not ask
         given.pop("repeats")
@@ -231,6 +280,8 @@ def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None) -> None:
         what = "; ".join(f"{key} = {saved.get(key)}, not {given[key]}" for key in differing)
     elif seed is not None and str(seed) != row.entropy:
         what = f"random_state {row.entropy}, not {seed}"
+    elif expired not in (None, row.when_expired or "offer"):
+        what = f"expired={row.when_expired or 'offer'!r}, not {expired!r}"
     else:
         return
     raise StudyExistsError(f"study {row.name!r} exists already with {what}")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, overload
 
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.telling import IfTold, Told, check_reward, warn_of
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
-from alexp.common.arrays import IntArray
-from alexp.common.validation import count
 from alexp.problem.candidates import Available
 from alexp.study.answering import Answering
-from alexp.study.chronicle import Chronicle
+from alexp.study.chronicle import Chronicle, Logged
 from alexp.study.database import records
-from alexp.study.database.events import Belief, Event, EventDict
+from alexp.study.database.events import Event
+from alexp.study.database.outcomes import same_call, same_rewards
 from alexp.study.database.storage import Storage
 from alexp.study.following import Follower
 from alexp.study.labels import trial_states
@@ -24,11 +23,13 @@ from alexp.study.observations import observations
 from alexp.study.replay import Replica
 from alexp.study.view import Counts, StudyView
 from alexp.study.viewing import Identity, Wanted, counts, make_view
+from alexp.study.workers import leases
+from alexp.study.workers.desk import AskDesk, Request
+from alexp.study.workers.leases import Lease, WhenExpired
+from alexp.study.workers.sharing import AnyTrial, Sharing, check_lease
 
 if TYPE_CHECKING:
     import pandas as pd
-
-AnyTrial = Trial | int | str  # itself, its id, or its id as text
 
 
 class TellCounts(NamedTuple):
@@ -39,7 +40,7 @@ class TellCounts(NamedTuple):
     amended: int
 
 
-class Study(Answering):
+class Study(Answering, Logged, Sharing):
     """A durable run of an algorithm; make one with `create_study` or `load_study`.
 
     Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it
@@ -52,43 +53,81 @@ class Study(Answering):
     ) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
         self._id = row.id
-        self._follower = Follower(storage, row.id, row.name, make, first)
+        self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
+        self._follower = Follower(storage, row, make, first)
         self._chronicle: tuple[Replica, Chronicle] | None = None
-        self._seen: tuple[Replica, Wanted, StudyView] | None = None
+        self._seen: tuple[Replica, Wanted, dict[int, Lease], StudyView] | None = None
 
     # -- acting ------------------------------------------------------------------------------------------------
 
     @overload
-    def ask(self, n: None = None, available: Available = None, distinct: bool = False) -> Trial: ...
+    def ask(
+        self,
+        n: None = None,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+    ) -> Trial: ...
     @overload
-    def ask(self, n: int, available: Available = None, distinct: bool = False) -> list[Trial]: ...
-    def ask(self, n: int | None = None, available: Available = None, distinct: bool = False) -> Trial | list[Trial]:
+    def ask(
+        self,
+        n: int,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+    ) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate.
 
         `available` restricts the choice to some candidates, by index, boolean mask or, where candidates are texts, by
         name. No candidate is proposed while another worker measures it, unless there is no other; with `distinct` it
         is an error if one list would need the same candidate twice.
+
+        Whoever gives the call a `key` of its own may repeat it, after a crash or a lost connection: if it was stored,
+        the same trials are returned and nothing happens twice. All methods that write take one.
+
+        With `lease` the trials are this worker's for so many seconds, and longer by `heartbeat`. Trials of others whose
+        lease has expired are handed out first (but not under a key of the caller's own, which stands for new trials),
+        or given up if the study was created with `expired="abandon"`.
         """
+        desk = AskDesk(self._id, self.when_expired, check_lease(lease), distinct, may_offer=key is None)
 
-        def check(replica: Replica) -> tuple[int, IntArray | None]:
-            return replica.check_ask(1 if n is None else n, available, distinct)
+        def check(replica: Replica) -> Request:
+            return Request(*replica.check_ask(1 if n is None else n, available, distinct))
 
-        replica, events = self._follower.act(check, lambda replica, checked: replica.ask(*checked, distinct))
-        trials = [replica.algorithm.trial(event.trial) for event in events]
+        def act(replica: Replica, request: Request) -> list[Event]:
+            given_up = [replica.abandon(trial) for trial in request.given_up]
+            held = [replica.algorithm.log.index[trial] for trial in request.offered]
+            return given_up + replica.ask(request.wanted, request.available, distinct, held)
+
+        replica, events = self._follower.act(check, act, key=key, beside=desk)
+        asked = [event for event in events if event.kind == "ask"]
+        same_call(key, asked or events, "ask", 1 if n is None else n)
+        trials = [replica.algorithm.trial(trial) for trial in (*desk.offered, *(event.trial for event in asked))]
         return trials[0] if n is None else trials
 
-    def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise") -> None:
+    def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
         """Report the reward of a trial, by the trial or its id, from any process and in any order.
 
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
         and raise at another one, or "amend" it.
         """
-        self.tell_many([(trial, reward)], if_told)
+        self.tell_many([(trial, reward)], if_told, key)
 
     def tell_many(
         self,
         results: Iterable[tuple[AnyTrial, float]] | Mapping[int, float] | Mapping[str, float],
         if_told: IfTold = "raise",
+        key: str | None = None,
     ) -> TellCounts:
         """Report several rewards at once: all of them, or, if any is wrong, none. Returns what became of them."""
         pairs = list(results.items() if isinstance(results, Mapping) else results)
@@ -98,29 +137,33 @@ class Study(Answering):
             _no_trial_twice([told.trial for told in checked])
             return checked
 
-        return self._take_in(check, may_mend=if_told == "amend")
+        return self._take_in(pairs, check, if_told == "amend", key)
 
-    def amend(self, trial: AnyTrial, reward: float) -> None:
+    def amend(self, trial: AnyTrial, reward: float, key: str | None = None) -> None:
         """Correct a reward that was told or added, or give one again to a trial whose reward was retracted.
 
         The study then stands where it would had the right reward been told at once, with the trials as they were
         asked for. The log keeps both rewards.
         """
-        self._take_in(lambda replica: [replica.check_amend(trial, reward)], may_mend=True)
+        self._take_in([(trial, reward)], lambda replica: [replica.check_amend(trial, reward)], True, key)
 
-    def retract(self, trial: AnyTrial) -> None:
+    def retract(self, trial: AnyTrial, key: str | None = None) -> None:
         """Withdraw a reward that was told or added. The trial counts as given up; `amend` gives it a reward again."""
 
         def check(replica: Replica) -> dict[int, float | None]:
             return {replica.algorithm.check_retract(trial): None}
 
-        self._follower.act(check, Replica.mend, Replica.prepare_mend)
+        _, events = self._follower.act(check, Replica.mend, Replica.prepare_mend, key)
+        same_call(key, events, "retract", 1)
 
-    def _take_in(self, check: Callable[[Replica], list[Told]], may_mend: bool) -> TellCounts:
-        deeds: list[str] = []
-
+    def _take_in(
+        self,
+        pairs: list[tuple[AnyTrial, float]],
+        check: Callable[[Replica], list[Told]],
+        may_mend: bool,
+        key: str | None,
+    ) -> TellCounts:
         def act(replica: Replica, tells: list[Told]) -> list[Event]:
-            deeds[:] = [told.deed for told in tells]
             warn_of(replica.algorithm.suspects(tells).values())
             events = [replica.tell(told.trial, told.reward) for told in tells if told.deed == "tell"]
             return events + replica.mend(_amendments(tells))
@@ -128,16 +171,20 @@ class Study(Answering):
         def prepare(replica: Replica, tells: list[Told]) -> None:
             replica.prepare_mend(_amendments(tells))
 
-        self._follower.act(check, act, prepare if may_mend else None)
-        return TellCounts(*(deeds.count(deed) for deed in ("tell", "skip", "amend")))
+        replica, events = self._follower.act(check, act, prepare if may_mend else None, key)
+        if key is not None:
+            same_rewards(key, events, {replica.algorithm.log.check_id(trial): reward for trial, reward in pairs})
+        kinds = [event.kind for event in events]
+        return TellCounts(kinds.count("tell"), len(pairs) - len(events), kinds.count("amend"))
 
-    def abandon(self, trial: AnyTrial) -> None:
+    def abandon(self, trial: AnyTrial, key: str | None = None) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
-        self._follower.act(
-            lambda replica: replica.check_pending(trial), lambda replica, trial_id: [replica.abandon(trial_id)]
+        _, events = self._follower.act(
+            lambda replica: replica.check_pending(trial), lambda replica, trial_id: [replica.abandon(trial_id)], key=key
         )
+        same_call(key, events, "abandon", 1)
 
-    def add_observations(self, frame: pd.DataFrame, nearest: bool = False) -> list[Trial]:
+    def add_observations(self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None) -> list[Trial]:
         """Take in data measured elsewhere: all rows, or, if any is wrong, none.
 
         The frame has a column `reward` and names the candidates by `index`, by `x`, or by columns of their own
@@ -154,15 +201,11 @@ class Study(Answering):
             warn_of(replica.algorithm.suspect_observations([reward for _, reward in rows]))
             return [replica.observe(*row) for row in rows]
 
-        replica, events = self._follower.act(check, act)
+        replica, events = self._follower.act(check, act, key=key)
+        same_call(key, events, "observe", len(frame))
         return [replica.algorithm.trial(event.trial) for event in events]
 
     # -- looking -----------------------------------------------------------------------------------------------
-
-    def pending(self) -> list[Trial]:
-        """Trials that await their reward, oldest first."""
-        with self._follower.mutex:
-            return self.algorithm.pending()
 
     def trial(self, trial_id: int) -> Trial:
         """A trial by its id."""
@@ -223,43 +266,18 @@ class Study(Answering):
         wanted = Wanted(trials, leaders, history, certificates, curve, explanation, delta)
         with self._follower.mutex:
             with self._follower.moment() as (replica, connection):
-                seen, n_events = self._seen, replica.n_events
-                if seen is not None and (seen[0], seen[1], seen[2].n_events) == (replica, wanted, n_events):
-                    return seen[2]
-                if self._chronicle is None or self._chronicle[0] is not replica:
-                    self._chronicle = (replica, Chronicle(self._id))
-                chronicle = self._chronicle[1]
-                chronicle.read(connection, n_events, replica.algorithm.log.pending(), history)
+                n_events, waiting = replica.n_events, replica.algorithm.log.pending()
+                held = leases.read(connection, self._id) if waiting else {}
+                if self._seen is not None:
+                    *before, view = self._seen
+                    if (*before, view.n_events) == (replica, wanted, held, n_events):
+                        return view
+                chronicle = self._chronicle_of(replica)
+                chronicle.read(connection, n_events, waiting, history)
             identity = Identity(self.name, self.storage.describe(), self.created_at, self.library)
-            view = make_view(identity, n_events, replica.algorithm, chronicle, wanted)
-            self._seen = (replica, wanted, view)
+            view = make_view(identity, n_events, replica.algorithm, chronicle, held, wanted)
+            self._seen = (replica, wanted, held, view)
         return view
-
-    def events(self, since: int = 0, limit: int | None = None) -> list[EventDict]:
-        """What happened after the first `since` events, oldest first and at most `limit` of them, as JSON data.
-
-        To follow a study, ask again with the number of events seen so far, `events[-1]["seq"] + 1`.
-        """
-        start, most = count("since", since, 0), None if limit is None else count("limit", limit)
-        with self.storage.reading() as connection:
-            records.head(connection, self._id, lock=False)  # raises if the study has been deleted
-            return records.public_events(connection, self._id, start, most)
-
-    def events_dataframe(self) -> pd.DataFrame:
-        """One row per event: kind, trial, at (UTC), worker (host:process); the row number is the total order."""
-        import pandas as pd  # slow to import, and needed here only
-
-        with self.storage.reading() as connection:
-            rows = records.moments(connection, self._id)
-        frame = pd.DataFrame(rows, columns=["kind", "trial", "at", "worker"])
-        frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
-        return frame
-
-    def beliefs(self) -> list[tuple[int, Belief]]:
-        """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
-        with self.storage.reading() as connection:
-            n_events, _ = records.head(connection, self._id, lock=False)
-            return records.beliefs(connection, self._id, 0, n_events)
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""
@@ -273,6 +291,11 @@ class Study(Answering):
         """Apply what other processes have done; every method does this by itself."""
         return self._follower.refresh()
 
+    def replayed(self) -> Replica:
+        """The whole log applied anew, from its first event on, to hold against what is known; takes its time."""
+        with self._follower.mutex:
+            return self._follower.replayed()
+
     def close(self) -> None:
         """Save what opening would have to replay, and close the connections; they open again when needed."""
         self._follower.close()
@@ -282,6 +305,13 @@ class Study(Answering):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a study is not pickled: it holds connections, and its storage may hold a password. Give the worker the "
+            "study's name and where it is stored, for instance in the environment variable ALEXP_STORAGE, and let it "
+            "call alexp.load_study(name, storage)"
+        )
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"

@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import time
-import zlib
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import floor, log
@@ -17,7 +16,8 @@ import numpy as np
 from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
-from alexp.common.codec import Packable, pack, unpack
+from alexp.common.codec import Packable, deflate, inflate, pack, unpack
+from alexp.common.redaction import redact
 
 LIBRARY = version("alexp")
 Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract"]
@@ -28,7 +28,9 @@ MOST_MODELS = 1024  # of larger classes only the leading models are recorded
 
 
 def worker_name() -> str:
-    """This process, as the log names it."""
+    """This worker, as the log names it: $ALEXP_WORKER, or this process."""
+    if named := os.environ.get("ALEXP_WORKER", "").strip():
+        return "".join(c if c.isprintable() else "?" for c in redact(named[:1000])[:200])
     return f"{socket.gethostname()}:{os.getpid()}"[:200]
 
 
@@ -71,6 +73,7 @@ class Event:
     `ask` carries the trial that was proposed, so that a replay can be held against it; `tell` the reward;
     `observe` a reward measured elsewhere (a trial that is born told); `amend` the reward that takes the
     place of an earlier one, which stays in the log; `abandon` and `retract` only the trial's number.
+    `key` and `chain`, by which a call is found again and damage is noticed, are given when the event is written.
     """
 
     seq: int
@@ -84,16 +87,18 @@ class Event:
     at: float = field(default_factory=time.time)
     worker: str = field(default_factory=worker_name)
     detail: bytes | None = None
+    key: str | None = None
+    chain: bytes = b""
 
 
 def compress(value: object) -> bytes:
     """Nested data with arrays as compressed JSON."""
-    return zlib.compress(json.dumps(pack(value), separators=(",", ":")).encode(), 1)
+    return deflate(json.dumps(pack(value), separators=(",", ":")).encode())
 
 
 def decompress(data: bytes) -> Packable:
-    """Invert `compress`."""
-    return unpack(json.loads(zlib.decompress(data)))
+    """Invert `compress`; ValueError for what it did not make, or what would take far too much memory."""
+    return unpack(json.loads(inflate(data)))
 
 
 def detail_of(event: Event) -> Detail:

@@ -4,45 +4,28 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from alexp.algorithms.protocol.saving import FORMAT, READABLE
 from alexp.common.arrays import AnyArray
-from alexp.common.codec import fingerprint
-from alexp.study.database.events import MENDS, Belief, Detail, Event, EventDict, belief_is_due, decompress
-from alexp.study.database.schema import arrays, events, snapshots, studies
-from alexp.study.errors import StorageError, StudyNotFoundError
-from alexp.study.replay import Snapshot
+from alexp.common.codec import fingerprint, inflate
+from alexp.study.database import chain
+from alexp.study.database.damage import damaged, legible
+from alexp.study.database.events import MENDS
+from alexp.study.database.schema import arrays, events, leases, snapshots, studies
+from alexp.study.errors import StudyNotFoundError
 
-_PART = 32 * 1024 * 1024  # bytes of an array per row; databases limit the size of one value
-_KEPT = 2  # snapshots, in case the newest cannot be read
-_EVENT_COLUMNS = [events.c[field.name] for field in fields(Event)]
-_PUBLIC = list(EventDict.__annotations__)
+_PIECE = 32 * 1024 * 1024  # bytes of an array per row; databases limit the size of one value
 
 # Built once: these run at every ask and tell.
-_LOCK = (
-    sa.select(studies.c.n_events, studies.c.snapshot_at).where(studies.c.id == sa.bindparam("study")).with_for_update()
+_HEAD = sa.select(studies.c.n_events, studies.c.snapshot_at, studies.c.chain).where(
+    studies.c.id == sa.bindparam("study")
 )
-_HEAD = sa.select(studies.c.n_events, studies.c.snapshot_at).where(studies.c.id == sa.bindparam("study"))
-_SINCE = (
-    sa.select(*_EVENT_COLUMNS)
-    .where(
-        events.c.study_id == sa.bindparam("study"),
-        events.c.seq >= sa.bindparam("start"),
-        events.c.seq < sa.bindparam("stop"),
-    )
-    .order_by(events.c.seq)
-)
-_ADVANCE = studies.update().where(studies.c.id == sa.bindparam("study")).values(n_events=sa.bindparam("total"))
-
-_INSERT = events.insert().values({column.name: sa.bindparam(column.name) for column in events.columns})
-_ADVANCE_AND_INSERT = _ADVANCE.add_cte(_INSERT.cte("appended"))
+_LOCK = _HEAD.with_for_update()
 
 
 # -- studies ---------------------------------------------------------------------------------------------------
@@ -61,6 +44,15 @@ class StudyRow:
     probe: str
     library: str
     created_at: float
+    when_expired: str | None = None
+
+
+class Head(NamedTuple):
+    """Where a log ends: its number of events, those in the newest snapshot, and the checksum of the last one."""
+
+    n_events: int
+    snapshot_at: int
+    chain: bytes
 
 
 @dataclass(frozen=True)
@@ -78,28 +70,67 @@ class StudySummary:
 
 
 _ROW_COLUMNS = [studies.c[field.name] for field in fields(StudyRow)]
+_ROWS = sa.select(*_ROW_COLUMNS, studies.c.checksum)
 
 
 def insert_study(
-    connection: Connection, name: str, algorithm: str, settings: str, entropy: str, library: str, created_at: float
+    connection: Connection,
+    name: str,
+    algorithm: str,
+    settings: str,
+    entropy: str,
+    library: str,
+    created_at: float,
+    when_expired: str | None = None,
 ) -> int:
     """Create a study's row, as yet without its problem, and return its number."""
     values = {"name": name, "algorithm": algorithm, "settings": settings, "entropy": entropy, "library": library}
-    empty = {"problem": "", "probe": "", "n_events": 0, "snapshot_at": 0}
+    empty = {"problem": "", "probe": "", "n_events": 0, "snapshot_at": 0, "when_expired": when_expired}
     result = connection.execute(studies.insert().values(created_at=created_at, **values, **empty))
     assert result.inserted_primary_key is not None
     return int(result.inserted_primary_key[0])
 
 
-def set_problem(connection: Connection, study: int, problem: str, probe: str) -> None:
-    """Fill in the problem of a new study."""
-    connection.execute(studies.update().where(studies.c.id == study).values(problem=problem, probe=probe))
+def set_problem(connection: Connection, study: int, problem: str, probe: str) -> StudyRow:
+    """Fill in the problem of a new study, and the checksum of its row, which is then complete."""
+    this = studies.c.id == study
+    connection.execute(studies.update().where(this).values(problem=problem, probe=probe))
+    row = StudyRow(*connection.execute(sa.select(*_ROW_COLUMNS).where(this)).one())
+    first = chain.beginning(row)
+    connection.execute(studies.update().where(this).values(checksum=first, chain=first))
+    return row
 
 
 def find_study(connection: Connection, name: str) -> StudyRow | None:
-    """The row of the study with this name."""
-    row = connection.execute(sa.select(*_ROW_COLUMNS).where(studies.c.name == name)).first()
-    return None if row is None else StudyRow(*row)
+    """The row of the study with this name, verified."""
+    with legible(f"what is stored about study {name!r} itself"):
+        found = connection.execute(_ROWS.where(studies.c.name == name)).first()
+    if found is None:
+        _nothing_is_lost(connection, name)
+        return None
+    return _verified(*found)
+
+
+def _verified(*values: Any) -> StudyRow:
+    row = StudyRow(*values[:-1])
+    with legible(f"what is stored about study {row.name!r} itself"):
+        if chain.beginning(row) == values[-1]:
+            return row
+    raise damaged(f"what is stored about study {row.name!r} itself has a wrong checksum")
+
+
+def _nothing_is_lost(connection: Connection, name: str) -> None:
+    """Whoever finds no study of a name must be sure that there is none, and not one with a damaged row or index."""
+    with legible("the table of studies"):
+        rows = connection.execute(_ROWS).all()
+    for row in rows:
+        if _verified(*row).name == name:
+            raise damaged(f"study {name!r} is there, but the index of the table of studies does not know it")
+    for table in (events, snapshots, arrays):
+        lost = sa.select(table.c.study_id).where(table.c.study_id.not_in([row.id for row in rows])).limit(1)
+        with legible(f"the table {table.name}"):
+            if connection.execute(lost).first() is not None:
+                raise damaged(f"the table {table.name} holds rows of a study that the table of studies does not know")
 
 
 def all_studies(connection: Connection) -> list[StudySummary]:
@@ -131,117 +162,18 @@ def _withdrawn(connection: Connection) -> dict[int, int]:
 
 def delete_study(connection: Connection, study: int) -> None:
     """Remove everything a study consists of."""
-    for table in (arrays, snapshots, events):
+    for table in (leases, arrays, snapshots, events):
         connection.execute(table.delete().where(table.c.study_id == study))
     connection.execute(studies.delete().where(studies.c.id == study))
 
 
-def head(connection: Connection, study: int, lock: bool) -> tuple[int, int]:
-    """Number of events and events in the newest snapshot; with `lock`, nobody else may append until we commit."""
-    row = connection.execute(_LOCK if lock else _HEAD, {"study": study}).first()
-    if row is None:
-        raise StudyNotFoundError("the study has been deleted")
-    return int(row[0]), int(row[1])
-
-
-# -- events ----------------------------------------------------------------------------------------------------
-
-
-def append(connection: Connection, study: int, new: Sequence[Event]) -> None:
-    """Add events at the end of the log; the caller holds the lock."""
-    rows = [{"study_id": study} | vars(event) for event in new]
-    total = {"study": study, "total": new[-1].seq + 1}
-    if connection.dialect.name == "postgresql" and len(rows) == 1:  # one round trip to the server instead of two
-        connection.execute(_ADVANCE_AND_INSERT, rows[0] | total)
-        return
-    connection.execute(events.insert(), rows)
-    connection.execute(_ADVANCE, total)
-
-
-def since(connection: Connection, study: int, start: int, stop: int) -> list[Event]:
-    """Events number `start` to `stop` - 1, in order."""
-    rows = connection.execute(_SINCE, {"study": study, "start": start, "stop": stop})
-    found = [Event(*row) for row in rows]
-    if [event.seq for event in found] != list(range(start, stop)):
-        raise StorageError(f"the log of the study has a gap after event {start}; restore the database from a backup")
-    return found
-
-
-def public_events(connection: Connection, study: int, start: int, limit: int | None) -> list[EventDict]:
-    """Events number `start` and later as JSON data, at most `limit` of them, found by the key of the table."""
-    columns = [events.c[name] for name in _PUBLIC]
-    query = sa.select(*columns).where(events.c.study_id == study, events.c.seq >= start)
-    rows = connection.execute(query.order_by(events.c.seq).limit(limit))
-    return [cast("EventDict", dict(zip(_PUBLIC, row, strict=True))) for row in rows]
-
-
-def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, tuple[float, str]]:
-    """When and by whom these trials were asked for, among the first `stop` events.
-
-    Trial k cannot have been asked for before event k, so that of a long log only the end is read for late trials.
-    """
-    if not trials:
-        return {}
-    first, last = min(trials), max(trials)
-    query = sa.select(events.c.trial, events.c.at, events.c.worker).where(
-        events.c.study_id == study,
-        events.c.seq >= first,
-        events.c.seq < stop,
-        events.c.kind == "ask",
-        events.c.trial.between(first, last),
-    )
-    return {trial: (at, worker) for trial, at, worker in connection.execute(query) if trial in trials}
-
-
-def moments(connection: Connection, study: int) -> list[tuple[str, int, float, str]]:
-    """Kind, trial, time and worker of every event."""
-    query = sa.select(events.c.kind, events.c.trial, events.c.at, events.c.worker).where(events.c.study_id == study)
-    return [tuple(row) for row in connection.execute(query.order_by(events.c.seq))]
-
-
-def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[tuple[int, Belief]]:
-    """(trial, beliefs in force) for the asks among events `start` to `stop` - 1 at which they were recorded."""
-    query = sa.select(events.c.trial, events.c.detail).where(
-        events.c.study_id == study,
-        events.c.seq >= start,
-        events.c.seq < stop,
-        events.c.kind == "ask",
-        events.c.detail.is_not(None),
-    )
-    found: list[tuple[int, Belief]] = []
-    for trial, data in connection.execute(query.order_by(events.c.seq)):
-        if belief_is_due(trial):  # the others store a restriction only
-            detail: Detail = decompress(data)
-            if "belief" in detail:
-                found.append((trial, detail["belief"]))
-    return found
-
-
-# -- snapshots -------------------------------------------------------------------------------------------------
-
-
-def write_snapshot(connection: Connection, study: int, n_events: int, library: str, data: bytes) -> None:
-    """Keep a compressed state after `n_events` events, and drop snapshots nobody needs any more."""
-    if head(connection, study, lock=True)[1] >= n_events:
-        return  # another process was faster
-    connection.execute(
-        snapshots.insert().values(study_id=study, n_events=n_events, format=FORMAT, library=library, data=data)
-    )
-    connection.execute(studies.update().where(studies.c.id == study).values(snapshot_at=n_events))
-    kept = sa.select(snapshots.c.n_events).where(snapshots.c.study_id == study)
-    newest = [row[0] for row in connection.execute(kept.order_by(snapshots.c.n_events.desc()).limit(_KEPT))]
-    connection.execute(snapshots.delete().where(snapshots.c.study_id == study, snapshots.c.n_events.not_in(newest)))
-
-
-def read_snapshots(connection: Connection, study: int) -> Iterator[tuple[int, Snapshot]]:
-    """(number of events, state) of the snapshots this version can read, newest first."""
-    query = sa.select(snapshots).where(snapshots.c.study_id == study, snapshots.c.format.in_(READABLE))
-    for row in connection.execute(query.order_by(snapshots.c.n_events.desc())).all():
-        try:
-            state = decompress(row.data)
-        except (zlib.error, ValueError):  # an unreadable snapshot costs time only: the log is the truth
-            continue
-        yield int(row.n_events), state
+def head(connection: Connection, study: int, lock: bool) -> Head:
+    """Where the log ends; with `lock`, nobody else may append until we commit."""
+    with legible("where the log of the study ends"):
+        row = connection.execute(_LOCK if lock else _HEAD, {"study": study}).first()
+        if row is not None:
+            return Head(int(row[0]), int(row[1]), bytes(row[2] or b""))
+    raise StudyNotFoundError("the study has been deleted")
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------
@@ -254,7 +186,7 @@ def put_array(connection: Connection, study: int, array: AnyArray) -> str:
     seen = sa.select(arrays.c.part).where(arrays.c.study_id == study, arrays.c.hash == key)
     if connection.execute(seen).first() is None:
         raw = contiguous.tobytes()
-        for part, start in enumerate(range(0, max(len(raw), 1), _PART)):
+        for part, start in enumerate(range(0, max(len(raw), 1), _PIECE)):
             connection.execute(
                 arrays.insert().values(
                     study_id=study,
@@ -262,7 +194,7 @@ def put_array(connection: Connection, study: int, array: AnyArray) -> str:
                     part=part,
                     dtype=contiguous.dtype.str,
                     shape=json.dumps(list(contiguous.shape)),
-                    data=zlib.compress(raw[start : start + _PART], 6),
+                    data=zlib.compress(raw[start : start + _PIECE], 6),
                 )
             )
     return key
@@ -271,12 +203,12 @@ def put_array(connection: Connection, study: int, array: AnyArray) -> str:
 def get_array(connection: Connection, study: int, key: str) -> AnyArray:
     """The array with this content hash, checked against it."""
     query = sa.select(arrays).where(arrays.c.study_id == study, arrays.c.hash == key).order_by(arrays.c.part)
-    rows = connection.execute(query).all()
-    try:
-        raw = b"".join(zlib.decompress(row.data) for row in rows)
+    with legible(f"a stored matrix ({key[:12]}...)"):
+        rows = connection.execute(query).all()
+        if not rows:
+            raise damaged(f"a stored matrix ({key[:12]}...) is missing")
+        raw = b"".join(inflate(row.data, _PIECE) for row in rows)
         array = np.frombuffer(raw, dtype=np.dtype(rows[0].dtype)).reshape(json.loads(rows[0].shape)).copy()
-    except (IndexError, ValueError, zlib.error):
-        array = None
-    if array is None or fingerprint(array) != key:
-        raise StorageError(f"a stored matrix ({key[:12]}...) is missing or damaged; restore the database from a backup")
+    if fingerprint(array) != key:
+        raise damaged(f"a stored matrix ({key[:12]}...) has a wrong checksum")
     return array

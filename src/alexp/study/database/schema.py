@@ -7,6 +7,7 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -16,7 +17,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = "0001"  # newest migration; a test holds it against the migrations themselves
+VERSION = "0002"  # newest migration; a test holds it against the migrations themselves
 VERSION_TABLE = "alexp_version"
 
 metadata = MetaData()
@@ -35,6 +36,9 @@ studies = Table(
     Column("created_at", Double, nullable=False),  # seconds since 1970, UTC
     Column("n_events", Integer, nullable=False),
     Column("snapshot_at", Integer, nullable=False),  # events in the newest snapshot; 0 if there is none
+    Column("when_expired", String(10)),  # what becomes of trials whose lease has run out
+    Column("checksum", LargeBinary),  # of the columns above but the two counts; see `chain`
+    Column("chain", LargeBinary),  # checksum of the last event
     UniqueConstraint("name", name="alexp_studies_name"),
     sqlite_autoincrement=True,  # the id of a deleted study is never used again
 )
@@ -54,6 +58,9 @@ events = Table(
     Column("at", Double, nullable=False),
     Column("worker", String(200), nullable=False),
     Column("detail", LargeBinary),  # compressed JSON: restriction of the round, q and returns in force
+    Column("key", String(120)),  # of the call, and the event's position in it: who repeats the call finds the event
+    Column("chain", LargeBinary, nullable=False),  # checksum of the event and all before it
+    Index("alexp_events_key", "study_id", "key", unique=True),
 )
 
 snapshots = Table(
@@ -64,6 +71,8 @@ snapshots = Table(
     Column("format", Integer, nullable=False),
     Column("library", String(50), nullable=False),
     Column("data", LargeBinary, nullable=False),  # compressed JSON
+    Column("chain", LargeBinary, nullable=False),  # that of the last event it has taken in
+    Column("checksum", LargeBinary, nullable=False),
 )
 
 arrays = Table(
@@ -75,4 +84,18 @@ arrays = Table(
     Column("dtype", String(20), nullable=False),
     Column("shape", Text, nullable=False),  # JSON
     Column("data", LargeBinary, nullable=False),  # compressed bytes of one part
+)
+
+# Who measures a pending trial, and until when nobody else does. Not part of the log: leases run out by the clock, and
+# what a study decides must not depend on that.
+leases = Table(
+    "alexp_leases",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("trial", Integer, primary_key=True),
+    Column("worker", String(200), nullable=False),
+    Column("seconds", Double, nullable=False),  # by which a heartbeat prolongs it
+    Column("taken_at", Double, nullable=False),  # seconds since 1970, UTC
+    Column("heartbeat_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
 )

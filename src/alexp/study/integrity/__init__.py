@@ -1,0 +1,1 @@
+"""Looking after databases of studies: what is damaged, and saving what is not."""

@@ -1,0 +1,198 @@
+"""Salvage: what is intact of a damaged database, copied into a new one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from alexp.study.database import chain, records
+from alexp.study.database.damage import damaged
+from alexp.study.database.events import Event
+from alexp.study.database.records import StudyRow
+from alexp.study.database.resuming import StoredSnapshot
+from alexp.study.database.schema import arrays, events, snapshots, studies
+from alexp.study.errors import StorageError, StudyExistsError, StudyNotFoundError
+from alexp.study.opening import Location, storage_at
+
+_ILLEGIBLE = (sa.exc.DBAPIError, TypeError, ValueError, OverflowError, LookupError, MemoryError)
+_PATIENCE = 100  # rows of a file that cannot be read, after which the rest is given up
+
+
+@dataclass
+class SalvageReport:
+    """What was saved of a study: its first `saved` of the `events` it said it had, and what was lost beside."""
+
+    name: str
+    events: int
+    saved: int = 0
+    lost: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        said = f"{self.name}: {self.saved} of {self.events} events saved"
+        return said + "".join(f"\n  lost: {what}" for what in self.lost)
+
+
+@dataclass(frozen=True)
+class _Rescue:
+    """Everything of one study that verifies."""
+
+    row: StudyRow
+    log: list[Event]
+    snapshots: list[StoredSnapshot]
+    arrays: list[dict[str, Any]]
+
+
+def salvage(source: Location, target: Location) -> list[SalvageReport]:
+    """Copy all studies of a storage, as far as they are intact, into a new one; the source is not changed.
+
+    Of every study that is the longest part of its log, from the first event on, whose checksums are right, with the
+    snapshots and matrices that are.
+    """
+    damaged_one, new = storage_at(source), storage_at(target)
+    if damaged_one.url == new.url:
+        raise ValueError("target must be another storage than source")
+    if damaged_one.path is not None and not damaged_one.path.exists():
+        raise StudyNotFoundError(f"there is no database {damaged_one.describe()}")
+    if new.exists():
+        raise StudyExistsError(f"{new.describe()} holds studies already; choose a new one for what is salvaged")
+    reports: list[SalvageReport] = []
+    with damaged_one.reading() as connection:
+        rescues = list(_rescued(connection, reports))
+    new.prepare()
+    with new.writing() as connection:
+        for rescue in rescues:
+            _store(connection, rescue)
+    return reports
+
+
+def _rescued(connection: Connection, reports: list[SalvageReport]) -> Iterator[_Rescue]:
+    for number, values in enumerate(_rows(connection, studies)):
+        name, said = str(values["name"]), values["n_events"]
+        report = SalvageReport(name, said if isinstance(said, int) else 0)
+        reports.append(report)
+        row = StudyRow(**{entry.name: values[entry.name] for entry in fields(StudyRow)})
+        log = _by_number(_rows(connection, events, row.id))
+        try:
+            first = chain.beginning(row)
+        except (TypeError, ValueError):
+            first = b""
+        if first != values["checksum"] and not (0 in log and chain.is_next(first, log[0])):
+            report.lost.append(f"the study itself, row {number} of {studies.name}: its checksum is wrong")
+            continue
+        yield _rescue(connection, row, log, report)
+    known = [values["id"] for values in _rows(connection, studies)]
+    orphans = sa.select(sa.func.count()).select_from(events).where(events.c.study_id.not_in(known))
+    if lost := connection.execute(orphans).scalar():
+        reports.append(SalvageReport("(unknown)", int(lost), 0, ["the study itself: its row is missing"]))
+
+
+def _rescue(connection: Connection, row: StudyRow, log: dict[int, Event], report: SalvageReport) -> _Rescue:
+    intact: list[Event] = []
+    after = {0: chain.beginning(row)}
+    while (event := log.get(len(intact))) is not None and chain.is_next(after[len(intact)], event):
+        intact.append(event)
+        after[len(intact)] = event.chain
+    report.saved = len(intact)
+    if report.saved < report.events:
+        why = "is missing" if report.saved not in log else "is damaged"
+        report.lost.append(f"event {report.saved}, which {why}, and all after it")
+    kept = []
+    for values in _rows(connection, snapshots, row.id):
+        shot = StoredSnapshot(**{entry.name: values[entry.name] for entry in fields(StoredSnapshot)})
+        if shot.is_intact and after.get(shot.n_events) == shot.chain:
+            kept.append(shot)
+        else:
+            report.lost.append(f"the snapshot after {shot.n_events} events, which can be done without")
+    return _Rescue(row, intact, kept, list(_matrices(connection, row, report)))
+
+
+def _matrices(connection: Connection, row: StudyRow, report: SalvageReport) -> Iterator[dict[str, Any]]:
+    """The rows of the matrices that the problem of a study names, as far as those are intact."""
+    found = list(_rows(connection, arrays, row.id))
+    for key in _named(json.loads(row.problem), json.loads(row.probe)):
+        try:
+            records.get_array(connection, row.id, key)
+        except (StorageError, sa.exc.DBAPIError):
+            report.lost.append(f"the matrix {key[:12]}..., without which the study cannot be opened")
+            continue
+        yield from (values for values in found if values["hash"] == key)
+
+
+def _named(*texts: object) -> set[str]:
+    """Hashes of all arrays that JSON data refer to."""
+    keys: set[str] = set()
+    for item in texts:
+        if isinstance(item, dict):
+            keys |= {str(item["__array__"])} if "__array__" in item else _named(*item.values())
+        elif isinstance(item, list):
+            keys |= _named(*item)
+    return keys
+
+
+# -- reading whatever can be read ------------------------------------------------------------------------------
+
+
+def _by_number(rows: Iterable[dict[str, Any]]) -> dict[int, Event]:
+    names = [entry.name for entry in fields(Event)]
+    return {values["seq"]: Event(**{name: values[name] for name in names}) for values in rows}
+
+
+def _rows(connection: Connection, table: sa.Table, study: int | None = None) -> Iterator[dict[str, Any]]:
+    """Rows of a table that can be read, found by its key and, in a file, also without it; lost columns are None."""
+    try:
+        there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+    except (*_ILLEGIBLE, sa.exc.NoSuchTableError):
+        raise damaged(f"the table {table.name} is lost, so that nothing can be salvaged from it") from None
+    columns = [column if column.name in there else sa.null().label(column.name) for column in table.columns]
+    keys = [column for column in table.primary_key.columns if column.name in there]
+    query = sa.select(*columns).order_by(*keys)
+    if study is not None:
+        query = query.where(table.c.study_id == study)
+    seen = set()
+    for attempt in (query, query.order_by(None).with_hint(table, "NOT INDEXED", "sqlite")):
+        for row in _as_far_as_possible(connection, attempt):
+            key = tuple(row[column.name] for column in keys)
+            if key not in seen:
+                seen.add(key)
+                yield row
+        if connection.dialect.name != "sqlite":
+            return
+
+
+def _as_far_as_possible(connection: Connection, query: sa.Select[Any]) -> Iterator[dict[str, Any]]:
+    """Rows up to the first that cannot be read, and those after it one by one."""
+    number = failures = 0
+    while failures < _PATIENCE:
+        try:
+            for row in connection.execute(query.offset(number)):
+                yield dict(row._mapping)
+                number += 1
+            return
+        except _ILLEGIBLE:
+            if connection.dialect.name != "sqlite":
+                raise
+            number, failures = number + 1, failures + 1
+
+
+def _store(connection: Connection, rescue: _Rescue) -> None:
+    """Write a study as it was, under a number of its own."""
+    log, row = rescue.log, rescue.row
+    newest = log[-1].chain if log else chain.beginning(row)
+    facts = {key: value for key, value in vars(row).items() if key != "id"}
+    at = max((shot.n_events for shot in rescue.snapshots), default=0)
+    head = {"n_events": len(log), "snapshot_at": at, "checksum": chain.beginning(row), "chain": newest}
+    result = connection.execute(studies.insert().values(**facts, **head))
+    assert result.inserted_primary_key is not None
+    number = {"study_id": int(result.inserted_primary_key[0])}
+    for table, rows in (
+        (events, [vars(event) for event in log]),
+        (snapshots, [vars(shot) for shot in rescue.snapshots]),
+        (arrays, rescue.arrays),
+    ):
+        if rows:
+            connection.execute(table.insert(), [row | number for row in rows])

@@ -1,0 +1,319 @@
+"""Damage: noticed when a study is opened or checked, named, and what is intact can be saved."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from typer.testing import CliRunner
+
+import alexp
+from alexp.cli import app
+from alexp.study import (
+    Storage,
+    StorageError,
+    StorageWarning,
+    StudyExistsError,
+    StudyNotFoundError,
+    check,
+    list_studies,
+    load_study,
+    salvage,
+)
+from alexp.study import replay as replay_module
+from alexp.study.database.schema import VERSION_TABLE
+
+from .conftest import in_memory, new_study, play, resealed
+
+
+def same(study, algorithm):
+    return json.dumps(study.algorithm.to_dict()) == json.dumps(algorithm.to_dict())
+
+
+def change(storage, *statements):
+    with Storage(storage).writing() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+@pytest.fixture
+def behind(storage):
+    """A study of 24 events with a snapshot after 20."""
+    with new_study(storage) as study:
+        play(study, 10)
+    play(load_study("s", storage), 2)
+    return storage
+
+
+def opened(storage):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StorageWarning)
+        return load_study("s", storage).counts
+
+
+# -- noticed when opened ---------------------------------------------------------------------------------------
+
+AT_OPEN = {
+    "tail": (["DELETE FROM alexp_events WHERE seq >= 22"], "event 22 is missing, of 24"),
+    "tail and its count": (
+        ["DELETE FROM alexp_events WHERE seq >= 22", "UPDATE alexp_studies SET n_events = 22"],
+        "event 21 is not the one that the study says was its last",
+    ),
+    "tail behind the snapshot": (["DELETE FROM alexp_events WHERE seq >= 15"], "event 15 is missing, of 24"),
+    "all": (["DELETE FROM alexp_events"], "event 0 is missing, of 24"),
+    "a row behind the snapshot": (["DELETE FROM alexp_events WHERE seq = 3"], "event 3 is missing, of 24"),
+    "one too many": (
+        [
+            "INSERT INTO alexp_events (study_id, seq, kind, trial, reward, at, worker, chain) "
+            "SELECT study_id, 24, kind, trial, reward, at, worker, chain FROM alexp_events WHERE seq = 23"
+        ],
+        "the study says that it has 24 events, but there are more",
+    ),
+    "a reward": (["UPDATE alexp_events SET reward = reward + 1 WHERE seq = 23"], "event 23 is damaged"),
+    "a time": (["UPDATE alexp_events SET at = at + 1 WHERE seq = 22"], "event 22 is damaged"),
+    "a worker": (["UPDATE alexp_events SET worker = 'me' WHERE seq = 22"], "event 22 is damaged"),
+    "a detail": (["UPDATE alexp_events SET detail = NULL WHERE seq = 22"], "event 22 is damaged"),
+    "a key": (["UPDATE alexp_events SET key = NULL WHERE seq = 22"], "event 22 is damaged"),
+    "a checksum": (
+        ["UPDATE alexp_events SET chain = checksum FROM alexp_studies WHERE seq = 21"],
+        "event 21 is damaged",
+    ),
+    "two that changed places": (
+        [
+            "UPDATE alexp_events SET seq = 99 WHERE seq = 22",
+            "UPDATE alexp_events SET seq = 22 WHERE seq = 23",
+            "UPDATE alexp_events SET seq = 23 WHERE seq = 99",
+        ],
+        "event 22 is damaged",
+    ),
+    "settings": (["UPDATE alexp_studies SET settings = '{}'"], "study 's' itself has a wrong checksum"),
+    "seed": (["UPDATE alexp_studies SET entropy = '6'"], "study 's' itself has a wrong checksum"),
+    "creation": (["UPDATE alexp_studies SET created_at = 0"], "study 's' itself has a wrong checksum"),
+    "name": (["UPDATE alexp_studies SET name = 'r'"], "study 'r' itself has a wrong checksum"),
+    "the row of the study": (["DELETE FROM alexp_studies"], "rows of a study that the table of studies does not know"),
+    "the last checksum": (["UPDATE alexp_studies SET chain = NULL"], "is not the one that the study says was its last"),
+    "version": ([f"DELETE FROM {VERSION_TABLE}"], "0 records of their version"),
+    "version table": ([f"DROP TABLE {VERSION_TABLE}"], "no table alexp_version"),
+    "a column of events": (["ALTER TABLE alexp_events DROP COLUMN detail"], "a table or a column is missing"),
+    "a column of studies": (["ALTER TABLE alexp_studies DROP COLUMN library"], "a table or a column is missing"),
+    "a column of snapshots": (["ALTER TABLE alexp_snapshots DROP COLUMN format"], "a table or a column is missing"),
+    "the table of events": (["DROP TABLE alexp_events"], "a table or a column is missing"),
+    "a matrix": (["DELETE FROM alexp_arrays"], r"a stored matrix \(.*\) is missing"),
+}
+
+
+@pytest.mark.parametrize("what", AT_OPEN)
+def test_damage_is_noticed_when_the_study_is_opened(behind, what):
+    statements, message = AT_OPEN[what]
+    assert opened(behind)["told"] == 12
+    if behind.startswith("postgres") and what in ("the row of the study", "two that changed places"):
+        statements = [
+            "ALTER TABLE alexp_events DROP CONSTRAINT alexp_events_study_id_fkey",
+            "ALTER TABLE alexp_snapshots DROP CONSTRAINT alexp_snapshots_study_id_fkey",
+            "ALTER TABLE alexp_arrays DROP CONSTRAINT alexp_arrays_study_id_fkey",
+            *statements,
+        ]
+    change(behind, *statements)
+    with pytest.raises(StorageError, match=message) as raised:
+        opened(behind)
+    assert "salvage" in str(raised.value)
+
+
+def test_a_dropped_column_that_came_back_empty(behind):
+    change(behind, "ALTER TABLE alexp_events DROP COLUMN worker")
+    change(behind, "ALTER TABLE alexp_events ADD COLUMN worker VARCHAR(200)")
+    with pytest.raises(StorageError, match="event 20 is damaged"):
+        opened(behind)
+
+
+@pytest.mark.parametrize("column", ["data", "chain", "library"])
+def test_a_changed_snapshot_is_noticed_and_done_without(behind, column):
+    value = {"data": "alexp_arrays.data", "chain": "alexp_arrays.data", "library": "'9.9'"}[column]
+    change(behind, f"UPDATE alexp_snapshots SET {column} = {value} FROM alexp_arrays")
+    study = load_study("s", behind)
+    with pytest.warns(StorageWarning, match="the snapshot after 20 events is damaged; the log is read in its place"):
+        assert same(study, in_memory(12))
+    assert not check("s", behind).ok
+    study.close()
+    assert check("s", behind).ok
+
+
+def test_a_changed_event_behind_a_changed_snapshot(behind):
+    """Neither takes the other's place."""
+    change(behind, "UPDATE alexp_events SET reward = 9 WHERE seq = 5", "UPDATE alexp_snapshots SET library = ''")
+    study = load_study("s", behind)
+    with (
+        pytest.warns(StorageWarning),
+        pytest.raises(StorageError, match="event 5 is damaged.*The 5 events before it are intact"),
+    ):
+        study.ask()
+
+
+def test_a_running_process_notices_that_history_was_replaced(behind, tmp_path):
+    """An old copy was put back and went another way: as many events, and not the same."""
+    study = load_study("s", behind)
+    assert study.counts["told"] == 12
+    change(behind, "UPDATE alexp_events SET worker = 'somebody else'", "DELETE FROM alexp_snapshots")
+    resealed(behind)
+    with pytest.raises(StorageError, match="event 23 is not the one"):
+        study.ask()
+    assert load_study("s", behind).counts["told"] == 12
+
+
+def test_what_is_read_behind_a_snapshot_is_verified(behind):
+    change(behind, "UPDATE alexp_events SET worker = 'me' WHERE seq = 4")
+    study = load_study("s", behind)
+    assert study.counts["told"] == 12  # from the snapshot
+    for look in (study.events, study.events_dataframe, study.beliefs, study.view):
+        with pytest.raises(StorageError, match="event 4(,| is damaged)"):
+            look()
+    assert len(study.events(since=6)) == 18
+
+
+# -- check -----------------------------------------------------------------------------------------------------
+
+
+def test_check_of_a_sound_study(behind):
+    report = check("s", behind)
+    assert report.ok
+    assert (report.events, report.intact, report.snapshots) == (24, 24, 1)
+    assert "24 events and 1 snapshots verified, replayed and compared: all is well" in str(report)
+
+
+def test_check_looks_behind_the_snapshot(behind):
+    change(behind, "UPDATE alexp_events SET reward = reward + 1 WHERE seq = 7")
+    assert opened(behind)["told"] == 12  # the snapshot is right
+    report = check("s", behind)
+    assert not report.ok
+    assert report.intact == 7
+    assert "7 of 24 events are intact" in str(report)
+    assert any("event 7 is damaged" in problem for problem in report.problems)
+
+
+def test_check_replays_and_compares(behind, monkeypatch):
+    """A log that is sound in itself but is not what the snapshot was made of."""
+    change(behind, "UPDATE alexp_events SET reward = reward + 0.25 WHERE seq = 19")
+    resealed(behind)
+    with Storage(behind).writing() as connection:
+        from alexp.study.database import chain, logbook, resuming
+        from alexp.study.database.schema import snapshots
+
+        shot = resuming.read_snapshot(connection, 1, 20)
+        newest = logbook.checksum_after(connection, 1, 20)
+        checksum = chain.seal(20, shot.format, shot.library, newest, shot.data)
+        connection.execute(snapshots.update().values(chain=newest, checksum=checksum))
+    assert opened(behind)["told"] == 12
+    report = check("s", behind)
+    assert report.intact == 24
+    assert any("replaying the log gives another log" in problem for problem in report.problems) or any(
+        "event 20" in problem for problem in report.problems
+    )
+
+
+def test_check_on_the_command_line(behind):
+    run = CliRunner()
+    assert "all is well" in run.invoke(app, ["study", "check", "--storage", behind]).output
+    change(behind, "UPDATE alexp_events SET reward = 0.5 WHERE seq = 1")
+    answer = run.invoke(app, ["study", "check", "s", "--storage", behind])
+    assert answer.exit_code == 1
+    assert "1 of 24 events are intact" in answer.output
+    missing = run.invoke(app, ["study", "check", "nobody", "--storage", behind])
+    assert missing.exit_code == 1
+    assert "there is no study 'nobody'" in missing.output
+
+
+# -- salvage ---------------------------------------------------------------------------------------------------
+
+
+def test_salvage_of_a_sound_database_is_a_copy(behind, tmp_path):
+    new_study(behind, "empty")
+    reports = salvage(behind, tmp_path / "copy.db")
+    assert {report.name: (report.saved, report.lost) for report in reports} == {"s": (24, []), "empty": (0, [])}
+    assert check("s", tmp_path / "copy.db").ok
+    assert [summary.name for summary in list_studies(tmp_path / "copy.db")] == ["empty", "s"]
+    copy = load_study("s", tmp_path / "copy.db")
+    assert copy.refresh().snapshot_at == 20
+    play(copy, 2)
+    assert same(copy, in_memory(14))
+
+
+@pytest.mark.parametrize(
+    ("statement", "saved"),
+    [
+        ("UPDATE alexp_events SET reward = 0.5 WHERE seq = 7", 7),
+        ("DELETE FROM alexp_events WHERE seq = 22", 22),
+        ("UPDATE alexp_studies SET n_events = 17", 24),
+        ("ALTER TABLE alexp_events DROP COLUMN reward", 1),
+        (f"DELETE FROM {VERSION_TABLE}", 24),
+    ],
+)
+def test_salvage_saves_the_longest_part_that_is_right(behind, tmp_path, statement, saved):
+    change(behind, statement)
+    (report,) = salvage(behind, tmp_path / "saved.db")
+    assert report.saved == saved
+    if 7 <= saved < 24:
+        assert f"event {saved}, which is " in str(report)
+    study = load_study("s", tmp_path / "saved.db")
+    assert len(study.events()) == saved
+    assert check("s", tmp_path / "saved.db").ok
+    for trial in study.pending():
+        study.tell(trial, 0.5)
+    study.ask()
+
+
+def test_salvage_of_a_study_whose_row_is_wrong(behind, tmp_path):
+    new_study(behind, "other")
+    change(behind, "UPDATE alexp_studies SET settings = '{}' WHERE name = 's'")
+    lost, other = salvage(behind, tmp_path / "saved.db")
+    assert "the study itself, row 0 of alexp_studies: its checksum is wrong" in str(lost)
+    assert other.lost == []
+    assert [summary.name for summary in list_studies(tmp_path / "saved.db")] == ["other"]
+
+
+def test_salvage_goes_on_where_only_the_checksum_of_the_row_is_wrong(behind, tmp_path):
+    change(behind, "UPDATE alexp_studies SET checksum = chain")
+    (report,) = salvage(behind, tmp_path / "saved.db")
+    assert report.saved == 24
+    assert same(load_study("s", tmp_path / "saved.db"), in_memory(12))
+
+
+def test_salvage_says_which_matrix_is_lost(storage, tmp_path):
+    models = alexp.ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 1))})
+    alexp.create_study(models, alexp.FiniteSet([1, 2, 3, 4]), name="m", storage=storage).ask()
+    with Storage(storage).reading() as connection:
+        key = connection.exec_driver_sql("SELECT hash FROM alexp_arrays ORDER BY hash").scalar()
+    change(storage, f"DELETE FROM alexp_arrays WHERE hash = '{key}'")
+    (report,) = salvage(storage, tmp_path / "saved.db")
+    assert report.saved == 1
+    assert [line[:23] for line in report.lost] == [f"the matrix {key[:12]}"]
+
+
+def test_salvage_needs_a_new_target(behind, tmp_path):
+    with pytest.raises(ValueError, match="another storage"):
+        salvage(behind, behind)
+    new_study(tmp_path / "taken.db")
+    with pytest.raises(StudyExistsError, match=r"taken\.db holds studies already"):
+        salvage(behind, tmp_path / "taken.db")
+    with pytest.raises(StudyNotFoundError, match="there is no database"):
+        salvage(tmp_path / "nothing.db", tmp_path / "new.db")
+    assert not (tmp_path / "nothing.db").exists()
+
+
+def test_salvage_on_the_command_line(behind, tmp_path):
+    change(behind, "UPDATE alexp_events SET reward = 0.5 WHERE seq = 23")
+    answer = CliRunner().invoke(app, ["study", "salvage", behind, str(tmp_path / "saved.db")])
+    assert answer.exit_code == 0
+    assert "s: 23 of 24 events saved\n  lost: event 23, which is damaged, and all after it" in answer.output
+    again = CliRunner().invoke(app, ["study", "salvage", behind, str(tmp_path / "saved.db")])
+    assert again.exit_code == 1
+    assert "holds studies already" in again.output
+
+
+def test_a_table_of_snapshots_without_end(behind, monkeypatch):
+    """Whatever the number of snapshots was meant to be: those that are kept are the newest."""
+    monkeypatch.setattr(replay_module, "REPLAY_EVENTS", 2)
+    play(load_study("s", behind), 6)
+    with Storage(behind).reading() as connection:
+        kept = connection.execute(sa.text("SELECT n_events FROM alexp_snapshots ORDER BY n_events")).scalars().all()
+    assert kept == [34, 36]
