@@ -8,6 +8,11 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 
+# Rewards and features beyond this size are refused, and so is noise below the other: squares of all of them, and
+# products of two squares, are then numbers.
+LARGEST = 1e100
+SMALLEST = 1e-100
+
 
 def positive(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is finite and above zero."""
@@ -25,13 +30,32 @@ def non_negative(name: str, value: object) -> float:
     return number
 
 
+def scale(name: str, value: object) -> float:
+    """Return `value` as a float, or raise unless it is positive and squares of it are numbers."""
+    number = positive(name, value)
+    if not SMALLEST <= number <= LARGEST:
+        raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {value!r}; use other units")
+    return number
+
+
+def limited(name: str, value: object) -> float:
+    """Return `value` as a float, or raise unless it is a number of at most `LARGEST` in size."""
+    number = finite(name, value)
+    if abs(number) > LARGEST:
+        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got {value!r}; use other units")
+    return number
+
+
 def finite(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is one finite number."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be one real number, got {type(value).__name__}: {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got {_shown(value)}") from None
     if not np.isfinite(number):
         raise ValueError(f"{name} must be finite, got {value!r}")
     return number
@@ -76,4 +100,20 @@ def matrix(name: str, value: object, rows: int | None = None) -> FloatArray:
     if not np.all(np.isfinite(array)):
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(f"{name} has {array[row, column]} at row {row}, column {column}; features must be finite")
+    check_sizes(name, array)
     return array
+
+
+def check_sizes(name: str, array: FloatArray) -> None:
+    """Raise if a number of a finite matrix (n, d) is larger than `LARGEST` in size."""
+    if array.size and max(array.max(), -array.min()) > LARGEST:
+        row, column = np.argwhere(np.abs(array) > LARGEST)[0]
+        raise ValueError(
+            f"{name} has {array[row, column]:g} at row {row}, column {column}; features must not exceed {LARGEST:g} in "
+            "size; use other units"
+        )
+
+
+def _shown(value: object) -> str:
+    """A number of any length in a few characters."""
+    return f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from alexp.common.validation import positive
+from alexp.common.validation import scale
 
 ASSUMED_NOISE, ASSUMED_BOUND = 0.1, 1.0  # what algorithms that need a number work with when none was stated
 
@@ -34,5 +34,5 @@ class Stated(NamedTuple):
 
     @classmethod
     def checked(cls, **values: float | None) -> Stated:
-        """Positive numbers, or None."""
-        return cls(**{name: None if value is None else positive(name, value) for name, value in values.items()})
+        """Positive numbers whose squares are numbers, too, or None."""
+        return cls(**{name: None if value is None else scale(name, value) for name, value in values.items()})

@@ -14,13 +14,12 @@ from alexp.algorithms.protocol.rounds import Observation
 from alexp.algorithms.protocol.saving import Saved
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
 from alexp.algorithms.protocol.vigilance import Vigilance, warn
-from alexp.common.validation import count, finite, one_of
+from alexp.common.validation import count, limited, one_of
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
 
 _FEW = 3  # candidates whose rewards say nothing about those of others
-LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
 
 IfTold = Literal["raise", "same", "amend"]
 IF_TOLD: tuple[IfTold, ...] = ("raise", "same", "amend")
@@ -222,8 +221,5 @@ def warn_of(reasons: Iterable[str | None]) -> None:
 
 
 def check_reward(reward: float) -> float:
-    """Return a reward as a float, or raise unless it is finite and not absurdly large."""
-    value = finite("reward", reward)
-    if abs(value) > LARGEST_REWARD:
-        raise ValueError(f"reward must not exceed {LARGEST_REWARD:g} in size, got {reward!r}; rescale the rewards")
-    return value
+    """Return a reward as a float, or raise unless it is finite and at most 1e100 in size."""
+    return limited("reward", reward)
