@@ -12,7 +12,7 @@ from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
-from alexp.common.validation import one_of
+from alexp.common.validation import offering, one_of
 from alexp.decision.agents import UCB
 from alexp.decision.designs import Exploration, Uniform
 from alexp.decision.plays import Explore, Follow, on_choices
@@ -103,6 +103,8 @@ class ALExp(AgentBased):
         self.oracle = GroupLasso() if oracle is None else oracle
         self.exploration = Uniform() if exploration is None else exploration
         self.schedules = Schedules() if schedules is None else schedules
+        for name, needed in (("oracle", "bind"), ("exploration", "design"), ("schedules", "lambda_t")):
+            offering(name, getattr(self, name), needed)
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
         self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import log, sqrt
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
-from alexp.common.validation import count, non_negative, positive
+from alexp.common.validation import count, non_negative, positive, scale
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.weights import draw_index
@@ -127,7 +128,7 @@ class EvidenceMixture(Certified):
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
-        self.misfit_grid = _grid("misfit_grid", misfit_grid) if len(misfit_grid) else ()
+        self.misfit_grid = _grid("misfit_grid", misfit_grid) if np.size(misfit_grid) else ()
         grids = noise_grid is not None or scale_grid is not None
         if light and (None in (self.stated.noise_std, self._bound) or grids):
             raise ValueError(
@@ -176,6 +177,10 @@ class EvidenceMixture(Certified):
             self.noise_std, levels = self.reward_bound, _UNKNOWN_NOISE
         self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
         self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
+        if noise_grid is not None or scale_grid is not None:
+            for level, size in product(self.noise_grid, self.scale_grid):
+                scale("noise_grid times noise_std", level * self.noise_std)
+                scale("scale_grid times the bound", size * self.norm_bound)
 
     def _new_mixture(self) -> Mixture:
         models, power = self.models, self.power
@@ -197,6 +202,9 @@ class EvidenceMixture(Certified):
             return Mixture(*groups, **settings)
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
         effects = (0.0, *(unit * misfit for misfit in self.misfit_grid))
+        for effect in effects[1:]:
+            scale("misfit_grid times reward_bound", effect * self.norm_bound)
+            scale("misfit_grid times reward_bound, in units of the noise,", effect * self.norm_bound / self.noise_std)
         return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
 
     @property
@@ -301,7 +309,7 @@ class MixtureThompson(EvidenceMixture):
 
 
 def _grid(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    if isinstance(values, str) or not len(values):
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not len(values):
         raise ValueError(f"{name} must hold at least one positive number, got {values!r}")
     levels = tuple(positive(name, value) for value in values)
     if len(set(levels)) != len(levels):

@@ -78,6 +78,12 @@ def count(name: str, value: object, minimum: int = 1) -> int:
     return int(value)
 
 
+def offering(name: str, value: object, method: str) -> None:
+    """Raise unless `value` is an object with this method; a class in place of an instance is refused, too."""
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise TypeError(f"{name} must be an object with a method {method}(), got {type(value).__name__}: {value!r}")
+
+
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return `value`, or raise unless it is one of the allowed words."""
     if value not in allowed:

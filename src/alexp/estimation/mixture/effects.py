@@ -91,12 +91,16 @@ class EffectMixture(Mixture):
             rho = float(self._rho[g])
             before, after = n / (1.0 + rho * n), (n + 1.0) / (1.0 + rho * (n + 1.0))
             value = y + rho * n * (y - mean)
-            root = np.sqrt(after - before)
+            root = np.sqrt(max(after - before, 0.0))
             bank.update(root * row, root * value)
-            # What the added row puts into the residual beyond sum omega y_x^2 and the spread around the means.
-            surplus = (after - before) * value**2 - after * self._mean_after(n, mean, y) ** 2 + before * mean**2
-            spread = n / (n + 1.0) * (y - mean) ** 2
-            self._fixed[g] += (surplus - spread) / (2.0 * self.noise[g] ** 2)
+            # What the added row puts into the residual beyond sum omega y_x^2 and the spread around the means: only
+            # rounding, since both are n / (n + 1) (y - y_x)^2. It counts where it is a number: runs of 0.1.0 had it.
+            with np.errstate(over="ignore", invalid="ignore"):
+                surplus = (
+                    (after - before) * np.square(value) - after * self._mean_after(n, mean, y) ** 2 + before * mean**2
+                )
+                rest = (surplus - n / (n + 1.0) * (y - mean) ** 2) / (2.0 * self.noise[g] ** 2)
+            self._fixed[g] += rest if np.isfinite(rest) else 0.0
             self._fixed[g] -= 0.5 * np.log((1.0 + rho * (n + 1.0)) / (1.0 + rho * n))
         self._means[index] = self._mean_after(n, mean, y)
         self._counts[index] += 1.0

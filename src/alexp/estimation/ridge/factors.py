@@ -14,6 +14,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge.threads import run_parts
 
+_SMALLEST_RIDGE, _LARGEST_RIDGE = 1e-153, 1e153  # their squares are neither zero nor infinite
 # Handing work to a thread costs tens of microseconds; below this size one thread is faster.
 _THREADED_FACTOR = 400_000  # floats of factor touched by an update
 
@@ -41,9 +42,11 @@ class PackedFactors:
         check_groups(self._columns, self._offsets)
         self.n_models = len(self._offsets) - 1
         self._ridge = per_model("ridge", ridge, self.n_models)
-        squared = self._ridge * self._ridge
-        if not (np.all(self._ridge > 0) and np.all(squared >= np.finfo(np.float64).tiny)):
-            raise ValueError("ridge must be positive, with a square that does not underflow")
+        if not np.all((self._ridge >= _SMALLEST_RIDGE) & (self._ridge <= _LARGEST_RIDGE)):
+            raise ValueError(
+                f"ridge must lie between {_SMALLEST_RIDGE:g} and {_LARGEST_RIDGE:g}, got {self._ridge.min():g} to "
+                f"{self._ridge.max():g}: noise and coefficients are of too different a size for these features"
+            )
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1 or None, got {threads}")
         self.intercept = bool(intercept)
