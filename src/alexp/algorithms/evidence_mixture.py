@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from math import log, sqrt
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
-from alexp.common.validation import count, non_negative, positive, scale
+from alexp.common.validation import LARGEST, SMALLEST, count, non_negative, positive
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.weights import draw_index
@@ -178,9 +177,8 @@ class EvidenceMixture(Certified):
         self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
         self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
         if noise_grid is not None or scale_grid is not None:
-            for level, size in product(self.noise_grid, self.scale_grid):
-                scale("noise_grid times noise_std", level * self.noise_std)
-                scale("scale_grid times the bound", size * self.norm_bound)
+            _check_sizes("noise_grid times noise_std", self.noise_grid, self.noise_std)
+            _check_sizes("scale_grid times the bound", self.scale_grid, self.norm_bound)
 
     def _new_mixture(self) -> Mixture:
         models, power = self.models, self.power
@@ -202,9 +200,8 @@ class EvidenceMixture(Certified):
             return Mixture(*groups, **settings)
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
         effects = (0.0, *(unit * misfit for misfit in self.misfit_grid))
-        for effect in effects[1:]:
-            scale("misfit_grid times reward_bound", effect * self.norm_bound)
-            scale("misfit_grid times reward_bound, in units of the noise,", effect * self.norm_bound / self.noise_std)
+        _check_sizes("misfit_grid times reward_bound", effects[1:], self.norm_bound)
+        _check_sizes("misfit_grid times reward_bound over noise_std", effects[1:], self.norm_bound / self.noise_std)
         return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
 
     @property
@@ -306,6 +303,13 @@ class MixtureThompson(EvidenceMixture):
 
     def __init__(self, models: ModelClass, domain: Domain, *, rule: str | None = None, **settings: Any) -> None:
         super().__init__(models, domain, rule=rule or "thompson", **settings)
+
+
+def _check_sizes(name: str, multiples: Sequence[float], unit: float) -> None:
+    """Raise unless squares of these sizes are numbers; multiples by default, up to 1000, always are."""
+    for multiple in multiples:
+        if not 1e-3 * SMALLEST <= multiple * unit <= 1e3 * LARGEST:
+            raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {multiple * unit:g}")
 
 
 def _grid(name: str, values: Sequence[float]) -> tuple[float, ...]:

@@ -40,25 +40,30 @@ def scale(name: str, value: object) -> float:
 
 def limited(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is a number of at most `LARGEST` in size."""
-    number = finite(name, value)
-    if abs(number) > LARGEST:
-        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got {value!r}; use other units")
+    number = _number(name, value)
+    if not abs(number) <= LARGEST:
+        raise ValueError(f"{name} must be finite and not exceed {LARGEST:g} in size, got {number:g}")
     return number
 
 
 def finite(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is one finite number."""
+    number = _number(name, value)
+    if not np.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return number
+
+
+def _number(name: str, value: object) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be one real number, got {type(value).__name__}: {value!r}")
     try:
-        number = float(value)
+        return float(value)
     except OverflowError:
-        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got {_shown(value)}") from None
-    if not np.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return number
+        digits = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
+        raise ValueError(f"{name} must be finite and not exceed {LARGEST:g} in size, got {digits}") from None
 
 
 def fraction(name: str, value: object) -> float:
@@ -118,8 +123,3 @@ def check_sizes(name: str, array: FloatArray) -> None:
             f"{name} has {array[row, column]:g} at row {row}, column {column}; features must not exceed {LARGEST:g} in "
             "size; use other units"
         )
-
-
-def _shown(value: object) -> str:
-    """A number of any length in a few characters."""
-    return f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__

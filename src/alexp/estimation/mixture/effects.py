@@ -144,7 +144,8 @@ class EffectMixture(Mixture):
             return pending
         earlier = np.array([np.sum(pending.indices[:k] == index) for k, index in enumerate(pending.indices)])
         n, rho = self._counts[pending.indices] + earlier, self._rho[cell]
-        roots = 1.0 / np.sqrt((1.0 + rho * n) * (1.0 + rho * (n + 1.0)))  # omega' - omega is their square
+        with np.errstate(over="ignore"):
+            roots = 1.0 / np.sqrt((1.0 + rho * n) * (1.0 + rho * (n + 1.0)))  # omega' - omega is their square
         return replace(pending, rows=roots[:, None] * self._with_constant(pending.rows.T).T)
 
     def _pull(self, cell: int, indices: IntArray | None, n: int) -> tuple[FloatArray, FloatArray]:
