@@ -119,7 +119,7 @@ def test_retracting_an_outlier_leaves_nothing_of_it():
         healed.observe(index, 1e80 if k == 3 else RIGHT[index])
         if k != 3:
             clean.observe(index, RIGHT[index])
-    assert healed.fit.lam > 1e60
+    assert healed.fit.lam > 1e30
     healed.retract(3)
     assert healed.fit.lam == healed.lambda_t(7)
     np.testing.assert_array_equal(healed.fit.beta, clean.fit.beta)
