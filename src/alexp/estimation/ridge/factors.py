@@ -45,8 +45,8 @@ class PackedFactors:
         if not np.all((self._ridge >= _SMALLEST_RIDGE) & (self._ridge <= _LARGEST_RIDGE)):
             raise ValueError(
                 f"ridge must be positive, between {_SMALLEST_RIDGE:g} and {_LARGEST_RIDGE:g}, got "
-                f"{self._ridge.min():g} to {self._ridge.max():g}: noise and coefficients are of too different a size for "
-                "these features"
+                f"{self._ridge.min():g} to {self._ridge.max():g}: noise and coefficients are of too different a size "
+                "for these features"
             )
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1 or None, got {threads}")
