@@ -7,6 +7,8 @@ import pytest
 
 import alexp
 from alexp.algorithms.capabilities import Certifies, offers
+from alexp.algorithms.protocol.rounds import Decision
+from alexp.decision.plays import Weighted
 from alexp.decision.weights import exponential_weights
 from alexp.estimation.lasso.post_lasso import PostLasso
 from alexp.problem.norms import norm_bounds
@@ -159,6 +161,13 @@ def test_weights_of_scores_beyond_numbers():
     np.testing.assert_array_equal(exponential_weights(np.array([-np.inf, -np.inf]), 1.0), [0.5, 0.5])
     np.testing.assert_array_equal(exponential_weights(np.array([1.0, np.inf]), 1.0), [0.0, 1.0])
     np.testing.assert_array_equal(exponential_weights(np.array([-1e200, -2e200]), 1e200), [1.0, 0.0])
+
+
+def test_propensities_are_rounded_to_one(monkeypatch):
+    opt = new("uniform")
+    beyond = Decision(Weighted(np.array([4]), np.array([1.0 + 2.0**-52])))
+    monkeypatch.setattr(opt, "_decide", lambda round_: beyond)
+    assert opt.ask().propensity == 1.0
 
 
 def test_norms_of_more_columns_than_candidates():
