@@ -15,7 +15,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
-from alexp.common.validation import LARGEST, SMALLEST, count, non_negative, positive
+from alexp.common.validation import LARGEST, SMALLEST, count, non_negative, one_of, positive
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.weights import draw_index
@@ -117,8 +117,8 @@ class EvidenceMixture(Certified):
         power: float | None = None,
         **shared: Any,
     ) -> None:
-        if rule is not None and rule not in _BETA_SQUARED:
-            raise ValueError(f"rule must be one of {sorted(_BETA_SQUARED)}, got {rule!r}")
+        if rule is not None:
+            one_of("rule", rule, tuple(sorted(_BETA_SQUARED)))
         super().__init__(models, domain, **shared)
         self.rule = rule or ("ids" if self.repeats else "ucb")
         self.beta = None if beta is None else non_negative("beta", beta)

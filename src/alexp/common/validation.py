@@ -91,7 +91,7 @@ def offering(name: str, value: object, method: str) -> None:
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return `value`, or raise unless it is one of the allowed words."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return str(value)
 
