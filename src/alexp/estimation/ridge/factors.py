@@ -127,7 +127,8 @@ class PackedFactors:
 
     def evidence(self, noise: float) -> FloatArray:
         """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2, shape (M,): the log evidence up to a common constant."""
-        return -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
+        with np.errstate(over="ignore"):  # to minus infinity, for rewards beyond 1e150 times the noise
+            return -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
 
     def state(self) -> FactorState:
         """Everything that observations have changed; ``restore`` on an equal bank continues bit for bit."""
