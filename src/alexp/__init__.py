@@ -42,7 +42,7 @@ from alexp.decision import (
     ThompsonSampling,
     Uniform,
 )
-from alexp.estimation.lasso.group_lasso import GroupLasso
+from alexp.estimation.lasso.group_lasso import ConvergenceWarning, GroupLasso
 from alexp.estimation.mixture.evidence import Evidence
 from alexp.experiments import Environment, Run, SyntheticEnvironment, simulate
 from alexp.problem import (
@@ -80,6 +80,7 @@ __all__ = [
     "AlreadyToldError",
     "AssumptionWarning",
     "Box",
+    "ConvergenceWarning",
     "Corral",
     "DOptimal",
     "EOptimal",

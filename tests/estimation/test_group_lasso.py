@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from alexp.estimation.lasso.group_lasso import ConvergenceError, GroupLasso, LassoFit
+from alexp.estimation.lasso.group_lasso import ConvergenceWarning, GroupLasso, LassoFit
 
 from .group_lasso_twin import (
     all_subsets,
@@ -280,13 +279,13 @@ def test_coefficients_of_the_groups_add_up():
     np.testing.assert_allclose(total, fit.beta, rtol=1e-12)
 
 
-def test_failure_to_converge_reports_the_gap():
+def test_too_few_iterations_end_at_a_larger_lambda():
     rows, y, groups = legendre_instance(10, 3, 40, seed=9)
     path = filled(bound(groups, 11, max_iter=1), rows, y)
-    with pytest.raises(ConvergenceError, match="relative duality gap") as caught:
-        path.solve(1e-4)
-    assert caught.value.gap > 1e-6
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # worker processes send it home
+    with pytest.warns(ConvergenceWarning, match="certified"):
+        fit = path.solve(1e-4)
+    assert fit.lam > 1e-4
+    assert fit.gap <= 1e-6
 
 
 def test_warm_start_in_a_flat_valley():

@@ -13,7 +13,7 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import a_dict, anything, floats, maybe, record, same, whole
-from alexp.common.validation import one_of
+from alexp.common.validation import offering, one_of
 from alexp.decision.agents import UCB
 from alexp.decision.designs import Exploration, Uniform
 from alexp.decision.plays import Explore, Follow, on_choices
@@ -104,6 +104,8 @@ class ALExp(AgentBased):
         self.oracle = GroupLasso() if oracle is None else oracle
         self.exploration = Uniform() if exploration is None else exploration
         self.schedules = Schedules() if schedules is None else schedules
+        for name, needed in (("oracle", "bind"), ("exploration", "design")):
+            offering(name, getattr(self, name), needed)
         if not isinstance(self.schedules, Schedules):
             raise TypeError(f"schedules must be Schedules or a subclass, got {type(schedules).__name__}")
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)

@@ -136,6 +136,7 @@ class Certified(Algorithm):
 
     def _certificate(self, delta: float) -> tuple[Certifier, PlausibleFits, bool]:
         """What survives at level delta, and whether it was checked; NotCertified if the rewards contradict it all."""
+        fraction("delta", delta)
         certifier, check = self._certify(), self.check_models(delta)
         if check.contradicted:
             raise NotCertified(check.text)

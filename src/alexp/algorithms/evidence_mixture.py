@@ -16,7 +16,7 @@ from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.common.validation import count, non_negative, positive
+from alexp.common.validation import LARGEST, SMALLEST, count, non_negative, one_of, positive
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.weights import draw_index
@@ -118,8 +118,8 @@ class EvidenceMixture(Certified):
         power: float | None = None,
         **shared: Any,
     ) -> None:
-        if rule is not None and rule not in _BETA_SQUARED:
-            raise ValueError(f"rule must be one of {sorted(_BETA_SQUARED)}, got {rule!r}")
+        if rule is not None:
+            one_of("rule", rule, tuple(sorted(_BETA_SQUARED)))
         super().__init__(models, domain, **shared)
         self.rule = rule or ("ids" if self.repeats else "ucb")
         self.beta = None if beta is None else non_negative("beta", beta)
@@ -128,7 +128,7 @@ class EvidenceMixture(Certified):
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
-        self.misfit_grid = _grid("misfit_grid", misfit_grid) if len(misfit_grid) else ()
+        self.misfit_grid = _grid("misfit_grid", misfit_grid) if np.size(misfit_grid) else ()
         grids = noise_grid is not None or scale_grid is not None
         if light and (None in (self.stated.noise_std, self._bound) or grids):
             raise ValueError(
@@ -177,6 +177,9 @@ class EvidenceMixture(Certified):
             self.noise_std, levels = self.reward_bound, _UNKNOWN_NOISE
         self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
         self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
+        if noise_grid is not None or scale_grid is not None:
+            _check_sizes("noise_grid times noise_std", self.noise_grid, self.noise_std)
+            _check_sizes("scale_grid times the bound", self.scale_grid, self.norm_bound)
 
     def _new_mixture(self) -> Mixture:
         models, power = self.models, self.power
@@ -198,6 +201,8 @@ class EvidenceMixture(Certified):
             return Mixture(*groups, **settings)
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
         effects = (0.0, *(unit * misfit for misfit in self.misfit_grid))
+        _check_sizes("misfit_grid times reward_bound", effects[1:], self.norm_bound)
+        _check_sizes("misfit_grid times reward_bound over noise_std", effects[1:], self.norm_bound / self.noise_std)
         return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
 
     @property
@@ -302,8 +307,15 @@ class MixtureThompson(EvidenceMixture):
         super().__init__(models, domain, rule=rule or "thompson", **settings)
 
 
+def _check_sizes(name: str, multiples: Sequence[float], unit: float) -> None:
+    """Raise unless squares of these sizes are numbers; multiples by default, up to 1000, always are."""
+    for multiple in multiples:
+        if not 1e-3 * SMALLEST <= multiple * unit <= 1e3 * LARGEST:
+            raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {multiple * unit:g}")
+
+
 def _grid(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    if isinstance(values, str) or not len(values):
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not len(values):
         raise ValueError(f"{name} must hold at least one positive number, got {values!r}")
     levels = tuple(positive(name, value) for value in values)
     if len(set(levels)) != len(levels):

@@ -86,6 +86,8 @@ class LMUCB(AgentBased):
         else:
             squares = model_radii(losses, levels, *numbers)
         local = np.flatnonzero(squares >= 0.0)
+        if local.size == 0:  # by rounding only, where rewards are 1e8 times the noise or more
+            return np.array([self._leader()]), np.zeros(1)
         return local, np.sqrt(squares[local])
 
     def _learn(self, seen: Observation) -> None:

@@ -8,6 +8,11 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 
+# Rewards and features beyond this size are refused, and so is noise below the other: squares of all of them, and
+# products of two squares, are then numbers.
+LARGEST = 1e100
+SMALLEST = 1e-100
+
 
 def positive(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is finite and above zero."""
@@ -25,16 +30,40 @@ def non_negative(name: str, value: object) -> float:
     return number
 
 
+def scale(name: str, value: object) -> float:
+    """Return `value` as a float, or raise unless it is positive and squares of it are numbers."""
+    number = positive(name, value)
+    if not SMALLEST <= number <= LARGEST:
+        raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {value!r}; use other units")
+    return number
+
+
+def limited(name: str, value: object) -> float:
+    """Return `value` as a float, or raise unless it is a number of at most `LARGEST` in size."""
+    number = _number(name, value)
+    if not abs(number) <= LARGEST:
+        raise ValueError(f"{name} must be finite and not exceed {LARGEST:g} in size, got {number:g}")
+    return number
+
+
 def finite(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is one finite number."""
+    number = _number(name, value)
+    if not np.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return number
+
+
+def _number(name: str, value: object) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be one real number, got {type(value).__name__}: {value!r}")
-    number = float(value)
-    if not np.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return number
+    try:
+        return float(value)
+    except OverflowError:
+        digits = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
+        raise ValueError(f"{name} must be finite and not exceed {LARGEST:g} in size, got {digits}") from None
 
 
 def fraction(name: str, value: object) -> float:
@@ -54,9 +83,15 @@ def count(name: str, value: object, minimum: int = 1) -> int:
     return int(value)
 
 
+def offering(name: str, value: object, method: str) -> None:
+    """Raise unless `value` is an object with this method; a class in place of an instance is refused, too."""
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise TypeError(f"{name} must be an object with a method {method}(), got {type(value).__name__}: {value!r}")
+
+
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return `value`, or raise unless it is one of the allowed words."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return str(value)
 
@@ -76,4 +111,15 @@ def matrix(name: str, value: object, rows: int | None = None) -> FloatArray:
     if not np.all(np.isfinite(array)):
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(f"{name} has {array[row, column]} at row {row}, column {column}; features must be finite")
+    check_sizes(name, array)
     return array
+
+
+def check_sizes(name: str, array: FloatArray) -> None:
+    """Raise if a number of a finite matrix (n, d) is larger than `LARGEST` in size."""
+    if array.size and max(array.max(), -array.min()) > LARGEST:
+        row, column = np.argwhere(np.abs(array) > LARGEST)[0]
+        raise ValueError(
+            f"{name} has {array[row, column]:g} at row {row}, column {column}; features must not exceed {LARGEST:g} in "
+            "size; use other units"
+        )

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from alexp.common.validation import finite
+from alexp.common.validation import limited
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class LossScale:
         if loss_range is None:
             width = reward_bound + 3.0 * noise_std
             return cls(-width, width)
-        if len(loss_range) != 2:
+        if not isinstance(loss_range, Sequence | np.ndarray) or len(loss_range) != 2:
             raise ValueError(f"loss_range must be (lowest reward, highest reward), got {loss_range!r}")
-        ends = [finite("loss_range", value) for value in loss_range]
+        ends = [limited("loss_range", value) for value in loss_range]
         if ends[0] >= ends[1]:
             raise ValueError(f"loss_range must be (lowest reward, highest reward), got {loss_range!r}")
         low, high = sorted(sign * end for end in ends)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
 from alexp.common.arrays import FloatArray
@@ -17,9 +19,17 @@ def exponential_weights(scores: FloatArray, rate: float) -> FloatArray:
     [0.25, 0.75]
     >>> exponential_weights(np.array([1e6, 0.0]), 1e6).tolist()
     [1.0, 0.0]
+    >>> exponential_weights(np.array([-1e300, -1e301, -1e300]), 1e10).tolist()
+    [0.5, 0.0, 0.5]
     """
-    exponents = rate * scores
-    weights = np.exp(exponents - exponents.max())
+    with np.errstate(over="ignore"):
+        exponents = rate * scores
+        top = exponents.max()
+        if not isfinite(top):  # differences may be numbers where scores times rate are not
+            best = scores.max()
+            exponents = rate * (scores - best) if isfinite(best) else np.where(scores == best, 0.0, -np.inf)
+            top = 0.0
+    weights = np.exp(exponents - top)
     return np.asarray(weights / weights.sum())
 
 

@@ -92,7 +92,9 @@ def model_radii(
     twice_variance = 2.0 * noise_std**2
     evidence = fits + noise_std**2 * np.asarray(log_determinants, dtype=np.float64)
     best = evidence.min(axis=-1, keepdims=True)  # subtracted first, so that no exponential overflows
-    mixture = best - twice_variance * np.log(np.exp((best - evidence) / twice_variance).mean(axis=-1, keepdims=True))
+    with np.errstate(over="ignore"):  # to minus infinity, for a model beyond all hope
+        shares = np.exp((best - evidence) / twice_variance)
+    mixture = best - twice_variance * np.log(shares.mean(axis=-1, keepdims=True))
     beta = mixture - twice_variance * np.log(fraction("delta", delta))
     return np.asarray(beta + penalty_norm**2 - fits, dtype=np.float64)
 

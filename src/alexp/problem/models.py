@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
-from alexp.common.validation import count
+from alexp.common.validation import check_sizes, count
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import (
     Dictionary,
@@ -227,6 +227,7 @@ class ModelClass:
                 f"the dictionary must give finite features of shape ({domain.n_candidates}, {self.n_columns}) on "
                 f"the domain, got shape {columns.shape}"
             )
+        check_sizes("the dictionary", columns)
         self._layout()
         return columns
 

@@ -51,7 +51,7 @@ def norm_bounds(models: ModelClass, table: FloatArray, reward_bound: float) -> N
     centre = table.mean(axis=1) if models.intercept else np.zeros(table.shape[0])
     sizes, offsets, columns = np.diff(models.offsets), models.offsets, models.columns_flat
     smallest, determined = np.empty(models.n_models), np.ones(models.n_models, dtype=bool)
-    shared = columns.size > table.shape[0]
+    shared = columns.size > table.shape[0] <= table.shape[1]  # else second moments have the candidates' size
     gram = _gram(table - centre[:, None]) if shared else None
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size)

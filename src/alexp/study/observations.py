@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alexp.common.arrays import Action, FloatArray
-from alexp.common.validation import count, finite, matrix
+from alexp.common.validation import count, limited, matrix
 from alexp.problem.domains import Domain, FiniteSet
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
     """
     if "reward" not in frame.columns:
         raise ValueError(f"frame must have a column 'reward', it has {list(frame.columns)}")
-    rewards = [finite(f"reward in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame["reward"])]
+    rewards = [limited(f"reward in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame["reward"])]
     return list(zip(locate(domain, frame, nearest), rewards, strict=True))
 
 

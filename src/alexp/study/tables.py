@@ -99,11 +99,12 @@ def _numbers_or_text(cells: list[str]) -> Sequence[int | float | str]:
     for kind, limit in ((int, _LARGEST), (float, inf)):
         try:
             values = [kind(cell) for cell in cells]
-        except ValueError:
+            lost = not all(isfinite(value) for value in values)
+        except (ValueError, OverflowError):  # not a number, or a whole one beyond all floats
             continue
         # "007" is a label: numbers are taken as numbers only if nothing of the text is lost
-        fits = all(abs(value) < limit for value in values) and not any(_is_padded(cell) for cell in cells)
-        return values if fits else cells
+        if not lost and not any(_is_padded(cell) for cell in cells):
+            return values if all(abs(value) < limit for value in values) else cells
     return cells
 
 

@@ -12,7 +12,7 @@ from alexp.algorithms.protocol.base import Algorithm, Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.codec import State
 from alexp.common.schema import a_dict, anything, maybe, record, same
-from alexp.common.validation import count, positive
+from alexp.common.validation import count, offering, positive
 from alexp.decision.designs import Exploration, Uniform
 from alexp.decision.plays import Certain, Weighted, on_choices
 from alexp.estimation.estimate import Estimate, predict
@@ -60,6 +60,8 @@ class ETC(Algorithm):
         self.n_explore, self.lam = count("n_explore", n_explore), positive("lam", lam)
         self.exploration = Uniform() if exploration is None else exploration
         self.oracle = GroupLasso() if oracle is None else oracle
+        offering("oracle", self.oracle, "bind")
+        offering("exploration", self.exploration, "design")
         self._data = self.oracle.bind(models)
         self._pi = self.exploration.design(models, domain).weights
         self._fit: Estimate | None = None  # set once, when exploration ends

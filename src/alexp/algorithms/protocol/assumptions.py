@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from alexp.common.validation import positive
+from alexp.common.validation import LARGEST, SMALLEST, scale
 
 ASSUMED_NOISE, ASSUMED_BOUND = 0.1, 1.0  # what algorithms that need a number work with when none was stated
 
@@ -34,5 +34,12 @@ class Stated(NamedTuple):
 
     @classmethod
     def checked(cls, **values: float | None) -> Stated:
-        """Positive numbers, or None."""
-        return cls(**{name: None if value is None else positive(name, value) for name, value in values.items()})
+        """Positive numbers whose squares are numbers, too, or None."""
+        out = cls(**{name: None if value is None else scale(name, value) for name, value in values.items()})
+        for name, bound in (("reward_bound", out.reward_bound), ("norm_bound", out.norm_bound)):
+            if out.noise_std is not None and bound is not None and not SMALLEST <= bound / out.noise_std <= LARGEST:
+                raise ValueError(
+                    f"{name} must be at most {LARGEST:g} times noise_std, and at least {SMALLEST:g} times; "
+                    f"got {name}={bound!r} with noise_std={out.noise_std!r}"
+                )
+        return out

@@ -12,9 +12,9 @@ import numpy as np
 from alexp.algorithms.protocol.mending import Mending, looks_like_a_typo, typos_among
 from alexp.algorithms.protocol.rounds import Observation
 from alexp.algorithms.protocol.saving import Saved
-from alexp.algorithms.protocol.trials import LARGEST_REWARD, AlreadyToldError, Trial
+from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
 from alexp.algorithms.protocol.vigilance import Vigilance, warn
-from alexp.common.validation import count, finite, one_of
+from alexp.common.validation import count, limited, one_of
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
@@ -238,8 +238,5 @@ def warn_of(reasons: Iterable[str | None]) -> None:
 
 
 def check_reward(reward: float) -> float:
-    """Return a reward as a float, or raise unless it is finite and not absurdly large."""
-    value = finite("reward", reward)
-    if abs(value) > LARGEST_REWARD:
-        raise ValueError(f"reward must not exceed {LARGEST_REWARD:g} in size, got {reward!r}; rescale the rewards")
-    return value
+    """Return a reward as a float, or raise unless it is finite and at most 1e100 in size."""
+    return limited("reward", reward)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import cached_property
 from math import inf
-from pathlib import Path
 
 import numpy as np
 
 from alexp.algorithms.protocol.assumptions import AssumptionWarning, Stated
 from alexp.common.arrays import FloatArray
+from alexp.common.warning import caution
+from alexp.common.warning import quietly as quietly
 from alexp.estimation.checking.credible import typical_norms
 from alexp.estimation.checking.noise import residual_noise
 from alexp.problem.models import ModelClass
@@ -23,25 +20,10 @@ _NOISES = 5.0  # how many times the noise beyond the bound a reward may be
 _OFF = 3.0  # factor between stated and estimated noise
 _LOOKS = {2**k for k in range(4, 40)}  # numbers of rewards at which the noise is estimated
 
-_LIBRARY = str(Path(__file__).parents[2])
-
-_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """No warnings about assumptions: for replaying what a user was warned of when it happened."""
-    token = _quiet.set(True)
-    try:
-        yield
-    finally:
-        _quiet.reset(token)
-
 
 def warn(message: str) -> None:
     """Warn about data that do not go with what is assumed, at the line that called the library."""
-    if not _quiet.get():
-        warnings.warn(message, AssumptionWarning, stacklevel=_frames_inside())
+    caution(message, AssumptionWarning)
 
 
 class Vigilance:
@@ -122,11 +104,3 @@ class Vigilance:
         if cause not in self._warned:
             self._warned.add(cause)
             warn(message)
-
-
-def _frames_inside() -> int:
-    """How many calls up the line is that called the library: a warning points there."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARY):
-        level, frame = level + 1, frame.f_back
-    return level

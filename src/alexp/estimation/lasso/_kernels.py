@@ -34,6 +34,7 @@ from alexp.estimation.lasso._working import (
     gap_terms,
     include,
     relative_gap,
+    rounding,
     scaled_copy,
     with_groups,
 )
@@ -252,6 +253,8 @@ def solve(
                 most, found = worst_groups(g, groups, mu * mu, work.ids, work.tally[0], worst, which)
                 gap = relative_gap(terms, max(top, math.sqrt(most) / mu))
                 if gap <= tol or iteration >= max_iter:
+                    lost = rounding(xt, n, z, terms[0], work, at)
+                    gap = lost if lost > tol else gap
                     break
                 goal = max(0.5 * tol, 0.1 * gap)
                 work, at = include(work, at, n, mu, groups, which, worst, found, g)

@@ -32,6 +32,7 @@ from alexp.estimation.lasso._working import (
     gap_terms,
     include,
     relative_gap,
+    rounding,
     scaled_copy,
     with_groups,
 )
@@ -162,8 +163,11 @@ def solve_subsets(
                 square += at.beta[i] * at.slope[i]
             penalty = mu * weight * math.sqrt(tau * square)
             top = math.sqrt(top_square(g, size)) / (mu * weight)
-            gap = relative_gap(gap_terms(xt, n, z, rho2, penalty, work, at), top)
+            terms = gap_terms(xt, n, z, rho2, penalty, work, at)
+            gap = relative_gap(terms, top)
             if gap <= tol or iteration >= max_iter:
+                lost = rounding(xt, n, z, terms[0], work, at)
+                gap = lost if lost > tol else gap
                 break
             least = threshold(work, at, size, tau)
             found = tempting(g, work, least, size, worst, which)

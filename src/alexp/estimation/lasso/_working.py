@@ -13,6 +13,8 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import compact
 from alexp.estimation.lasso._linalg import ZERO, add_scaled, dot, floats, integers, matrix
 
+EPSILON = 2.0**-53
+
 
 class Groups(NamedTuple):
     """All groups of the problem, as plain arrays."""
@@ -255,3 +257,15 @@ def relative_gap(terms: tuple[float, float, float, float], top: float) -> float:
     if top > 0.0:
         below = min(max(below, 1.0 - 1.0 / top), 1.0 + 1.0 / top)
     return max(c0 + below * (c1 + 0.5 * below * c2), 0.0) / primal
+
+
+@compact.leaf
+def rounding(xt: FloatArray, n: int, z: FloatArray, primal: float, work: Working, at: Point) -> float:
+    """Return the share of P that rounding beta to doubles may add: 1/2 (eps (|z| + |X| |beta|))^2 over P."""
+    total = 0.0
+    for row in range(n):
+        size = abs(z[row])
+        for i in range(work.tally[1]):
+            size += abs(at.beta[i] * xt[work.column[i], row])
+        total += size * size
+    return 0.5 * EPSILON * EPSILON * total / primal if primal > 0.0 else 0.0

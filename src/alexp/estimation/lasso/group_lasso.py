@@ -20,7 +20,10 @@ import numpy.typing as npt
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import floats, number, record, whole
+from alexp.common.validation import LARGEST
+from alexp.common.warning import caution
 from alexp.estimation.estimate import Estimate
+from alexp.estimation.lasso._careful import Sight, graded, least_zero, penalties
 from alexp.estimation.lasso._data import centre_row, rotate_in
 from alexp.estimation.lasso._kernels import solve as solve_groups
 from alexp.estimation.lasso._problem import explicit_groups, subset_groups
@@ -36,23 +39,14 @@ GRAM_COLUMNS = 256
 _FIRST_ROWS = 16
 
 
+Solution = tuple[FloatArray, IntArray, FloatArray, float, int]  # beta, active groups, their eta, gap, iterations
+
 _NO_GROUPS: IntArray = np.empty(0, dtype=np.int64)
 _NO_MAGNITUDES: FloatArray = np.empty(0)
 
 
-class ConvergenceError(RuntimeError):
-    """The group Lasso stopped before its relative duality gap reached the tolerance; ``gap`` is where it stood."""
-
-    def __init__(self, gap: float, tol: float, iterations: int) -> None:
-        super().__init__(gap, tol, iterations)  # as they were given, so that the error survives a process boundary
-        self.gap = gap
-
-    def __str__(self) -> str:
-        gap, tol, iterations = self.args
-        return (
-            f"group Lasso: relative duality gap {gap:.3g} after {iterations} iterations, above tol={tol:.3g}; "
-            "raise tol or max_iter"
-        )
+class ConvergenceWarning(UserWarning):
+    """The group Lasso was solved at a larger lambda than asked for, the next that double precision can certify."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +56,7 @@ class LassoFit(Estimate):
     Attributes
     ----------
     groups, magnitudes : (k,) the active groups and their eta_j, equal to ||theta_j|| / w_j at the optimum.
-    lam : what was asked for.
+    lam : the lambda it solves; larger than what was asked for where that could not be certified.
     gap : (P - D) / P for the primal value P of this solution and the dual value D of its rescaled residual.
     iterations : steps of the solver.
     """
@@ -147,6 +141,7 @@ class GroupLassoPath:
         self._mean = np.zeros(n_columns + 1)
         self._rho = np.zeros(1)
         self._n_rows = 0  # columns of xt and entries of z in use
+        self._warned = False
         self._allocate(n_columns if keeps_gram else _FIRST_ROWS)
         self._gram = np.zeros((n_columns, n_columns)) if keeps_gram else np.zeros((0, 0))
 
@@ -156,8 +151,8 @@ class GroupLassoPath:
         y = float(y)
         if row.shape != (self.n_columns,):
             raise ValueError(f"row must have shape ({self.n_columns},), got {row.shape}")
-        if not (math.isfinite(y) and np.isfinite(row).all()):
-            raise ValueError("row and y must be finite")
+        if not (abs(y) <= LARGEST and (np.abs(row) <= LARGEST).all()):
+            raise ValueError(f"row and y must be finite and at most {LARGEST:g} in size")
         if weight != 1.0 and not (math.isfinite(weight) and weight > 0.0):
             raise ValueError(f"weight must be positive and finite, got {weight!r}")
         self.n_observations += 1
@@ -191,7 +186,8 @@ class GroupLassoPath:
     def solve(self, lam: float, start: Estimate | None = None) -> LassoFit:
         """Return the solution at ``lam`` > 0, started from ``start`` (a fit of these groups on any data) if given.
 
-        Raises :class:`ConvergenceError` if the relative duality gap cannot be brought down to ``tol``.
+        Where data span so many digits that no solution at ``lam`` can be certified, the one at the smallest lambda at
+        which it can be is returned, with a :class:`ConvergenceWarning` the first time; its ``lam`` tells.
         """
         lam = float(lam)
         if not (math.isfinite(lam) and lam > 0.0):
@@ -204,18 +200,46 @@ class GroupLassoPath:
             groups, magnitudes = start.groups, start.magnitudes
             if groups.size and not 0 <= groups[0] <= groups[-1] < self.n_groups:
                 raise ValueError(f"start has groups outside 0..{self.n_groups - 1}; it is not a fit of these groups")
-        rho2 = self._rho[0] ** 2
-        data = self._xt, self._n_rows, self._z, rho2, self._gram, self._groups
-        problem = lam * self.n_observations, groups, magnitudes, self.spec.tol, self.spec.max_iter
-        if self._binomial is None:
-            beta, active, eta, gap, iterations = solve_groups(*data, *problem)
-        else:
-            weight = self._groups.weights[0]
-            beta, active, eta, gap, iterations = solve_subsets(*data, self._binomial, weight, *problem)
-        if not gap <= self.spec.tol:
-            raise ConvergenceError(gap, self.spec.tol, iterations)
+        sight = Sight(self._xt, self._n_rows, self._z, float(self._rho[0]), self._gram)
+        found = self._attempt(sight, lam * self.n_observations, groups, magnitudes)
+        if not found[3] <= self.spec.tol:
+            found, lam = self._carefully(sight, lam)
+        beta, active, eta, gap, iterations = found
         intercept = float(self._mean[-1] - self._mean[:-1] @ beta) if self._intercept else 0.0
         return LassoFit(beta, intercept, active, eta, lam, gap, iterations)
+
+    def _attempt(
+        self, sight: Sight, mu: float, groups: IntArray = _NO_GROUPS, magnitudes: FloatArray = _NO_MAGNITUDES
+    ) -> Solution:
+        """Solve at ``mu`` = lambda t; certified if the gap says so."""
+        data = sight.xt, sight.n, sight.z, sight.rho**2, sight.gram, self._groups
+        problem = mu, groups, magnitudes, self.spec.tol, self.spec.max_iter
+        if self._binomial is None:
+            return solve_groups(*data, *problem)
+        return solve_subsets(*data, self._binomial, self._groups.weights[0], *problem)
+
+    def _carefully(self, sight: Sight, lam: float) -> tuple[Solution, float]:
+        """A certified solution at ``lam`` in graded coordinates, or else at the smallest larger one that has one."""
+        t, largest = self.n_observations, float(np.abs(sight.xt[:, : sight.n]).max(initial=0.0))
+        sight, unit = graded(sight)
+        zero = least_zero(sight, self._groups, 1 if self._binomial is None else self._binomial.shape[1] - 1)
+        for mu in penalties(lam * t / unit, zero):
+            beta, active, eta, gap, iterations = self._attempt(sight, mu)
+            if gap <= self.spec.tol:
+                solved = lam if mu == lam * t / unit else mu * unit / t
+                break
+        else:  # here zero is the solution, exactly
+            beta, active, eta, gap, iterations = np.zeros(self.n_columns), _NO_GROUPS, _NO_MAGNITUDES, 0.0, 0
+            solved = zero * unit / t
+        if solved != lam and not self._warned:
+            size = float(np.abs(sight.z).max(initial=sight.rho))
+            self._warned = caution(
+                f"rewards of up to {size:.2g} with features of up to {largest:.2g} span too many digits for the group "
+                f"Lasso at lambda = {lam:.2g}; it is solved at {solved:.2g}, the next that can be certified. If a "
+                "reward is a typing error, amend or retract it",
+                ConvergenceWarning,
+            )
+        return (beta / unit, active, eta / unit, gap, iterations), solved
 
     def read(self, state: State) -> LassoFit:
         """Invert ``LassoFit.state``."""

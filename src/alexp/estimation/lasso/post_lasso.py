@@ -16,6 +16,8 @@ from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
 
+_LOST = 1e-14  # share of the Gram matrix below which the ridge is lost in it
+
 
 @dataclass(frozen=True)
 class PostLasso:
@@ -67,8 +69,7 @@ class PostLassoPath:
             rows, y = np.array(self._rows)[:, used], np.array(self._rewards)
             if fit.intercept:
                 rows, y = rows - rows.mean(axis=0), y - y.mean()
-            gram = (rows * roots).T @ (rows * roots) + self._ridge**2 * np.eye(used.size)
-            beta[used] = roots * np.linalg.solve(gram, (rows * roots).T @ y)
+            beta[used] = roots * _ridge_fit(rows * roots, y, self._ridge)
         mean = np.mean(self._rewards) - np.mean(self._rows, axis=0) @ beta if fit.intercept else 0.0
         return Estimate(beta, float(mean), fit.groups, fit.magnitudes)
 
@@ -89,3 +90,18 @@ class PostLassoPath:
         for name in ("rows", "rewards"):
             same(f"length of data[{name!r}]", len(known[name]), self.n_observations, "the number of observations")
         self._rows, self._rewards = list(known["rows"]), known["rewards"].tolist()
+
+
+def _ridge_fit(rows: FloatArray, y: FloatArray, ridge: float) -> FloatArray:
+    """argmin ||y - rows b||^2 + ridge^2 ||b||^2, shape (d,).
+
+    By the normal equations, as the released code does it, unless these have lost the ridge to rounding: then from the
+    singular values of the rows on top of the ridge. (A product with a copy, since a matrix times its own transpose is
+    computed otherwise, in the last bit.)
+    """
+    size = rows.shape[1]
+    gram = rows.T @ rows.copy("K") + ridge**2 * np.eye(size)
+    if np.trace(gram) * _LOST < ridge**2:
+        return np.asarray(np.linalg.solve(gram, rows.T @ y))
+    whole = np.vstack([rows, ridge * np.eye(size)])
+    return np.asarray(np.linalg.lstsq(whole, np.concatenate([y, np.zeros(size)]), rcond=None)[0])

@@ -92,12 +92,16 @@ class EffectMixture(Mixture):
             rho = float(self._rho[g])
             before, after = n / (1.0 + rho * n), (n + 1.0) / (1.0 + rho * (n + 1.0))
             value = y + rho * n * (y - mean)
-            root = np.sqrt(after - before)
+            root = np.sqrt(max(after - before, 0.0))
             bank.update(root * row, root * value)
-            # What the added row puts into the residual beyond sum omega y_x^2 and the spread around the means.
-            surplus = (after - before) * value**2 - after * self._mean_after(n, mean, y) ** 2 + before * mean**2
-            spread = n / (n + 1.0) * (y - mean) ** 2
-            self._fixed[g] += (surplus - spread) / (2.0 * self.noise[g] ** 2)
+            # What the added row puts into the residual beyond sum omega y_x^2 and the spread around the means: only
+            # rounding, since both are n / (n + 1) (y - y_x)^2. It counts where it is a number: runs of 0.1.0 had it.
+            with np.errstate(over="ignore", invalid="ignore"):
+                surplus = (
+                    (after - before) * np.square(value) - after * self._mean_after(n, mean, y) ** 2 + before * mean**2
+                )
+                rest = (surplus - n / (n + 1.0) * (y - mean) ** 2) / (2.0 * self.noise[g] ** 2)
+            self._fixed[g] += rest if np.isfinite(rest) else 0.0
             self._fixed[g] -= 0.5 * np.log((1.0 + rho * (n + 1.0)) / (1.0 + rho * n))
         self._means[index] = self._mean_after(n, mean, y)
         self._counts[index] += 1.0
@@ -141,7 +145,8 @@ class EffectMixture(Mixture):
             return pending
         earlier = np.array([np.sum(pending.indices[:k] == index) for k, index in enumerate(pending.indices)])
         n, rho = self._counts[pending.indices] + earlier, self._rho[cell]
-        roots = 1.0 / np.sqrt((1.0 + rho * n) * (1.0 + rho * (n + 1.0)))  # omega' - omega is their square
+        with np.errstate(over="ignore"):
+            roots = 1.0 / np.sqrt((1.0 + rho * n) * (1.0 + rho * (n + 1.0)))  # omega' - omega is their square
         return replace(pending, rows=roots[:, None] * self._with_constant(pending.rows.T).T)
 
     def _pull(self, cell: int, indices: IntArray | None, n: int) -> tuple[FloatArray, FloatArray]:

@@ -15,6 +15,7 @@ With an intercept its flat prior takes one degree of freedom: t - 1 instead of t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 import numpy as np
 
@@ -97,8 +98,12 @@ class Mixture:
 
     def weights(self) -> FloatArray:
         """Posterior probability of every component, shape (cells, M); uniform prior."""
-        scores = self.log_evidence()
-        weights = np.exp(self.power * (scores - scores.max()))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.log_evidence()
+        top = float(scores.max())
+        if not isfinite(top):  # rewards beyond 1e150 times the noise: every component is out of the question
+            scores, top = np.zeros_like(scores), 0.0
+        weights = np.exp(self.power * (scores - top))
         return np.asarray(weights / weights.sum())
 
     def noise_variances(self) -> FloatArray:

@@ -15,6 +15,7 @@ from alexp.common.schema import floats, record, whole
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge.threads import run_parts
 
+_SMALLEST_RIDGE, _LARGEST_RIDGE = 1e-153, 1e153  # their squares are neither zero nor infinite
 # Handing work to a thread costs tens of microseconds; below this size one thread is faster.
 _ROUNDING = 1e-9  # by which a diagonal that may only grow has ever become smaller
 _THREADED_FACTOR = 400_000  # floats of factor touched by an update
@@ -43,9 +44,12 @@ class PackedFactors:
         check_groups(self._columns, self._offsets)
         self.n_models = len(self._offsets) - 1
         self._ridge = per_model("ridge", ridge, self.n_models)
-        squared = self._ridge * self._ridge
-        if not (np.all(self._ridge > 0) and np.all(squared >= np.finfo(np.float64).tiny)):
-            raise ValueError("ridge must be positive, with a square that does not underflow")
+        if not np.all((self._ridge >= _SMALLEST_RIDGE) & (self._ridge <= _LARGEST_RIDGE)):
+            raise ValueError(
+                f"ridge must be positive, between {_SMALLEST_RIDGE:g} and {_LARGEST_RIDGE:g}, got "
+                f"{self._ridge.min():g} to {self._ridge.max():g}: noise and coefficients are of too different a size "
+                "for these features"
+            )
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1 or None, got {threads}")
         self.intercept = bool(intercept)
@@ -125,7 +129,8 @@ class PackedFactors:
 
     def evidence(self, noise: float) -> FloatArray:
         """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2, shape (M,): the log evidence up to a common constant."""
-        return -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
+        with np.errstate(over="ignore"):  # to minus infinity, for rewards beyond 1e150 times the noise
+            return -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
 
     def state(self) -> FactorState:
         """Everything that observations have changed; ``restore`` on an equal bank continues bit for bit."""

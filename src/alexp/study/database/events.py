@@ -148,7 +148,8 @@ def belief(algorithm: Algorithm) -> Belief | None:
         out["models"] = listed
     out["q"] = q[listed].astype(np.float32)
     if returns is not None:
-        out["returns"] = returns[listed].astype(np.float32)
+        most = float(np.finfo(np.float32).max)
+        out["returns"] = np.clip(returns[listed], -most, most).astype(np.float32)
     return out
 
 
