@@ -1,0 +1,94 @@
+"""Inner products and distances between points and the rows of a table: dense of any precision, memory-mapped, or CSR.
+
+Every entry depends on its two rows alone, never on how many others are computed beside it, so that one point at a time
+and many at once agree bit for bit. Equal rows have distance zero, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.sparse import csr_array, csr_matrix, issparse
+
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
+
+Sparse = csr_array | csr_matrix
+Rows = AnyArray | Sparse  # (n, d)
+
+_BLOCK = 1 << 16  # entries of a block in double precision: half a megabyte, which stays in the cache
+_SPARSE_ROWS = 1 << 15
+_CANCELLED = 1e-6  # squared distances below this share of the squared norms are taken from the differences instead
+
+
+def blocks(rows: Rows, width: int = 1) -> Iterator[tuple[slice, Rows]]:
+    """Consecutive rows, a bounded number: dense ones contiguous, in double precision; `width` numbers come of each."""
+    n, d = rows.shape
+    step = _SPARSE_ROWS if issparse(rows) else max(1, _BLOCK // max(d, width, 1))
+    for low in range(0, n, step):
+        part = slice(low, min(low + step, n))
+        yield part, rows[part] if issparse(rows) else np.ascontiguousarray(rows[part], dtype=np.float64)
+
+
+def take(rows: Rows, columns: IntArray) -> Rows:
+    """Some columns of rows, a view where they are neighbours."""
+    if columns.size == columns[-1] - columns[0] + 1 and np.all(np.diff(columns) == 1):
+        return rows[:, columns[0] : columns[-1] + 1]
+    return rows[:, columns]
+
+
+def dense(rows: Rows) -> FloatArray:
+    """Rows as a contiguous array in double precision."""
+    return np.ascontiguousarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64)
+
+
+def divided(rows: Rows, weights: FloatArray | None) -> Rows:
+    """Columns times `weights`."""
+    if weights is None:
+        return rows
+    return csr_array(rows.multiply(weights)) if issparse(rows) else rows * weights
+
+
+def squared_norms(rows: Rows) -> FloatArray:
+    """||z||^2 of each row, shape (n,)."""
+    if issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def inner(x: FloatArray, z: Rows) -> FloatArray:
+    """<x_i, z_j>, shape (n, m)."""
+    out = np.empty((x.shape[0], z.shape[0]))
+    for i, point in enumerate(x):
+        out[i] = z @ point
+    return out
+
+
+def squared_distances(x: FloatArray, z: Rows) -> FloatArray:
+    """||x_i - z_j||^2, shape (n, m).
+
+    Dense rows: the sum of squared differences. CSR: from norms and inner products, which would cancel where rows are
+    close; those few are computed from their differences.
+    """
+    if not issparse(z):
+        from scipy.spatial.distance import cdist  # slow to import
+
+        return np.asarray(cdist(x, z, "sqeuclidean"))
+    out = np.empty((x.shape[0], z.shape[0]))
+    norms = squared_norms(z)
+    for i, point in enumerate(x):
+        total = norms + point @ point
+        out[i] = total - 2.0 * (z @ point)
+        near = np.flatnonzero(out[i] <= _CANCELLED * total)
+        for low in range(0, near.size, 1024):
+            part = near[low : low + 1024]
+            difference = z[part].toarray() - point
+            out[i, part] = np.einsum("ij,ij->i", difference, difference)
+    return out
+
+
+def spread(n: int, most: int) -> IntArray:
+    """At most `most` row numbers out of n, evenly spread and without a period: steps of the golden ratio."""
+    if n <= most:
+        return np.arange(n)
+    return np.unique((np.arange(most) * 0.6180339887498949 % 1.0 * n).astype(np.int64))

@@ -1,0 +1,77 @@
+"""Where the columns of each model are, and what models are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.problem.dictionaries import Dictionary
+from alexp.problem.groups import ColumnGroups, SubsetNames
+
+
+class Layout:
+    """M groups of the columns of a dictionary, with names and scales."""
+
+    dictionary: Dictionary
+    _names: list[str] | None
+    _scales: FloatArray | None
+    _dimension: int | None = None  # asked for in every round
+
+    def _set_groups(self, columns: IntArray, offsets: IntArray) -> None:
+        self._columns_flat, self._offsets = columns, offsets
+
+    def _layout(self) -> tuple[IntArray, IntArray]:
+        if not hasattr(self, "_offsets"):  # maps side by side: sizes are known once they have been evaluated
+            sizes = np.asarray(self.dictionary.sizes, dtype=np.int64)  # type: ignore[attr-defined]
+            if np.any(sizes == 0):
+                raise ValueError(f"model {self.names[int(np.argmin(sizes))]!r} has no features")
+            self._set_groups(np.arange(sizes.sum()), np.concatenate([[0], np.cumsum(sizes)]))
+        return self._columns_flat, self._offsets
+
+    @property
+    def columns_flat(self) -> IntArray:
+        """Column indices of all models one after the other, shape (sum of sizes,)."""
+        return self._layout()[0]
+
+    @property
+    def offsets(self) -> IntArray:
+        """Model j owns columns_flat[offsets[j]:offsets[j+1]]; shape (M + 1,)."""
+        return self._layout()[1]
+
+    @property
+    def n_models(self) -> int:
+        """M."""
+        return len(self._names) if not hasattr(self, "_offsets") and self._names else self.offsets.size - 1
+
+    @property
+    def n_columns(self) -> int:
+        """P, the size of the dictionary."""
+        return self.dictionary.n_columns
+
+    @property
+    def dimension(self) -> int:
+        """d, the size of the largest model."""
+        if self._dimension is None:
+            self._dimension = int(np.diff(self.offsets).max())
+        return self._dimension
+
+    @property
+    def groups(self) -> Sequence[IntArray]:
+        """Column indices of each model."""
+        return ColumnGroups(*self._layout())
+
+    @property
+    def names(self) -> Sequence[str]:
+        """One name per model."""
+        return (
+            self._names
+            if self._names is not None
+            else SubsetNames(self.dictionary.names, ColumnGroups(*self._layout()))
+        )
+
+    @property
+    def scales(self) -> FloatArray:
+        """What the features of each model are divided by, shape (M,); ones unless normalised."""
+        return np.ones(self.n_models) if self._scales is None else self._scales
