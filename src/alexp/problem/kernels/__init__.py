@@ -3,6 +3,7 @@
 from alexp.problem.kernels.base import Kernel, Product, Restricted, Scaled, Sum
 from alexp.problem.kernels.own import Function, Precomputed
 from alexp.problem.kernels.plain import Linear, Tanimoto
+from alexp.problem.kernels.sharing import SharedKernels
 from alexp.problem.kernels.stationary import RBF, Matern
 from alexp.problem.kernels.storage import kernel_from_dict
 
@@ -16,6 +17,7 @@ __all__ = [
     "Product",
     "Restricted",
     "Scaled",
+    "SharedKernels",
     "Sum",
     "Tanimoto",
     "kernel_from_dict",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.rows import Rows, blocks, dense, take
+from alexp.problem.kernels.steps import Steps
 
 
 class Kernel(ABC):
@@ -72,6 +73,10 @@ class Kernel(ABC):
     def own(self, z: Rows) -> FloatArray:
         """k(z_j, z_j) for a block of rows."""
 
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """The number of the step that computes this kernel on some columns of a table, see `SharedKernels`."""
+        return steps.leaf(self, columns, self.block)
+
     @abstractmethod
     def to_dict(self) -> Description | None:
         """A description from which `kernel_from_dict` rebuilds the kernel; None if it holds code of the user's."""
@@ -123,14 +128,15 @@ class Sum(Kernel):
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """Sum of the terms' blocks."""
-        out = self.terms[0].block(x, z)
-        for term in self.terms[1:]:
-            out = out + term.block(x, z)
-        return out
+        return reduce(np.add, [term.block(x, z) for term in self.terms])
 
     def own(self, z: Rows) -> FloatArray:
         """Sum of the terms' diagonals."""
-        return np.asarray(sum(term.own(z) for term in self.terms))
+        return reduce(np.add, [term.own(z) for term in self.terms])
+
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """The terms' steps, and one that adds them."""
+        return _reduced(np.add, steps, columns, self.terms)
 
     def to_dict(self) -> Description | None:
         """Its terms."""
@@ -174,17 +180,15 @@ class Product(Kernel):
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """Product of the factors' blocks."""
-        out = self.factors[0].block(x, z)
-        for factor in self.factors[1:]:
-            out = out * factor.block(x, z)
-        return out
+        return reduce(np.multiply, [factor.block(x, z) for factor in self.factors])
 
     def own(self, z: Rows) -> FloatArray:
         """Product of the factors' diagonals."""
-        out = self.factors[0].own(z)
-        for factor in self.factors[1:]:
-            out = out * factor.own(z)
-        return out
+        return reduce(np.multiply, [factor.own(z) for factor in self.factors])
+
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """The factors' steps, and one that multiplies them."""
+        return _reduced(np.multiply, steps, columns, self.factors)
 
     def to_dict(self) -> Description | None:
         """Its factors."""
@@ -228,6 +232,11 @@ class Scaled(Kernel):
     def own(self, z: Rows) -> FloatArray:
         """The factor times the kernel's diagonal."""
         return self.factor * self.kernel.own(z)
+
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """The kernel's step, and one that multiplies it."""
+        number, factor = self.kernel.plan(steps, columns), self.factor
+        return steps.after((number, factor), lambda done: factor * done[number])
 
     def to_dict(self) -> Description | None:
         """The factor and the kernel."""
@@ -285,6 +294,10 @@ class Restricted(Kernel):
         """The kernel's diagonal on its columns."""
         return self.kernel.own(self._take(z))
 
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """The kernel's step on its columns."""
+        return self.kernel.plan(steps, columns[self._taken])
+
     def to_dict(self) -> Description | None:
         """The kernel and its columns."""
         inner = self.kernel.to_dict()
@@ -300,3 +313,8 @@ def _check_parts(what: str, parts: Sequence[object]) -> None:
 def _described(kind: str, parts: Sequence[Kernel]) -> Description | None:
     described = [part.to_dict() for part in parts]
     return None if None in described else {"kernel": kind, "parts": described}
+
+
+def _reduced(how: np.ufunc, steps: Steps, columns: IntArray, parts: Sequence[Kernel]) -> int:
+    numbers = tuple(part.plan(steps, columns) for part in parts)
+    return steps.after((how.__name__, numbers), lambda done: reduce(how, [done[number] for number in numbers]))

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.rows import Rows, divided, inner, squared_distances, squared_norms
+from alexp.problem.kernels.steps import Steps
 from alexp.problem.kernels.units import Scales, checked_scales, column_scales, weights
 
 
@@ -56,12 +57,16 @@ class Linear(Kernel):
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """Inner products of the divided rows."""
-        squared = None if self._weights is None else self._weights**2
-        return inner(x if squared is None else x * squared, z)
+        own = self._weights
+        return inner(x, z) if own is None else inner(x * own, divided(z, own))
 
     def own(self, z: Rows) -> FloatArray:
         """Squared norms of the divided rows."""
         return squared_norms(divided(z, self._weights))
+
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """One step of inner products."""
+        return steps.inner(columns, self._weights)
 
     def to_dict(self) -> Description:
         """Its scales, if it has any."""
@@ -91,14 +96,21 @@ class Tanimoto(Kernel):
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """Shared over present in either."""
-        shared, apart = inner(x, z), squared_distances(x, z)
-        either = shared + apart
-        return np.divide(shared, either, out=np.ones_like(shared), where=(apart > 0.0) & (either > 0.0))
+        return _shared_over_either(inner(x, z), squared_distances(x, z))
 
     def own(self, z: Rows) -> FloatArray:
         """Ones."""
         return np.ones(z.shape[0])
 
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """Inner products, distances, and their ratio."""
+        shared, apart = steps.inner(columns), steps.apart(columns)
+        return steps.after(("tanimoto", shared), lambda done: _shared_over_either(done[shared], done[apart]))
+
     def to_dict(self) -> Description:
         """Nothing but its kind."""
         return {"kernel": "tanimoto"}
+
+
+def _shared_over_either(shared: FloatArray, apart: FloatArray) -> FloatArray:
+    return np.divide(shared, shared + apart, out=np.ones_like(shared), where=apart > 0.0)

@@ -7,27 +7,36 @@ and many at once agree bit for bit. Equal rows have distance zero, exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard, cast
 
 import numpy as np
-from scipy.sparse import csr_array, csr_matrix, issparse
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 
-Sparse = csr_array | csr_matrix
-Rows = AnyArray | Sparse  # (n, d)
+if TYPE_CHECKING:  # slow to import, and whoever passes one has imported it
+    from scipy.sparse import csr_array, csr_matrix
+
+    Sparse: TypeAlias = csr_array | csr_matrix
+
+Rows: TypeAlias = "AnyArray | Sparse"  # (n, d)
 
 _BLOCK = 1 << 16  # entries of a block in double precision: half a megabyte, which stays in the cache
 _SPARSE_ROWS = 1 << 15
 _CANCELLED = 1e-6  # squared distances below this share of the squared norms are taken from the differences instead
 
 
+def is_sparse(rows: Rows) -> TypeGuard[Sparse]:
+    """Whether rows are kept as CSR."""
+    return not isinstance(rows, np.ndarray) and getattr(rows, "format", None) == "csr"
+
+
 def blocks(rows: Rows, width: int = 1) -> Iterator[tuple[slice, Rows]]:
     """Consecutive rows, a bounded number: dense ones contiguous, in double precision; `width` numbers come of each."""
     n, d = rows.shape
-    step = _SPARSE_ROWS if issparse(rows) else max(1, _BLOCK // max(d, width, 1))
+    step = _SPARSE_ROWS if is_sparse(rows) else max(1, _BLOCK // max(d, width, 1))
     for low in range(0, n, step):
         part = slice(low, min(low + step, n))
-        yield part, rows[part] if issparse(rows) else np.ascontiguousarray(rows[part], dtype=np.float64)
+        yield part, rows[part] if is_sparse(rows) else np.ascontiguousarray(rows[part], dtype=np.float64)
 
 
 def take(rows: Rows, columns: IntArray) -> Rows:
@@ -39,28 +48,36 @@ def take(rows: Rows, columns: IntArray) -> Rows:
 
 def dense(rows: Rows) -> FloatArray:
     """Rows as a contiguous array in double precision."""
-    return np.ascontiguousarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64)
+    return np.ascontiguousarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
 
 
 def divided(rows: Rows, weights: FloatArray | None) -> Rows:
     """Columns times `weights`."""
     if weights is None:
         return rows
-    return csr_array(rows.multiply(weights)) if issparse(rows) else rows * weights
+    if not is_sparse(rows):
+        return cast(AnyArray, rows) * weights
+    out = rows.copy()
+    out.data = out.data * (weights[out.indices] if weights.size > 1 else weights)
+    return out
 
 
 def squared_norms(rows: Rows) -> FloatArray:
     """||z||^2 of each row, shape (n,)."""
-    if issparse(rows):
+    if is_sparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+    values = cast(AnyArray, rows)
+    return np.asarray(np.einsum("ij,ij->i", values, values))
 
 
 def inner(x: FloatArray, z: Rows) -> FloatArray:
     """<x_i, z_j>, shape (n, m)."""
     out = np.empty((x.shape[0], z.shape[0]))
     for i, point in enumerate(x):
-        out[i] = z @ point
+        if is_sparse(z):
+            out[i] = z @ point
+        else:  # row by row: what BLAS gives depends on the rows beside it, and on threads
+            np.einsum("ij,j->i", cast(AnyArray, z), point, out=out[i])
     return out
 
 
@@ -70,10 +87,10 @@ def squared_distances(x: FloatArray, z: Rows) -> FloatArray:
     Dense rows: the sum of squared differences. CSR: from norms and inner products, which would cancel where rows are
     close; those few are computed from their differences.
     """
-    if not issparse(z):
+    if not is_sparse(z):
         from scipy.spatial.distance import cdist  # slow to import
 
-        return np.asarray(cdist(x, z, "sqeuclidean"))
+        return np.asarray(cdist(x, cast(AnyArray, z), "sqeuclidean"))
     out = np.empty((x.shape[0], z.shape[0]))
     norms = squared_norms(z)
     for i, point in enumerate(x):

@@ -10,11 +10,12 @@ from numbers import Real
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.rows import Rows, divided, squared_distances
+from alexp.problem.kernels.steps import Steps
 from alexp.problem.kernels.units import Scales, checked_scales, column_scales, median_distance, weights
 
 
@@ -81,17 +82,35 @@ class Stationary(Kernel):
         return replace(self, scales=scales, unit=median_distance(x, scales))
 
     @cached_property
-    def _weights(self) -> FloatArray:
-        """1 / (l_c s_c u), one number or (d,)."""
+    def _weights(self) -> FloatArray | None:
+        """1 / (l_c s_c), shape (d,), where there is one lengthscale per column; otherwise 1 / s_c, None for ones."""
         own = weights(self, self.scales)
-        factor = np.asarray(self.lengthscale) * (1.0 if self.unit is None else self.unit)
-        return np.atleast_1d((1.0 if own is None else own) / factor)
+        if isinstance(self.lengthscale, float):
+            return own
+        return np.asarray((1.0 if own is None else own) / np.array(self.lengthscale))
+
+    @cached_property
+    def _square(self) -> float:
+        """What squared distances of the weighted rows are divided by: (l u)^2, or u^2."""
+        unit = 1.0 if self.unit is None else self.unit
+        return (unit * self.lengthscale if isinstance(self.lengthscale, float) else unit) ** 2
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """The profile of the distances."""
-        if self._weights.size not in (1, x.shape[1]):
-            raise ValueError(f"{self.name!r} is for {self._weights.size} columns, got {x.shape[1]}")
-        return self.profile(squared_distances(x * self._weights, divided(z, self._weights)))
+        own = self._weights
+        if own is not None and own.size != x.shape[1]:
+            raise ValueError(f"{self.name!r} is for {own.size} columns, got {x.shape[1]}")
+        apart = squared_distances(x, z) if own is None else squared_distances(x * own, divided(z, own))
+        return self.profile(apart / self._square)
+
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """Distances, which lengthscales share, and their profile."""
+        if self._weights is not None and self._weights.size != columns.size:
+            raise ValueError(f"{self.name!r} is for {self._weights.size} columns, got {columns.size}")
+        apart = steps.apart(columns, self._weights)
+        return steps.after(
+            (apart, self.shape_name, self._square), lambda done: self.profile(done[apart] / self._square)
+        )
 
     def own(self, z: Rows) -> FloatArray:
         """Ones."""

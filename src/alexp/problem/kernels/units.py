@@ -12,7 +12,7 @@ from alexp.problem.kernels.rows import Rows, blocks, dense, divided, spread, squ
 
 Scales = tuple[float, ...]  # one divisor per column; 0 for columns that do not count
 
-_MOST = 1000  # candidates whose distances the median is taken over
+_MOST = 300  # candidates whose distances the median is taken over: subsets of inputs take thousands of medians
 _CONSTANT = 1e-12  # standard deviations below this share of the column's size are rounding
 
 
@@ -57,7 +57,7 @@ def reciprocals(scales: Scales) -> FloatArray:
 
 
 def median_distance(x: Rows, scales: Scales | None) -> float:
-    """Median of the distances between different rows of x, of at most a thousand of them; 1 where all are equal."""
+    """Median of the distances between different rows of x, of at most 300 of them; 1 where all are equal."""
     rows = dense(divided(x[spread(x.shape[0], _MOST)], None if scales is None else reciprocals(scales)))
     squares = squared_distances(rows, rows)[np.triu_indices(rows.shape[0], 1)]
     apart = squares[squares > 0.0]
