@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import exp, inf, lgamma, log, pi, sqrt
+
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.estimation.posteriors import Component
 
 _NO_INFORMATION = 1e-300
 
@@ -31,3 +35,32 @@ def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_v
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = regret**2 / information
     return int(np.argmin(np.where(information < _NO_INFORMATION, np.inf, ratio)))
+
+
+def expected_improvement(components: Iterable[Component], n: int, incumbent: float, freedom: float) -> FloatArray:
+    """E[max(f(x) - incumbent, 0)] under a mixture, shape (n,): the components' own, by their shares.
+
+    A component's f(x) has a t-distribution with `freedom` degrees of freedom, a normal one if they are infinite; what
+    it calls variance is the square of that distribution's scale.
+    """
+    from scipy.special import ndtr, stdtr  # slow to import, and needed here only
+
+    out = np.zeros(n)
+    tail: FloatArray
+    for part in components:
+        std = np.sqrt(np.maximum(part.variance, _NO_INFORMATION))
+        z = np.clip((part.mean - incumbent) / std, -1e100, 1e100)
+        if freedom == inf:
+            below, tail = ndtr(z), np.exp(-0.5 * z**2) / sqrt(2.0 * pi)
+        else:
+            power = -0.5 * (freedom - 1.0)
+            below = stdtr(freedom, z)
+            tail = freedom / (freedom - 1.0) * exp(_log_peak(freedom)) * (1.0 + z**2 / freedom) ** power
+        gains: FloatArray = np.maximum((part.mean - incumbent) * below + std * tail, 0.0)
+        out += part.share * gains
+    return out
+
+
+def _log_peak(freedom: float) -> float:
+    """Logarithm of the t-density at zero."""
+    return lgamma(0.5 * (freedom + 1.0)) - lgamma(0.5 * freedom) - 0.5 * log(freedom * pi)

@@ -19,12 +19,15 @@ b0 = 1 and nothing depends on it but the unit of predictions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.problem.blocks import ModelOnTable
+from alexp.problem.candidates import Choices
 
 _SHAPE = 1.0  # a0
 
@@ -45,8 +48,7 @@ class StudentMixture(Mixture):
         intercept: bool,
         *,
         ratio_grid: Sequence[float],
-        may_sleep: bool = True,
-        power: float = 1.0,
+        **settings: Any,
     ) -> None:
         super().__init__(
             n_columns,
@@ -57,15 +59,14 @@ class StudentMixture(Mixture):
             noise_std=1.0,  # its own unit
             reward_bound=1.0,
             scale_grid=prior_scales(ratio_grid),
-            may_sleep=may_sleep,
-            power=power,
+            **settings,
         )
         self.ratios = np.asarray(ratio_grid, dtype=np.float64)
         self._mean, self._squares = 0.0, 0.0  # of the rewards; sum of squares about the mean
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one observation."""
-        super().update(row, y)
+        super().update(row, y, index)
         delta = y - self._mean
         self._mean += delta / self.n_observations
         self._squares += delta * (y - self._mean)
@@ -103,13 +104,16 @@ class StudentMixture(Mixture):
         """Posterior mean of the noise variance under weights (cells, M)."""
         return float(np.sum(weights * self.noise_variances()))
 
-    def draw(
-        self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None
-    ) -> FloatArray:
-        """Rewards at the candidates under one draw of a component's scale and coefficients, shape (n,)."""
-        normals = rng.standard_normal(int(self._sizes[model]))
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
+        """Rewards at the choices under one draw of a component's scale and function, shape (n,)."""
+        normals = rng.standard_normal(self.grid.n_normals(model))
         noise = self.noise_variances()[cell, model] * self._shape / rng.standard_gamma(self._shape)
-        return self.grid.cells[cell].draw(model, table, normals, float(np.sqrt(noise)))
+        return self.grid.draw(cell, model, choices, normals, float(np.sqrt(noise)))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom 2 a0 + t of a component's predictions, which are t-distributed."""
+        return 2.0 * self._shape
 
     def state(self) -> Packable:
         """Everything that observations have changed."""
@@ -134,6 +138,21 @@ def trace_divisors(table: FloatArray, columns: IntArray, offsets: IntArray, cent
     squares = np.array([_mean_square(column, centred) for column in table])
     traces = np.add.reduceat(squares[columns], offsets[:-1])
     return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+
+
+def prior_divisors(tables: Sequence[ModelOnTable], centred: bool) -> FloatArray:
+    """The same for models on tables, shape (M,), kernels among them: what makes the mean of k_j(x, x) equal one.
+
+    Kernels are not centred: what two candidates have in common under a kernel is no constant.
+    """
+    traces = np.array([_trace(model, centred) for model in tables])
+    return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+
+
+def _trace(model: ModelOnTable, centred: bool) -> float:
+    if model.kernel is not None:
+        return float(np.mean(model.kernel.diagonal(model.block.rows)))
+    return model.block.mean_square(centred)
 
 
 def _mean_square(column: FloatArray, centred: bool) -> float:
