@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from math import comb
 
@@ -13,22 +13,16 @@ from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.checks import checked_kernels, distinct, non_empty, normalised, positive_vector, whole_vector
 from alexp.problem.descriptions import Description
-from alexp.problem.dictionaries import (
-    Dictionary,
-    FeatureMap,
-    Fourier,
-    Legendre,
-    Maps,
-    Matrices,
-    Polynomial,
-    RandomFourier,
-)
-from alexp.problem.domains import Domain, FiniteSet
+from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps, Matrices
+from alexp.problem.domains import Box, Domain, FiniteSet, Interval
 from alexp.problem.groups import compress
-from alexp.problem.kernels import Kernel, Linear, kernel_from_dict
-from alexp.problem.kernels.rows import Rows, dense, take
+from alexp.problem.inputs import as_choice, input_columns
+from alexp.problem.kernels import Kernel, Matern, Precomputed, kernel_from_dict
+from alexp.problem.kernels.choosing import LINEAR, KernelChoice, KernelModels, kernel_models
+from alexp.problem.kernels.subsets import subset_models
 from alexp.problem.labels import check_labels
 from alexp.problem.layout import Layout
+from alexp.problem.storage import dictionary_from_dict
 
 
 class ModelClass(Layout):
@@ -84,10 +78,6 @@ class ModelClass(Layout):
         self._log_prior = None if log_prior is None else normalised(log_prior, self.n_models)
         self._families = None if families is None else whole_vector(families, self.n_models)
 
-    kernels: tuple[Kernel | None, ...] | None = None
-    _log_prior: FloatArray | None = None
-    _families: IntArray | None = None
-
     # -- constructors ------------------------------------------------------------------------------------------
 
     @classmethod
@@ -133,17 +123,80 @@ class ModelClass(Layout):
         return cls._side_by_side(Maps(non_empty(maps, "maps"), example), list(maps), intercept)
 
     @classmethod
-    def from_matrices(cls, matrices: Mapping[str, ArrayLike], *, intercept: bool | None = None) -> ModelClass:
-        """One model per feature matrix, (N, d_j) each, for a FiniteSet of N candidates.
+    def from_matrices(
+        cls,
+        matrices: Mapping[str, ArrayLike | Precomputed],
+        *,
+        kernels: KernelChoice = LINEAR,
+        intercept: bool | None = None,
+    ) -> ModelClass:
+        """One model per feature matrix, (N, d_j) each, and kernel, for a FiniteSet of N candidates.
 
         Unlike families that contain a constant, tables have an intercept unless `intercept=False`: measurements have a
         level that no descriptor explains. A constant column in a matrix does no harm beside it.
 
-        >>> ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))}).dimension
-        4
+        `kernels` is "linear"; "auto", which looks at each matrix (linear and Tanimoto for bits, one-hot rows and
+        counts; linear and Matern 5/2 at four lengthscales on standardised columns for descriptors; for several
+        matrices also the sum of all kernels); a kernel; or {name: kernel or list of kernels}. Every matrix has the same
+        prior mass, divided equally among its kernels: see `log_prior`. In place of a matrix there may be a kernel
+        `Precomputed(K)` over the candidates.
+
+        >>> models = ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))})
+        >>> models.dimension, ModelClass.from_matrices({"bits": np.eye(4)}, kernels="auto").names
+        (4, ['bits: linear', 'bits: Tanimoto'])
         """
-        dictionary = Matrices(non_empty(matrices, "matrices"))
-        return cls._side_by_side(dictionary, list(matrices), intercept is None or bool(intercept))
+        constant = intercept is None or bool(intercept)
+        given = as_choice(non_empty(matrices, "matrices"), kernels)
+        dictionary = Matrices(given.matrices)
+        if given.kernels == LINEAR:
+            return cls._side_by_side(dictionary, list(matrices), constant)
+        edges = [0, *np.cumsum(dictionary.sizes).tolist()]
+        blocks = {str(name): dictionary.table[:, a:b] for name, (a, b) in zip(matrices, pairwise(edges), strict=True)}
+        return cls._from_kernels(dictionary, kernel_models(blocks, given.kernels), constant)
+
+    @classmethod
+    def from_inputs(
+        cls,
+        inputs: ArrayLike | Box | Interval,
+        kernel: Kernel | None = None,
+        *,
+        subsets: bool = True,
+        lengthscales: Sequence[float] | None = (0.35, 0.7, 1.4),
+        max_size: int | None = None,
+        intercept: bool = True,
+    ) -> ModelClass:
+        """A kernel on every subset of the inputs: which inputs matter is found out like any other question of models.
+
+        Parameters
+        ----------
+        inputs : (N, d), one row per candidate of a FiniteSet, or a Box or Interval. Columns of a DataFrame name them.
+        kernel : Matern() by default; at each of `lengthscales`, in units of the median distance, if it has one.
+        subsets : False for one model per lengthscale on all inputs.
+        max_size : inputs in the largest subset. By default all subsets, if they make at most 4,096 models (ten inputs
+            at three lengthscales); otherwise subsets up to the size that fits, and all inputs together, with a warning.
+
+        The prior is uniform over sizes of subsets, then over subsets of a size, then over lengthscales.
+
+        >>> models = ModelClass.from_inputs(np.arange(12.0).reshape(4, 3) ** 2)
+        >>> models.n_models, models.names[-1], round(float(np.exp(models.log_prior).sum()), 9)
+        (21, 'x0+x1+x2: Matern 5/2, 1.4', 1.0)
+        """
+        dictionary, values, first = input_columns(inputs)
+        names = list(dictionary.names)[first:]
+        made = subset_models(values, names, kernel or Matern(), subsets, lengthscales, max_size, first)
+        return cls._from_kernels(dictionary, made, bool(intercept))
+
+    @classmethod
+    def _from_kernels(cls, dictionary: Dictionary, made: KernelModels, intercept: bool) -> ModelClass:
+        return cls(
+            dictionary,
+            made.groups,
+            made.names,
+            intercept=intercept,
+            kernels=made.kernels,
+            log_prior=made.log_prior,
+            families=made.families,
+        )
 
     @classmethod
     def _side_by_side(cls, dictionary: Maps | Matrices, names: Sequence[str], intercept: bool) -> ModelClass:
@@ -156,16 +209,6 @@ class ModelClass(Layout):
         size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"
         constant = ", intercept" if self.intercept else ""
         return f"ModelClass({_plural(self.n_models, 'model')}{size}{constant})"
-
-    @property
-    def log_prior(self) -> FloatArray:
-        """Logarithms of the models' prior weights, shape (M,); zeros, up to a constant, unless stated."""
-        return np.zeros(self.n_models) if self._log_prior is None else self._log_prior
-
-    @property
-    def families(self) -> IntArray:
-        """The map that each model belongs to, shape (M,); 0, 1, ... unless several models share one."""
-        return np.arange(self.n_models) if self._families is None else self._families
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
@@ -180,29 +223,6 @@ class ModelClass(Layout):
                 f"model {self.names[j]!r} is a kernel: its features are infinitely many or not known; use gram(j, x, z)"
             )
         return np.asarray(self.columns(x)[:, self.groups[j]] / self.scales[j])
-
-    def kernel(self, j: int) -> Kernel | None:
-        """The kernel of model j; None where it is linear."""
-        return None if self.kernels is None else self.kernels[j]
-
-    def gram(self, j: int, rows: Rows, others: Rows) -> FloatArray:
-        """k_j between rows of the dictionary, (n, P) and (m, P), divided by scales[j]^2; shape (n, m)."""
-        own = self.kernel(j) or Linear()
-        return np.asarray(own(dense(take(rows, self.groups[j])), take(others, self.groups[j])) / self.scales[j] ** 2)
-
-    def variances(self, j: int, rows: Rows) -> FloatArray:
-        """k_j(x, x) / scales[j]^2 at rows of the dictionary (n, P); shape (n,)."""
-        own = self.kernel(j) or Linear()
-        return np.asarray(own.diagonal(take(rows, self.groups[j])) / self.scales[j] ** 2)
-
-    def require_linear(self, who: str, why: str) -> None:
-        """Raise if a model is a kernel, in the name of `who` needs columns, and for the reason `why`."""
-        if self.kernels is not None:
-            j = next(j for j, kernel in enumerate(self.kernels) if kernel is not None)
-            raise ValueError(
-                f"{who} needs models that are linear in their columns: {why}; model {self.names[j]!r} is a kernel. "
-                "EvidenceMixture takes kernels; kernels='linear' makes every map a linear model"
-            )
 
     def matrix(self, domain: Domain) -> FloatArray:
         """The dictionary on all candidates of a domain, shape (N, P)."""
@@ -312,22 +332,6 @@ class ModelClass(Layout):
             log_prior=data.get("log_prior"),
             families=data.get("families"),
         )
-
-
-def dictionary_from_dict(data: Description) -> Dictionary:
-    """Rebuild a built-in dictionary from what its `to_dict` stored."""
-    families: dict[str, Callable[..., Dictionary]] = {
-        "legendre": Legendre,
-        "fourier": Fourier,
-        "polynomial": Polynomial,
-        "random-fourier": RandomFourier,
-        "matrices": Matrices.from_table,
-    }
-    arguments = dict(data)
-    family = arguments.pop("family")
-    if family not in families:
-        raise ValueError(f"unknown family of features {family!r}; known are {sorted(families)}")
-    return families[family](**arguments)
 
 
 def _plural(n: int, what: str) -> str:
