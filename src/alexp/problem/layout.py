@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.problem.checks import checked_kernels, distinct, normalised, positive_vector, whole_vector
 from alexp.problem.dictionaries import Dictionary
-from alexp.problem.groups import ColumnGroups, SubsetNames
+from alexp.problem.groups import ColumnGroups, SubsetNames, compress
 from alexp.problem.kernels import Kernel, Linear
 from alexp.problem.kernels.rows import Rows, dense, take
 
@@ -17,12 +19,35 @@ class Layout:
     """M groups of the columns of a dictionary, with names, scales, kernels and prior weights."""
 
     dictionary: Dictionary
+    intercept: bool
+    subset_size: int | None
     _names: list[str] | None
     _scales: FloatArray | None
     _dimension: int | None = None  # asked for in every round
     kernels: tuple[Kernel | None, ...] | None = None
     _log_prior: FloatArray | None = None
     _families: IntArray | None = None
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        groups: Sequence[Sequence[int] | IntArray] | AnyArray,
+        names: Sequence[str] | None = None,
+        *,
+        intercept: bool = False,
+        scales: ArrayLike | None = None,
+        kernels: Sequence[Kernel | None] | None = None,
+        log_prior: ArrayLike | None = None,
+        families: ArrayLike | None = None,
+    ) -> None:
+        self.dictionary, self.intercept = dictionary, bool(intercept)
+        self.subset_size: int | None = None  # set when the groups are all subsets of one size, in order
+        self._set_groups(*compress(groups, dictionary.n_columns))
+        self._names = None if names is None else distinct(names, self.n_models)
+        self._scales = None if scales is None else positive_vector(scales, self.n_models)
+        self.kernels = None if kernels is None else checked_kernels(kernels, self.n_models)
+        self._log_prior = None if log_prior is None else normalised(log_prior, self.n_models)
+        self._families = None if families is None else whole_vector(families, self.n_models)
 
     def _set_groups(self, columns: IntArray, offsets: IntArray) -> None:
         self._columns_flat, self._offsets = columns, offsets

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations, pairwise
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
-from alexp.problem.checks import checked_kernels, distinct, non_empty, normalised, positive_vector, whole_vector
+from alexp.problem.checks import non_empty
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps, Matrices
-from alexp.problem.domains import Box, Domain, FiniteSet, Interval
-from alexp.problem.groups import compress
-from alexp.problem.inputs import as_choice, input_columns
-from alexp.problem.kernels import Kernel, Matern, Precomputed, kernel_from_dict
-from alexp.problem.kernels.choosing import LINEAR, KernelChoice, KernelModels, kernel_models
-from alexp.problem.kernels.subsets import subset_models
+from alexp.problem.domains import Domain, FiniteSet
+from alexp.problem.from_tables import FromTables
+from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.labels import check_labels
-from alexp.problem.layout import Layout
 from alexp.problem.storage import dictionary_from_dict
 
 
-class ModelClass(Layout):
+class ModelClass(FromTables):
     """M candidate feature maps phi_j(x) = dictionary(x)[groups[j]] / scales[j].
 
     Parameters
@@ -56,27 +51,6 @@ class ModelClass(Layout):
     >>> models.n_models, models.n_columns, models.names[0], models.groups[1].tolist()
     (165, 11, 'P0+P1+P2', [0, 1, 3])
     """
-
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        groups: Sequence[Sequence[int] | IntArray] | AnyArray,
-        names: Sequence[str] | None = None,
-        *,
-        intercept: bool = False,
-        scales: ArrayLike | None = None,
-        kernels: Sequence[Kernel | None] | None = None,
-        log_prior: ArrayLike | None = None,
-        families: ArrayLike | None = None,
-    ) -> None:
-        self.dictionary, self.intercept = dictionary, bool(intercept)
-        self.subset_size: int | None = None  # set when the groups are all subsets of one size, in order
-        self._set_groups(*compress(groups, dictionary.n_columns))
-        self._names = None if names is None else distinct(names, self.n_models)
-        self._scales = None if scales is None else positive_vector(scales, self.n_models)
-        self.kernels = None if kernels is None else checked_kernels(kernels, self.n_models)
-        self._log_prior = None if log_prior is None else normalised(log_prior, self.n_models)
-        self._families = None if families is None else whole_vector(families, self.n_models)
 
     # -- constructors ------------------------------------------------------------------------------------------
 
@@ -121,89 +95,6 @@ class ModelClass(Layout):
         3
         """
         return cls._side_by_side(Maps(non_empty(maps, "maps"), example), list(maps), intercept)
-
-    @classmethod
-    def from_matrices(
-        cls,
-        matrices: Mapping[str, ArrayLike | Precomputed],
-        *,
-        kernels: KernelChoice = LINEAR,
-        intercept: bool | None = None,
-    ) -> ModelClass:
-        """One model per feature matrix, (N, d_j) each, and kernel, for a FiniteSet of N candidates.
-
-        Unlike families that contain a constant, tables have an intercept unless `intercept=False`: measurements have a
-        level that no descriptor explains. A constant column in a matrix does no harm beside it.
-
-        `kernels` is "linear"; "auto", which looks at each matrix (linear and Tanimoto for bits, one-hot rows and
-        counts; linear and Matern 5/2 at four lengthscales on standardised columns for descriptors; for several
-        matrices also the sum of all kernels); a kernel; or {name: kernel or list of kernels}. Every matrix has the same
-        prior mass, divided equally among its kernels: see `log_prior`. In place of a matrix there may be a kernel
-        `Precomputed(K)` over the candidates.
-
-        >>> models = ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))})
-        >>> models.dimension, ModelClass.from_matrices({"bits": np.eye(4)}, kernels="auto").names
-        (4, ['bits: linear', 'bits: Tanimoto'])
-        """
-        constant = intercept is None or bool(intercept)
-        given = as_choice(non_empty(matrices, "matrices"), kernels)
-        dictionary = Matrices(given.matrices)
-        if given.kernels == LINEAR:
-            return cls._side_by_side(dictionary, list(matrices), constant)
-        edges = [0, *np.cumsum(dictionary.sizes).tolist()]
-        blocks = {str(name): dictionary.table[:, a:b] for name, (a, b) in zip(matrices, pairwise(edges), strict=True)}
-        return cls._from_kernels(dictionary, kernel_models(blocks, given.kernels), constant)
-
-    @classmethod
-    def from_inputs(
-        cls,
-        inputs: ArrayLike | Box | Interval,
-        kernel: Kernel | None = None,
-        *,
-        subsets: bool = True,
-        lengthscales: Sequence[float] | None = (0.35, 0.7, 1.4),
-        max_size: int | None = None,
-        intercept: bool = True,
-    ) -> ModelClass:
-        """A kernel on every subset of the inputs: which inputs matter is found out like any other question of models.
-
-        Parameters
-        ----------
-        inputs : (N, d), one row per candidate of a FiniteSet, or a Box or Interval. Columns of a DataFrame name them.
-        kernel : Matern() by default; at each of `lengthscales`, in units of the median distance, if it has one.
-        subsets : False for one model per lengthscale on all inputs.
-        max_size : inputs in the largest subset. By default all subsets, if they make at most 4,096 models (ten inputs
-            at three lengthscales); otherwise subsets up to the size that fits, and all inputs together, with a warning.
-
-        The prior is uniform over sizes of subsets, then over subsets of a size, then over lengthscales.
-
-        >>> models = ModelClass.from_inputs(np.arange(12.0).reshape(4, 3) ** 2)
-        >>> models.n_models, models.names[-1], round(float(np.exp(models.log_prior).sum()), 9)
-        (21, 'x0+x1+x2: Matern 5/2, 1.4', 1.0)
-        """
-        dictionary, values, first = input_columns(inputs)
-        names = list(dictionary.names)[first:]
-        made = subset_models(values, names, kernel or Matern(), subsets, lengthscales, max_size, first)
-        return cls._from_kernels(dictionary, made, bool(intercept))
-
-    @classmethod
-    def _from_kernels(cls, dictionary: Dictionary, made: KernelModels, intercept: bool) -> ModelClass:
-        return cls(
-            dictionary,
-            made.groups,
-            made.names,
-            intercept=intercept,
-            kernels=made.kernels,
-            log_prior=made.log_prior,
-            families=made.families,
-        )
-
-    @classmethod
-    def _side_by_side(cls, dictionary: Maps | Matrices, names: Sequence[str], intercept: bool) -> ModelClass:
-        out = cls.__new__(cls)
-        out.dictionary, out.intercept, out.subset_size = dictionary, intercept, None
-        out._names, out._scales = distinct([str(name) for name in names], len(names)), None
-        return out
 
     def __repr__(self) -> str:
         size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"

@@ -12,8 +12,8 @@ from alexp.common.arrays import FloatArray
 from alexp.common.validation import matrix
 from alexp.problem.dictionaries import Dictionary, Matrices, Polynomial
 from alexp.problem.domains import Box, Interval
-from alexp.problem.kernels import Precomputed
 from alexp.problem.kernels.choosing import Choice, KernelChoice
+from alexp.problem.kernels.own import Precomputed
 
 
 class Given(NamedTuple):
