@@ -12,6 +12,7 @@ from alexp.problem.checks import checked_kernels, distinct, normalised, positive
 from alexp.problem.dictionaries import Dictionary
 from alexp.problem.groups import ColumnGroups, SubsetNames, compress
 from alexp.problem.kernels import Kernel, Linear
+from alexp.problem.kernels.recognising import Marks, marks
 from alexp.problem.kernels.rows import Rows, dense, take
 
 
@@ -138,3 +139,10 @@ class Layout:
                 f"{who} needs models that are linear in their columns: {why}; model {self.names[j]!r} is a kernel. "
                 "EvidenceMixture takes kernels; kernels='linear' makes every map a linear model"
             )
+
+    def kernel_marks(self, rows: Rows) -> Marks | None:
+        """What kernels and prior weights are recognised by, on the candidates' rows (N, P); None if there are none."""
+        if self.kernels is None and self._log_prior is None:
+            return None
+        own = marks(self.kernels or [None] * self.n_models, self.groups, rows)
+        return own if self._log_prior is None else Marks(own.kinds, np.concatenate([own.numbers, self._log_prior]))

@@ -89,7 +89,7 @@ def find_levels(name: str, given: Component) -> Levels:
 
     >>> own = find_levels("solvent", ["water", "DMF", "water"])
     >>> own.codes.tolist(), own.descriptions[""][own.codes].tolist()
-    ([1, 0, 1], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    ([0, 1, 0], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     """
     described = dict(given) if isinstance(given, Mapping) else {_ONLY: given}
     if not described:
