@@ -121,6 +121,7 @@ class EvidenceMixture(Certified):
     """
 
     name: ClassVar[str] = "evidence-mixture"
+    needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = (
         "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "beta", "gamma", "draws", "power",

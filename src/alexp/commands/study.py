@@ -64,6 +64,9 @@ def create(
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = True,
+    kernels: Annotated[
+        list[str] | None, typer.Option(help="linear, auto, or NAME=KERNEL+KERNEL:LENGTHSCALE; repeat for every file.")
+    ] = None,
     repeats: Annotated[bool, typer.Option(help="Let a measured candidate be proposed again.")] = False,
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
@@ -72,6 +75,7 @@ def create(
 ) -> None:
     """Start a study from a table of candidates and one file of features per model."""
     from alexp.problem import FiniteSet, ModelClass
+    from alexp.problem.kernels.words import kernels_from_words
     from alexp.study import create_study
     from alexp.study.tables import check_reserved, read_candidates, read_features
 
@@ -82,7 +86,8 @@ def create(
         if len(files) != len(features):
             raise ValueError("--features must have distinct names")
         matrices = {key: read_features(Path(file), table) for key, file in files.items()}
-        models, domain = ModelClass.from_matrices(matrices, intercept=intercept), FiniteSet(table)
+        chosen, domain = kernels_from_words(kernels or ["linear"]), FiniteSet(table)
+        models = ModelClass.from_matrices(matrices, kernels=chosen, intercept=intercept)
         more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
         study = create_study(
             models.normalized(domain) if normalize else models,
@@ -99,7 +104,8 @@ def create(
             **more,
         )
         sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
-        typer.echo(f"created {name!r} in {study.storage.describe()}: {len(table)} candidates; models {sizes}")
+        made = "" if models.kernels is None else f"; {models.n_models} kernel models"
+        typer.echo(f"created {name!r} in {study.storage.describe()}: {len(table)} candidates; models {sizes}{made}")
 
 
 @app.command()

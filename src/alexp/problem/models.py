@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations, pairwise
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
-from alexp.problem.checks import checked_kernels, distinct, non_empty, normalised, positive_vector, whole_vector
+from alexp.problem.checks import non_empty
 from alexp.problem.descriptions import Description
-from alexp.problem.dictionaries import (
-    Dictionary,
-    FeatureMap,
-    Fourier,
-    Legendre,
-    Maps,
-    Matrices,
-    Polynomial,
-    RandomFourier,
-)
+from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps, Matrices
 from alexp.problem.domains import Domain, FiniteSet
-from alexp.problem.groups import compress
-from alexp.problem.kernels import Kernel, Linear, kernel_from_dict
-from alexp.problem.kernels.rows import Rows, dense, take
+from alexp.problem.from_tables import FromTables
+from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.labels import check_labels
-from alexp.problem.layout import Layout
+from alexp.problem.storage import dictionary_from_dict
 
 
-class ModelClass(Layout):
+class ModelClass(FromTables):
     """M candidate feature maps phi_j(x) = dictionary(x)[groups[j]] / scales[j].
 
     Parameters
@@ -62,31 +51,6 @@ class ModelClass(Layout):
     >>> models.n_models, models.n_columns, models.names[0], models.groups[1].tolist()
     (165, 11, 'P0+P1+P2', [0, 1, 3])
     """
-
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        groups: Sequence[Sequence[int] | IntArray] | AnyArray,
-        names: Sequence[str] | None = None,
-        *,
-        intercept: bool = False,
-        scales: ArrayLike | None = None,
-        kernels: Sequence[Kernel | None] | None = None,
-        log_prior: ArrayLike | None = None,
-        families: ArrayLike | None = None,
-    ) -> None:
-        self.dictionary, self.intercept = dictionary, bool(intercept)
-        self.subset_size: int | None = None  # set when the groups are all subsets of one size, in order
-        self._set_groups(*compress(groups, dictionary.n_columns))
-        self._names = None if names is None else distinct(names, self.n_models)
-        self._scales = None if scales is None else positive_vector(scales, self.n_models)
-        self.kernels = None if kernels is None else checked_kernels(kernels, self.n_models)
-        self._log_prior = None if log_prior is None else normalised(log_prior, self.n_models)
-        self._families = None if families is None else whole_vector(families, self.n_models)
-
-    kernels: tuple[Kernel | None, ...] | None = None
-    _log_prior: FloatArray | None = None
-    _families: IntArray | None = None
 
     # -- constructors ------------------------------------------------------------------------------------------
 
@@ -132,40 +96,10 @@ class ModelClass(Layout):
         """
         return cls._side_by_side(Maps(non_empty(maps, "maps"), example), list(maps), intercept)
 
-    @classmethod
-    def from_matrices(cls, matrices: Mapping[str, ArrayLike], *, intercept: bool | None = None) -> ModelClass:
-        """One model per feature matrix, (N, d_j) each, for a FiniteSet of N candidates.
-
-        Unlike families that contain a constant, tables have an intercept unless `intercept=False`: measurements have a
-        level that no descriptor explains. A constant column in a matrix does no harm beside it.
-
-        >>> ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))}).dimension
-        4
-        """
-        dictionary = Matrices(non_empty(matrices, "matrices"))
-        return cls._side_by_side(dictionary, list(matrices), intercept is None or bool(intercept))
-
-    @classmethod
-    def _side_by_side(cls, dictionary: Maps | Matrices, names: Sequence[str], intercept: bool) -> ModelClass:
-        out = cls.__new__(cls)
-        out.dictionary, out.intercept, out.subset_size = dictionary, intercept, None
-        out._names, out._scales = distinct([str(name) for name in names], len(names)), None
-        return out
-
     def __repr__(self) -> str:
         size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"
         constant = ", intercept" if self.intercept else ""
         return f"ModelClass({_plural(self.n_models, 'model')}{size}{constant})"
-
-    @property
-    def log_prior(self) -> FloatArray:
-        """Logarithms of the models' prior weights, shape (M,); zeros, up to a constant, unless stated."""
-        return np.zeros(self.n_models) if self._log_prior is None else self._log_prior
-
-    @property
-    def families(self) -> IntArray:
-        """The map that each model belongs to, shape (M,); 0, 1, ... unless several models share one."""
-        return np.arange(self.n_models) if self._families is None else self._families
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
@@ -180,29 +114,6 @@ class ModelClass(Layout):
                 f"model {self.names[j]!r} is a kernel: its features are infinitely many or not known; use gram(j, x, z)"
             )
         return np.asarray(self.columns(x)[:, self.groups[j]] / self.scales[j])
-
-    def kernel(self, j: int) -> Kernel | None:
-        """The kernel of model j; None where it is linear."""
-        return None if self.kernels is None else self.kernels[j]
-
-    def gram(self, j: int, rows: Rows, others: Rows) -> FloatArray:
-        """k_j between rows of the dictionary, (n, P) and (m, P), divided by scales[j]^2; shape (n, m)."""
-        own = self.kernel(j) or Linear()
-        return np.asarray(own(dense(take(rows, self.groups[j])), take(others, self.groups[j])) / self.scales[j] ** 2)
-
-    def variances(self, j: int, rows: Rows) -> FloatArray:
-        """k_j(x, x) / scales[j]^2 at rows of the dictionary (n, P); shape (n,)."""
-        own = self.kernel(j) or Linear()
-        return np.asarray(own.diagonal(take(rows, self.groups[j])) / self.scales[j] ** 2)
-
-    def require_linear(self, who: str, why: str) -> None:
-        """Raise if a model is a kernel, in the name of `who` needs columns, and for the reason `why`."""
-        if self.kernels is not None:
-            j = next(j for j, kernel in enumerate(self.kernels) if kernel is not None)
-            raise ValueError(
-                f"{who} needs models that are linear in their columns: {why}; model {self.names[j]!r} is a kernel. "
-                "EvidenceMixture takes kernels; kernels='linear' makes every map a linear model"
-            )
 
     def matrix(self, domain: Domain) -> FloatArray:
         """The dictionary on all candidates of a domain, shape (N, P)."""
@@ -312,22 +223,6 @@ class ModelClass(Layout):
             log_prior=data.get("log_prior"),
             families=data.get("families"),
         )
-
-
-def dictionary_from_dict(data: Description) -> Dictionary:
-    """Rebuild a built-in dictionary from what its `to_dict` stored."""
-    families: dict[str, Callable[..., Dictionary]] = {
-        "legendre": Legendre,
-        "fourier": Fourier,
-        "polynomial": Polynomial,
-        "random-fourier": RandomFourier,
-        "matrices": Matrices.from_table,
-    }
-    arguments = dict(data)
-    family = arguments.pop("family")
-    if family not in families:
-        raise ValueError(f"unknown family of features {family!r}; known are {sorted(families)}")
-    return families[family](**arguments)
 
 
 def _plural(n: int, what: str) -> str:

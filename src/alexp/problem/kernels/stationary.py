@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -193,4 +193,19 @@ def _lengthscale(value: object) -> float | tuple[float, ...]:
     out = tuple(positive("lengthscale", scale) for scale in value)
     if not out:
         raise ValueError("lengthscale must be one positive number or one per column, got none")
+    return out
+
+
+def fitted_together(kernels: Sequence[Kernel], x: Rows) -> list[Kernel]:
+    """Kernels fitted to the candidates x (N, d); those that differ by lengthscale only share the looking at x."""
+    found: dict[tuple[bool, bool], Stationary] = {}
+    out: list[Kernel] = []
+    for kernel in kernels:
+        if isinstance(kernel, Stationary) and not kernel.is_fitted:
+            key = (kernel.relative, kernel.standardize)
+            if key not in found:
+                found[key] = kernel.fitted(x)
+            out.append(replace(kernel, unit=found[key].unit, scales=found[key].scales))
+        else:
+            out.append(kernel.fitted(x))
     return out
