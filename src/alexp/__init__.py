@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from alexp import decision
+from alexp import decision, kernels
 from alexp.algorithms import (
     D3RB,
     ED2RB,
@@ -113,6 +113,7 @@ __all__ = [
     "UnknownTrialError",
     "create_study",
     "decision",
+    "kernels",
     "load_study",
     "preflight",
     "simulate",
