@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from math import log, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
+from alexp.algorithms.goals import DEFAULTS
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
@@ -35,23 +37,6 @@ _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
 
 
-class Defaults(NamedTuple):
-    """What a goal means where nothing else is said: the rule, the power of the evidence, and a constant width."""
-
-    rule: str
-    power: float
-    beta: float | None = None
-
-
-# By goal, and whether a candidate may be measured again.
-_DEFAULTS = {
-    ("sum", True): Defaults("ids", 1.0),
-    ("sum", False): Defaults("ucb", 0.5, 1.0),
-    ("best", True): Defaults("ei", 1.0),
-    ("best", False): Defaults("ei", 0.25),
-}
-
-
 @dataclass(frozen=True)
 class Outlook:
     """What a round is decided on: component weights (cells, M), mixture mean and standard deviation (n,)."""
@@ -69,7 +54,8 @@ class EvidenceMixture(Certified):
 
     * rule="ids": argmin of (max(m + beta s) - m(x))^2 / log(1 + s(x)^2 / noise^2), regret per information;
     * rule="ucb": argmax of m + beta s;
-    * rule="ei": argmax of the expected improvement over the incumbent, averaged over components;
+    * rule="ei": argmax of the expected improvement over the incumbent under deviations times beta, averaged over
+      components; what a component expects of pending trials counts among its incumbents;
     * rule="thompson": argmax under coefficients drawn from the posterior; a round chooses evenly among `draws`
       such maximisers, so that its propensity is exact given the draws.
 
@@ -97,8 +83,9 @@ class EvidenceMixture(Certified):
     misfit_grid : sizes, as multiples of `reward_bound`, of what a candidate's reward may have beyond any model; each is
         weighed against none at all. For tables, where playing a candidate again tells more than its features do.
     light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
-    beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb", and 1 where
-        `repeats=False`: a small width locks only where a candidate may be played again.
+    beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb", and 0.7 where
+        `repeats=False`: a small width locks only where a candidate may be played again. For "ei" 1, and sqrt(2) where
+        `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
@@ -149,7 +136,7 @@ class EvidenceMixture(Certified):
             raise ValueError(f"rule must be one of {sorted(_BETA_SQUARED)}, got {rule!r}")
         self.goal = one_of("goal", goal, ("sum", "best"))
         super().__init__(models, domain, **shared)
-        self._defaults = _DEFAULTS[self.goal, self.repeats]
+        self._defaults = DEFAULTS[self.goal, self.repeats]
         self.rule = rule or self._defaults.rule
         self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
@@ -241,9 +228,16 @@ class EvidenceMixture(Certified):
 
     def _improving(self, round_: Round) -> int:
         """Position of the choice with the largest expected improvement; of the largest mean, if none has any."""
-        weights, wide = self._weights(), round_.wide
-        parts = self._mixture.components(weights, wide, round_.pending, _CONSIDERED * float(weights.max()))
-        gains = round_.narrow(expected_improvement(parts, len(wide), self.incumbent(), self._mixture.freedom))
+        weights, wide, pending = self._weights(), round_.wide, round_.pending
+        least = _CONSIDERED * float(weights.max())
+        parts = self._mixture.components(weights, wide, pending, least)
+        incumbents = repeat(self.incumbent())
+        if pending:  # what a component expects of them is no improvement any more
+            out = Choices(pending.indices, np.ascontiguousarray(pending.rows.T))
+            expected = self._mixture.components(weights, out, least=least)
+            incumbents = (max(self.incumbent(), float(part.mean.max())) for part in expected)
+        width, freedom = self.beta_t(self.n_told + 1), self._mixture.freedom
+        gains = round_.narrow(expected_improvement(parts, len(wide), incumbents, freedom, width))
         return int(np.argmax(gains if gains.max() > 0.0 else self._outlook(round_).mean))
 
     def incumbent(self) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.estimation.posteriors import Component
 
+_TINY = float(np.finfo(np.float64).tiny)
 _NO_INFORMATION = 1e-300
 
 
@@ -37,8 +38,12 @@ def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_v
     return int(np.argmin(np.where(information < _NO_INFORMATION, np.inf, ratio)))
 
 
-def expected_improvement(components: Iterable[Component], n: int, incumbent: float, freedom: float) -> FloatArray:
+def expected_improvement(
+    components: Iterable[Component], n: int, incumbents: Iterable[float], freedom: float, width: float = 1.0
+) -> FloatArray:
     """E[max(f(x) - incumbent, 0)] under a mixture, shape (n,): the components' own, by their shares.
+
+    Every component has its own incumbent; deviations are multiplied by `width`.
 
     A component's f(x) has a t-distribution with `freedom` degrees of freedom, a normal one if they are infinite; what
     it calls variance is the square of that distribution's scale.
@@ -47,8 +52,8 @@ def expected_improvement(components: Iterable[Component], n: int, incumbent: flo
 
     out = np.zeros(n)
     tail: FloatArray
-    for part in components:
-        std = np.sqrt(np.maximum(part.variance, _NO_INFORMATION))
+    for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
+        std = np.maximum(width * np.sqrt(part.variance), _TINY)
         z = np.clip((part.mean - incumbent) / std, -1e100, 1e100)
         if freedom == inf:
             below, tail = ndtr(z), np.exp(-0.5 * z**2) / sqrt(2.0 * pi)

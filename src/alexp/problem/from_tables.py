@@ -64,7 +64,7 @@ class FromTables(Layout):
         kernel: Kernel | None = None,
         *,
         subsets: bool = True,
-        lengthscales: Sequence[float] | None = (0.35, 0.7, 1.4),
+        lengthscales: Sequence[float] | None = (0.35, 0.7, 1.4, 2.8),
         max_size: int | None = None,
         intercept: bool = True,
     ) -> Self:
@@ -76,14 +76,14 @@ class FromTables(Layout):
         kernel : Matern() by default; at each of `lengthscales`, in units of the median distance, if it has one.
         subsets : False for one model per lengthscale on all inputs.
         max_size : inputs in the largest subset. By default all subsets, if they make at most 4,096 models (ten inputs
-            at three lengthscales); otherwise subsets up to the size that fits, and all inputs together, with a warning.
+            at four lengthscales); otherwise subsets up to the size that fits, and all inputs together, with a warning.
 
         The prior is uniform over sizes of subsets, then over subsets of a size, then over lengthscales.
 
         >>> from alexp.problem.models import ModelClass
         >>> models = ModelClass.from_inputs(np.arange(12.0).reshape(4, 3) ** 2)
         >>> models.n_models, models.names[-1], round(float(np.exp(models.log_prior).sum()), 9)
-        (21, 'x0+x1+x2: Matern 5/2, 1.4', 1.0)
+        (28, 'x0+x1+x2: Matern 5/2, 2.8', 1.0)
         """
         dictionary, values, first = input_columns(inputs)
         names = list(dictionary.names)[first:]
@@ -100,7 +100,8 @@ class FromTables(Layout):
         draws: int = 48,
         intercept: bool = True,
     ) -> Self:
-        """Models of composed candidates, such as reactions: products and sums of a kernel on each component.
+        """Models of composed candidates, such as reactions: products and sums of a kernel on each component,
+        and one kernel on all descriptors together.
 
         Parameters
         ----------
@@ -108,19 +109,19 @@ class FromTables(Layout):
             (N, d) or (N,), or text, which says no more than same or different.
         kernel : of one component; Matern() by default, in units of the median distance between its values.
         lengthscales, draws : products take `draws` combinations of these, one for each component, fixed and evenly
-            spread; sums take one for all.
+            spread; sums and joined descriptors take one for all.
 
-        Every description has the same prior mass, half of it for products. A component without the description of that
+        Every description has the same prior mass, two fifths of it for products and as much for joined descriptors. A component without the description of that
         name takes its first.
 
         >>> from alexp.problem.models import ModelClass
         >>> reactions = {"solvent": ["DMF", "DMF", "water", "water"], "celsius": [90, 105, 90, 105]}
         >>> models = ModelClass.from_components(reactions, lengthscales=[1.0, 2.0])
         >>> models.n_models, models.n_columns, models.names[1]
-        (6, 2, 'product, 1/2')
+        (8, 4, 'product, 1/2')
         """
         made = factorial_models(components, kernel, lengthscales, draws)
-        dictionary = Matrices.from_table(made.codes, made.names, [1] * len(made.names))
+        dictionary = Matrices.from_table(made.columns, made.names, made.sizes)
         return cls._from_kernels(dictionary, made.models, bool(intercept))
 
     @classmethod

@@ -16,7 +16,7 @@ from alexp.problem.kernels.stationary import Matern, fitted_together
 
 AUTO, LINEAR = "auto", "linear"
 _MOST = 300  # candidates that variances are estimated from
-LENGTHSCALES = (0.25, 0.5, 1.0, 2.0)  # of "auto", in units of the median distance
+LENGTHSCALES = (0.5, 1.0, 2.0, 4.0)  # of "auto", in units of the median distance
 Choice = str | Kernel | Sequence[str | Kernel]  # for one map
 KernelChoice = Choice | Mapping[str, Choice]  # for all of them
 

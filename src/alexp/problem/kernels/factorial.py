@@ -1,7 +1,9 @@
 """Models of composed inputs: reactions made of a base, a ligand and a solvent, say, each described on its own.
 
-Two reactions are alike where all their components are alike (a product over components) or as far as some of them are
-(a sum). How much a component matters is its lengthscale; which description suits it is a question of models.
+Two reactions are alike where all their components are alike (a product over components), as far as some of them are
+(a sum), or as near as all their descriptors together (joined: a component with many descriptors then matters more,
+which is often right, and products need luck to find). How much a component matters is its lengthscale; which description
+suits it is a question of models.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from alexp.problem.kernels.stationary import Matern, Stationary
 
 Component = ArrayLike | Mapping[str, ArrayLike]  # one description of N candidates, or several by name
 _ONLY = ""  # the name of a description without one
+_PRODUCTS, _JOINED, _SUMS = 0.4, 0.4, 0.2  # shares of a description's prior mass
 
 
 class Levels(NamedTuple):
@@ -33,10 +36,18 @@ class Levels(NamedTuple):
 
 @dataclass(frozen=True)
 class Factorial:
-    """Numbers of the levels of all components, shape (N, C), the components' names, and the models on these columns."""
+    """What the models of composed inputs are made of.
 
-    codes: FloatArray
+    Attributes
+    ----------
+    columns : (N, P) numbers of the levels of all components, then coordinates of the candidates for every description.
+    names : of the components, then of the descriptions.
+    sizes : how many columns each of those has.
+    """
+
+    columns: FloatArray
     names: list[str]
+    sizes: list[int]
     models: KernelModels
 
 
@@ -65,23 +76,54 @@ def factorial_models(
         _ONLY
     ]
     drawn = lengthscale_draws(len(levels), len(scales), count("draws", draws))
-    names, kernels, masses, families = [], list[Kernel](), [], []
-    for family, word in enumerate(words):
+    names, kernels, masses, groups = [], list[Kernel](), [], list[IntArray]()
+    columns = [np.stack([own.codes.astype(np.float64) for own in levels.values()], axis=1)]
+    codes = np.arange(len(levels))
+    for word in words:
         parts = [_parts(c, name, own, word, base, scales) for c, (name, own) in enumerate(levels.items())]
         title = f"{word}: " if word else ""
         for draw in drawn:
             kernels.append(Product(tuple(part[k] for part, k in zip(parts, draw, strict=True))))
             names.append(f"{title}product, {'/'.join(f'{scales[k]:g}' for k in draw)}")
-            masses.append(0.5 / len(drawn))
+            masses.append(_PRODUCTS / len(drawn))
         for k, scale in enumerate(scales):
             kernels.append(Scaled.of(Sum(tuple(part[k] for part in parts)), 1.0 / len(parts)))
             names.append(f"{title}sum, {scale:g}")
-            masses.append(0.5 / len(scales))
-        families += [family] * (len(drawn) + len(scales))
-    columns = np.stack([own.codes.astype(np.float64) for own in levels.values()], axis=1)
+            masses.append(_SUMS / len(scales))
+        groups += [codes] * (len(drawn) + len(scales))
+        together = np.hstack([_coordinates(_described(own, word))[own.codes] for own in levels.values()])
+        first = sum(block.shape[1] for block in columns)
+        joined = replace(base, relative=True, standardize=False).fitted(together)
+        kernels += [replace(joined, lengthscale=scale) for scale in scales]
+        names += [f"{title}joined, {scale:g}" for scale in scales]
+        masses += [_JOINED / len(scales)] * len(scales)
+        groups += [np.arange(first, first + together.shape[1])] * len(scales)
+        columns.append(together)
     prior = np.log(np.array(masses) / len(words))
-    groups = [np.arange(len(levels))] * len(kernels)
-    return Factorial(columns, list(levels), KernelModels(groups, names, kernels, prior, np.array(families)))
+    families = np.repeat(np.arange(len(words)), len(kernels) // len(words))
+    return Factorial(
+        np.hstack(columns),
+        [*levels, *(f"{word or 'joined'} coordinates" for word in words)],
+        [1] * len(levels) + [block.shape[1] for block in columns[1:]],
+        KernelModels(groups, names, kernels, prior, families),
+    )
+
+
+def _described(own: Levels, word: str) -> FloatArray:
+    """The levels of a component as a description has them, or as its first does, shape (L, d)."""
+    return own.descriptions[word if word in own.descriptions else next(iter(own.descriptions))]
+
+
+def _coordinates(points: FloatArray) -> FloatArray:
+    """Points (L, k), k < L, that are as far from each other as L levels with standardised descriptors (L, d) are.
+
+    A dozen ligands with a thousand descriptors need eleven coordinates.
+    """
+    spread = points.std(axis=0)
+    varying = spread > 1e-12 * np.abs(points).max(axis=0)
+    centred = (points[:, varying] - points[:, varying].mean(axis=0)) / spread[varying]
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    return np.asarray((left * sizes)[:, sizes > 1e-9 * sizes.max()])
 
 
 def find_levels(name: str, given: Component) -> Levels:
