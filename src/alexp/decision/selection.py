@@ -43,22 +43,28 @@ def expected_improvement(components: Iterable[Component], n: int, incumbent: flo
     A component's f(x) has a t-distribution with `freedom` degrees of freedom, a normal one if they are infinite; what
     it calls variance is the square of that distribution's scale.
     """
-    from scipy.special import ndtr, stdtr  # slow to import, and needed here only
-
     out = np.zeros(n)
-    tail: FloatArray
     for part in components:
         std = np.sqrt(np.maximum(part.variance, _NO_INFORMATION))
         z = np.clip((part.mean - incumbent) / std, -1e100, 1e100)
-        if freedom == inf:
-            below, tail = ndtr(z), np.exp(-0.5 * z**2) / sqrt(2.0 * pi)
-        else:
-            power = -0.5 * (freedom - 1.0)
-            below = stdtr(freedom, z)
-            tail = freedom / (freedom - 1.0) * exp(_log_peak(freedom)) * (1.0 + z**2 / freedom) ** power
-        gains: FloatArray = np.maximum((part.mean - incumbent) * below + std * tail, 0.0)
-        out += part.share * gains
+        below, tail = _normal_parts(z) if freedom == inf else _student_parts(z, freedom)
+        out += part.share * np.maximum((part.mean - incumbent) * below + std * tail, 0.0)
     return out
+
+
+def _normal_parts(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Distribution function and density of a standard normal variable, whose mean above -z is the density."""
+    from scipy.special import ndtr  # slow to import, and needed here only
+
+    return np.asarray(ndtr(z)), np.asarray(np.exp(-0.5 * z**2) / sqrt(2.0 * pi))
+
+
+def _student_parts(z: FloatArray, freedom: float) -> tuple[FloatArray, FloatArray]:
+    """The same of a t-distributed variable: (freedom + z^2) / (freedom - 1) times the density is its mean above -z."""
+    from scipy.special import stdtr
+
+    factor = freedom / (freedom - 1.0) * exp(_log_peak(freedom))
+    return np.asarray(stdtr(freedom, z)), factor * (1.0 + z**2 / freedom) ** (-0.5 * (freedom - 1.0))
 
 
 def _log_peak(freedom: float) -> float:
