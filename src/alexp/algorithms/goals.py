@@ -1,4 +1,4 @@
-"""What the goals of a mixture mean: its defaults, chosen on tables other than those reported."""
+"""What the goals of a mixture mean: its defaults. docs/which-algorithm.md says what else was tried."""
 
 from __future__ import annotations
 

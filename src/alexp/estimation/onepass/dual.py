@@ -25,7 +25,7 @@ from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.points import Points
 
 
-class Probe(NamedTuple):
+class PointFit(NamedTuple):
     """What the data say of one point, in every cell, and how a reward there would act on all others.
 
     Attributes
@@ -50,11 +50,11 @@ class DualFactor:
         self.residuals, self._determinants = np.zeros((2, ratios.size))  # as `Posteriors` has them
         self._gram, self._factors = np.zeros((8, 8)), np.zeros((ratios.size, 8, 8))  # rows of factors by `order`
 
-    def probe(self, points: Points, similarities: FloatArray, own: float) -> Probe:
+    def probe(self, points: Points, similarities: FloatArray, own: float) -> PointFit:
         """What is known of a point with these similarities (D,) to the points told, and to itself."""
         if points.n == 0:
             none = np.zeros(self.ratios.size)
-            return Probe(none, np.full(self.ratios.size, own), np.zeros((self.ratios.size, 0)), none)
+            return PointFit(none, np.full(self.ratios.size, own), np.zeros((self.ratios.size, 0)), none)
         z = self._solved(points, similarities)
         s, level = self._level(z)
         mean = _dots(z[:, 0], z[:, 1] - level[:, None] * z[:, 2]) + level
@@ -68,7 +68,7 @@ class DualFactor:
         kernels.backward(self._factors, points.n, solution)
         weights = np.empty_like(solution)
         weights[:, points.order] = solution
-        return Probe(mean, np.maximum(variance, 0.0), weights, constant)
+        return PointFit(mean, np.maximum(variance, 0.0), weights, constant)
 
     def _solved(self, points: Points, similarities: FloatArray) -> FloatArray:
         """z_k, z_m and z_e, shape (cells, 3, D)."""
@@ -97,7 +97,7 @@ class DualFactor:
         kernels.forward(self._factors, n, new)
         kernels.grow(self._factors, n, new[:, 0], own, self.ratios / points.counts[number])
 
-    def count(self, points: Points, probe: Probe, y: float) -> None:
+    def count(self, points: Points, probe: PointFit, y: float) -> None:
         """Add a reward to the evidence, before it is told; the first one fixes the level, whatever it is."""
         if not self.intercept or points.n_observations:
             self.residuals = self.residuals + (y - probe.mean) ** 2 * self.ratios / (probe.variance + self.ratios)

@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.estimation.onepass.dual import Probe
+from alexp.estimation.onepass.dual import PointFit
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression
 from alexp.problem.blocks import Block
 from alexp.problem.kernels import Kernel
@@ -34,7 +34,7 @@ KernelRow = Callable[[], FloatArray]  # makes k(x, point) for all candidates, (N
 class Pass(Protocol):
     """How posterior covariances with one point come about on all candidates."""
 
-    def covariances(self, number: int, probe: Probe, fresh: KernelRow) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, fresh: KernelRow) -> FloatArray:
         """C(x, point) of all candidates, (cells, N); the `number` of a point told is below D, that of a new one D."""
 
     def add(self, fresh: KernelRow) -> None:
@@ -53,7 +53,7 @@ class LinearPass:
     def __init__(self, block: Block) -> None:
         self._block = block
 
-    def covariances(self, number: int, probe: Probe, fresh: KernelRow) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, fresh: KernelRow) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
         out = self._block.product(probe.weights)
         out += probe.constant[:, None]
@@ -78,7 +78,7 @@ class KernelPass:
         self._chunks: list[FloatArray] = []  # of kernel rows, (n, N); each as large as all before it
         self._used: list[int] = []  # rows of each chunk
 
-    def covariances(self, number: int, probe: Probe, fresh: KernelRow) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, fresh: KernelRow) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
         known = number < sum(self._used)
         out = np.add.outer(probe.constant, self._row(number) if known else fresh())
@@ -207,22 +207,22 @@ class Family:
         mean[chosen] += unit * self.regression.deviations(cell, self._block.taken(indices[chosen]), normals)
         return mean
 
-    def belief(self) -> Belief:
+    def belief(self) -> Believed:
         """What variances will be once pending rewards are in: none yet."""
-        return Belief(self.regression, self._pass, self._block, self.variance)
+        return Believed(self.regression, self._pass, self._block, self.variance)
 
     def at(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance at any points (n, d), (cells, n) each."""
         return self.regression.moments(rows)
 
 
-class Belief:
+class Believed:
     """The variances of a family, some of them after rewards that are pending; means are no others."""
 
     def __init__(self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray) -> None:
         self._regression, self._pass, self._block, self.variance = regression, over, block, variance
 
-    def believing(self, row: FloatArray, fresh: KernelRow) -> Belief:
+    def believing(self, row: FloatArray, fresh: KernelRow) -> Believed:
         """The same once a reward of the point with features (d,) is in."""
         probe, regression, over = self._regression.probe(row), self._regression.copy(), self._pass.copy()
         number, is_first = regression.points.find(row), regression.points.n == 0 and regression.intercept
@@ -234,7 +234,7 @@ class Belief:
         else:
             total = probe.variance + regression.ratios
             variance = _shrunk(self.variance.copy(), self._pass.covariances(number, probe, fresh), total)
-        return Belief(regression, over, self._block, variance)
+        return Believed(regression, over, self._block, variance)
 
 
 def _made(regression: KernelRegression, over: Pass, block: Block) -> tuple[FloatArray, FloatArray]:

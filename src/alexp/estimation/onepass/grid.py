@@ -8,7 +8,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable
-from alexp.estimation.onepass.families import Belief, Family, KernelRow
+from alexp.estimation.onepass.families import Believed, Family, KernelRow
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
 from alexp.problem.blocks import ModelOnTable
 from alexp.problem.candidates import Choices
@@ -58,7 +58,7 @@ class OnePassGrid:
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
         self._elsewhere: list[FloatArray] = []  # dictionary rows of those
-        self._believed: tuple[list[bytes], list[Belief]] = ([], [])  # pending rows, and what they leave
+        self._believed: tuple[list[bytes], list[Believed]] = ([], [])  # pending rows, and what they leave
 
     def _share(self) -> dict[int, tuple[KernelRows, int]]:
         """Where the kernel rows of each model come from: those on one table are made together."""
@@ -153,7 +153,7 @@ class OnePassGrid:
             raise ValueError("functions are drawn at candidates only, where values are kept")
         return self.families[model].draw(cell, choices.indices, normals, scale)
 
-    def _believing(self, pending: FloatArray | None) -> list[Belief] | None:
+    def _believing(self, pending: FloatArray | None) -> list[Believed] | None:
         """Beliefs of all families after pending rows (k, P), taken in one after the other."""
         rows = [] if pending is None else [np.ascontiguousarray(row) for row in pending]
         if not rows:

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.estimation.onepass.dual import DualFactor, Probe
+from alexp.estimation.onepass.dual import DualFactor, PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
 from alexp.problem.kernels import Kernel
@@ -39,11 +39,11 @@ class KernelRegression:
         """log det(I + K / r), (cells,); of centred features if there is an intercept."""
         return self._dual.log_determinants(self.points.n_observations)
 
-    def probe(self, row: FloatArray) -> Probe:
+    def probe(self, row: FloatArray) -> PointFit:
         """What is known of the point with features (d,)."""
         return self._dual.probe(self.points, *self._similar(row))
 
-    def tell(self, row: FloatArray, y: float, probe: Probe) -> None:
+    def tell(self, row: FloatArray, y: float, probe: PointFit) -> None:
         """Absorb a reward of a point whose `probe` was just taken."""
         self._dual.count(self.points, probe, y)
         self._dual.tell(self.points, row, *self._similar(row), y)
@@ -121,14 +121,14 @@ class LinearRegression(KernelRegression):
         """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
         return super().log_determinants() if self._primal is None else self._primal.log_determinants()
 
-    def probe(self, row: FloatArray) -> Probe:
+    def probe(self, row: FloatArray) -> PointFit:
         """What is known of the point with features (d,)."""
         if self._primal is not None:
             return self._primal.probe(row)
         probe = super().probe(row)
         return probe._replace(weights=row - probe.weights @ self.points.rows)
 
-    def tell(self, row: FloatArray, y: float, probe: Probe) -> None:
+    def tell(self, row: FloatArray, y: float, probe: PointFit) -> None:
         """Absorb a reward of a point whose `probe` was just taken."""
         if self._primal is None:
             super().tell(row, y, probe)
