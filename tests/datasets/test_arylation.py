@@ -35,16 +35,16 @@ def test_what_people_and_edbo_reached(table):
 
 def test_the_default_models_are_factorial_kernels(table):
     models = table.models
-    assert models.n_models == 3 * (48 + 4)
-    assert list(models.dictionary.names) == ["base", "ligand", "solvent", "concentration", "temperature"]
+    assert models.n_models == 3 * (48 + 4 + 4)
+    assert list(models.dictionary.names)[:5] == ["base", "ligand", "solvent", "concentration", "temperature"]
     assert np.bincount(models.families, weights=np.exp(models.log_prior)) == pytest.approx([1 / 3] * 3)
     rows = models.matrix(table.domain)[[0, 1, 500]]
     ligands = table.components["ligand"]["DFT"]
     different = np.unique(ligands, axis=0)
     kernel = Matern(lengthscale=1.0).fitted(different)
     expected = kernel(ligands[[0]], ligands[[0, 1]])[0]
-    assert models.names[53] == "DFT: product, 1/1/1/1/1"
-    assert models.gram(53, rows[:1], rows[:2])[0] == pytest.approx(expected, rel=1e-9)  # they differ by the ligand only
+    assert models.names[57] == "DFT: product, 1/1/1/1/1"
+    assert models.gram(57, rows[:1], rows[:2])[0] == pytest.approx(expected, rel=1e-9)  # they differ by the ligand only
 
 
 def test_matrices_for_other_models(table):

@@ -35,16 +35,16 @@ def test_auto_looks_at_each_matrix():
         "counts: linear",
         "counts: Tanimoto",
         "descriptors: linear",
-        "descriptors: Matern 5/2, 0.25",
         "descriptors: Matern 5/2, 0.5",
         "descriptors: Matern 5/2, 1",
         "descriptors: Matern 5/2, 2",
+        "descriptors: Matern 5/2, 4",
         "all maps: sum of kernels",
     ]
     assert models.kernels[0] is None
     assert models.kernels[1] == Tanimoto()
     assert models.kernels[4] == Linear(standardize=True).fitted(DESCRIPTORS)
-    assert models.kernels[6] == Matern(2.5, lengthscale=0.5).fitted(DESCRIPTORS)
+    assert models.kernels[5] == Matern(2.5, lengthscale=0.5).fitted(DESCRIPTORS)
     assert models.families.tolist() == [0, 0, 1, 1, 2, 2, 2, 2, 2, 3]
     assert [group.tolist() for group in models.groups[3:5]] == [list(range(8, 14)), list(range(14, 18))]
     assert models.intercept
@@ -157,16 +157,16 @@ def test_wrong_matrices_are_noticed_as_before():
 
 def test_every_subset_at_every_lengthscale():
     models = ModelClass.from_inputs(DESCRIPTORS)
-    assert models.n_models == 15 * 3
+    assert models.n_models == 15 * 4
     assert models.names[0] == "x0: Matern 5/2, 0.35"
-    assert models.names[13] == "x0+x1: Matern 5/2, 0.7"
-    assert models.kernels[13] == Matern(2.5, lengthscale=0.7).fitted(DESCRIPTORS[:, :2])
+    assert models.names[17] == "x0+x1: Matern 5/2, 0.7"
+    assert models.kernels[17] == Matern(2.5, lengthscale=0.7).fitted(DESCRIPTORS[:, :2])
     sizes = np.diff(models.offsets)
     by_size = np.bincount(sizes, weights=np.exp(models.log_prior))
     assert by_size == pytest.approx([0.0, 0.25, 0.25, 0.25, 0.25])
     within = np.exp(models.log_prior)[sizes == 2]
-    assert within == pytest.approx(np.full(18, 0.25 / 18))
-    assert np.array_equal(models.families, np.arange(45) // 3)
+    assert within == pytest.approx(np.full(24, 0.25 / 24))
+    assert np.array_equal(models.families, np.arange(60) // 4)
     assert models.intercept
 
 
@@ -183,18 +183,18 @@ def test_inputs_of_a_frame_are_named():
 def test_inputs_of_a_box():
     box = alexp.Box([0.0, 10.0], [1.0, 20.0], resolution=16)
     models = ModelClass.from_inputs(box)
-    assert models.names[::3] == ["x0: Matern 5/2, 0.35", "x1: Matern 5/2, 0.35", "x0+x1: Matern 5/2, 0.35"]
+    assert models.names[::4] == ["x0: Matern 5/2, 0.35", "x1: Matern 5/2, 0.35", "x0+x1: Matern 5/2, 0.35"]
     table = models.matrix(box)
     assert np.array_equal(table[:, models.groups[-1]], box.points)
-    assert models.kernels[-1] == Matern(lengthscale=1.4).fitted(box.points)
+    assert models.kernels[-1] == Matern(lengthscale=2.8).fitted(box.points)
     line = ModelClass.from_inputs(alexp.Interval(0.0, 1.0, resolution=9), subsets=False)
-    assert line.n_models == 3
+    assert line.n_models == 4
     assert np.array_equal(np.diag(line.gram(0, line.columns([0.1, 0.2]), line.columns([0.1, 0.2]))), [1.0, 1.0])
 
 
 def test_inputs_without_subsets_and_kernels_without_lengthscales():
     assert ModelClass.from_inputs(DESCRIPTORS, subsets=False).names == [
-        f"x0+x1+x2+x3: Matern 5/2, {scale}" for scale in (0.35, 0.7, 1.4)
+        f"x0+x1+x2+x3: Matern 5/2, {scale}" for scale in (0.35, 0.7, 1.4, 2.8)
     ]
     assert ModelClass.from_inputs(DESCRIPTORS, Linear(standardize=True), max_size=1).n_models == 4
     assert (
@@ -204,13 +204,13 @@ def test_inputs_without_subsets_and_kernels_without_lengthscales():
 
 def test_ten_inputs_in_all_their_subsets_and_more_up_to_a_size():
     ten = RNG.standard_normal((12, 10))
-    assert ModelClass.from_inputs(ten).n_models == 1023 * 3
+    assert ModelClass.from_inputs(ten).n_models == 1023 * 4
     many = RNG.standard_normal((12, 30))
     with pytest.warns(UserWarning, match="30 inputs have 1,073,741,823 subsets: models are made for up to 2 of them"):
         models = ModelClass.from_inputs(many)
     assert set(np.diff(models.offsets)) == {1, 2, 30}
     assert np.bincount(np.diff(models.offsets), weights=np.exp(models.log_prior))[30] == pytest.approx(1 / 3)
-    with pytest.raises(ValueError, match="up to 3 of 30 inputs make 13,575 models, more than 4,096"):
+    with pytest.raises(ValueError, match="up to 3 of 30 inputs make 18,100 models, more than 4,096"):
         ModelClass.from_inputs(many, max_size=3)
 
 
@@ -241,11 +241,11 @@ def reactions():
 
 def test_products_over_components():
     models = ModelClass.from_components(reactions(), lengthscales=(0.5, 2.0))
-    assert models.n_columns == 2
+    assert models.n_columns == 2 + (1 + 2) + (1 + 1)
     assert models.names[1] == "size: product, 0.5/2"
-    assert models.n_models == 2 * (4 + 2)
+    assert models.n_models == 2 * (4 + 2 + 2)
     assert masses(models) == pytest.approx([0.5, 0.5])
-    assert np.exp(models.log_prior[[0, 4]]) == pytest.approx([0.5 * 0.5 / 4, 0.5 * 0.5 / 2])
+    assert np.exp(models.log_prior[[0, 4, 6]]) == pytest.approx([0.5 * 0.4 / 4, 0.5 * 0.2 / 2, 0.5 * 0.4 / 2])
     table = models.matrix(alexp.FiniteSet(list("abcdef")))
     sizes = np.array([[1.0, 5.0], [2.0, 3.0], [4.0, 0.0]])
     same, other = np.eye(2), Matern(lengthscale=2.0).fitted(sizes)(sizes, sizes)
@@ -257,11 +257,23 @@ def test_products_over_components():
     assert models.gram(4, table, table) == pytest.approx(expected)
 
 
+def test_descriptors_joined():
+    """The coordinates of the levels are as far apart as the standardised descriptors of the candidates."""
+    given = reactions()
+    models = ModelClass.from_components(given, lengthscales=(0.5, 2.0))
+    which = list(models.names).index("size: joined, 2")
+    table = models.matrix(alexp.FiniteSet(list("abcdef")))
+    water = np.array([[word == "DMF", word == "water"] for word in given["solvent"]], dtype=float)
+    together = np.hstack([water, given["ligand"]["size"]])
+    expected = Matern(lengthscale=2.0).fitted(together)(together, together)
+    assert models.gram(which, table, table) == pytest.approx(expected)
+
+
 def test_components_survive_storage():
     models = ModelClass.from_components(reactions())
     again = ModelClass.from_dict(unpack(pack(models.to_dict())))
     assert again.kernels == models.kernels
-    assert again.dictionary.names == ["solvent", "ligand"]
+    assert again.dictionary.names == ["solvent", "ligand", "size coordinates", "charge coordinates"]
 
 
 def test_draws_are_different_and_spread():

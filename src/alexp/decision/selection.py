@@ -53,11 +53,12 @@ def expected_improvement(
     out = np.zeros(n)
     slope, logarithms = _gain_table(freedom)
     for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
-        std = np.maximum(width * np.sqrt(part.variance), _TINY)
-        place = slope * (np.arcsinh(np.clip((part.mean - incumbent) / std, -_REACH, _REACH)) + _EDGE)
+        std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
+        place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
         left = np.minimum(place.astype(np.int64), logarithms.size - 2)
         low = logarithms[left]
-        out += part.share * std * np.exp(low + (place - left) * (logarithms[left + 1] - low))
+        gains = std * np.exp(low + (place - left) * (logarithms[left + 1] - low))
+        out += part.share * np.maximum(gains, above)  # what lies beyond the table is certain
     return out
 
 

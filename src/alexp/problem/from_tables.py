@@ -111,8 +111,8 @@ class FromTables(Layout):
         lengthscales, draws : products take `draws` combinations of these, one for each component, fixed and evenly
             spread; sums and joined descriptors take one for all.
 
-        Every description has the same prior mass, two fifths of it for products and as much for joined descriptors. A component without the description of that
-        name takes its first.
+        Every description has the same prior mass: two fifths for products, as much for joined descriptors, the rest for
+        sums. A component without the description of that name takes its first.
 
         >>> from alexp.problem.models import ModelClass
         >>> reactions = {"solvent": ["DMF", "DMF", "water", "water"], "celsius": [90, 105, 90, 105]}

@@ -1,9 +1,9 @@
 """Models of composed inputs: reactions made of a base, a ligand and a solvent, say, each described on its own.
 
 Two reactions are alike where all their components are alike (a product over components), as far as some of them are
-(a sum), or as near as all their descriptors together (joined: a component with many descriptors then matters more,
-which is often right, and products need luck to find). How much a component matters is its lengthscale; which description
-suits it is a question of models.
+(a sum), or as near as all their descriptors together are (joined: a component with many descriptors matters more then,
+which is often right). How much a component matters is its lengthscale; which description suits it is a question of
+models.
 """
 
 from __future__ import annotations
