@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from alexp.common.codec import pack, unpack
 from alexp.kernels import RBF, Function, Linear, Matern, Precomputed, Product, Sum, Tanimoto
 from alexp.problem.kernels import SharedKernels, kernel_from_dict
+from alexp.problem.kernels._compiled import narrow_distances, narrow_products
 from alexp.problem.kernels.rows import squared_distances
 
 
@@ -167,8 +168,28 @@ def test_single_precision_and_files(tmp_path):
     mapped = np.load(tmp_path / "z.npy", mmap_mode="r")
     for kernel in ALL:
         exact = kernel(z[:2], z)
-        assert np.array_equal(kernel(z[:2], mapped), kernel(z[:2], z.astype(np.float32).astype(float)))
+        same = kernel(z[:2], z.astype(np.float32).astype(float))
+        np.testing.assert_allclose(kernel(z[:2], mapped), same, rtol=1e-12, atol=1e-14 * np.abs(same).max())
         np.testing.assert_allclose(kernel(z[:2], mapped), exact, rtol=2e-5, atol=2e-5 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("d", [1, 7, 8, 29])
+def test_compiled_distances_and_products(d):
+    """The compiled loops against their plain twins; exactly zero for equal rows."""
+    rng = np.random.default_rng(d)
+    rows, weights = rng.standard_normal((50, d)).astype(np.float32), rng.uniform(0.1, 2.0, d)
+    point, out = rows[7].astype(float), np.empty(50)
+    narrow_distances(rows, point, weights, out)
+    np.testing.assert_allclose(out, (((rows.astype(float) - point) * weights) ** 2).sum(axis=1), rtol=1e-13)
+    assert out[7] == 0.0
+    narrow_products(rows, point, out)
+    np.testing.assert_allclose(out, (rows.astype(float) * point).sum(axis=1), rtol=1e-12, atol=1e-13)
+
+
+def test_half_precision():
+    z = points(60).astype(np.float16)
+    for kernel in ALL:
+        assert np.array_equal(kernel(points(1), z), kernel(points(1), z.astype(float)))
 
 
 def test_columns_of_a_table_in_the_other_order():
