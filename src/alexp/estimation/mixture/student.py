@@ -28,8 +28,10 @@ from alexp.common.codec import Packable
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.blocks import ModelOnTable
 from alexp.problem.candidates import Choices
+from alexp.problem.kernels.rows import dense, spread
 
 _SHAPE = 1.0  # a0
+_MOST = 300  # candidates between which the similarity under a kernel is averaged
 
 
 class StudentMixture(Mixture):
@@ -141,18 +143,25 @@ def trace_divisors(table: FloatArray, columns: IntArray, offsets: IntArray, cent
 
 
 def prior_divisors(tables: Sequence[ModelOnTable], centred: bool) -> FloatArray:
-    """The same for models on tables, shape (M,), kernels among them: what makes the mean of k_j(x, x) equal one.
-
-    Kernels are not centred: what two candidates have in common under a kernel is no constant.
-    """
+    """The same for models on tables, shape (M,), kernels among them."""
     traces = np.array([_trace(model, centred) for model in tables])
     return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
 
 
 def _trace(model: ModelOnTable, centred: bool) -> float:
-    if model.kernel is not None:
-        return float(np.mean(model.kernel.diagonal(model.block.rows)))
-    return model.block.mean_square(centred)
+    """Mean over candidates of the prior variance; of what is left of it beside an intercept, if centred.
+
+    Functions of a kernel with a long lengthscale are nearly constant, and the intercept is the constant: what they vary
+    by, mean k(x, x) - mean k(x, z), must be as large as it is for a short one, or they would explain noise only.
+    """
+    if model.kernel is None:
+        return model.block.mean_square(centred)
+    whole = float(np.mean(model.kernel.diagonal(model.block.rows)))
+    if not centred:
+        return whole
+    some = dense(model.block.rows[spread(model.block.rows.shape[0], _MOST)])
+    varying = float(np.mean(model.kernel.diagonal(some)) - np.mean(model.kernel(some, some)))
+    return varying if varying > 1e-12 * whole else 0.0
 
 
 def _mean_square(column: FloatArray, centred: bool) -> float:
