@@ -6,7 +6,7 @@ import pytest
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.ridge.bank import RidgeBank
-from alexp.problem.candidates import Pending
+from alexp.problem.candidates import Choices, Pending
 
 COLUMNS, OFFSETS = np.array([0, 1, 2, 1, 3]), np.array([0, 3, 5])
 GROUPS = ([0, 1, 2], [1, 3])
@@ -74,10 +74,10 @@ def test_a_mixture_shrinks_within_components_only(n, intercept):
             means.append(own[2] @ inverse @ own[0].T @ rewards)
     mean = weights.ravel() @ np.array(means)
     between = weights.ravel() @ (np.array(means) - mean) ** 2
-    centre, variance = mixture.moments(weights, table, None, pending(rows))
+    centre, variance = mixture.moments(weights, Choices(None, table), pending(rows))
     np.testing.assert_allclose(centre, mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(variance, within + between, rtol=1e-7)
-    assert np.all(variance < mixture.moments(weights, table)[1])
+    assert np.all(variance < mixture.moments(weights, Choices(None, table))[1])
 
 
 def test_effects_believe_in_rows_of_the_weight_they_will_have():
@@ -99,7 +99,7 @@ def test_effects_believe_in_rows_of_the_weight_they_will_have():
         for j in range(2):
             np.testing.assert_allclose(believer.width(j, points), bank.width(j, points), rtol=1e-9)
     weights, table = mixture.weights(), np.ascontiguousarray(features.T)
-    mean, variance = mixture.moments(weights, table, np.arange(9))
-    believed, less = mixture.moments(weights, table, np.arange(9), pending(features[out], out))
+    mean, variance = mixture.moments(weights, Choices(np.arange(9), table))
+    believed, less = mixture.moments(weights, Choices(np.arange(9), table), pending(features[out], out))
     np.testing.assert_allclose(believed, mean, rtol=1e-9, atol=1e-12)
     assert np.all(less < variance)

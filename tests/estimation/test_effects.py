@@ -6,6 +6,7 @@ from scipy.stats import multivariate_normal
 
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.problem.candidates import Choices
 
 GROUPS = [[0, 1], [1, 2], [3]]
 COLUMNS, OFFSETS = np.array([0, 1, 1, 2, 3]), np.array([0, 2, 4, 5])
@@ -14,6 +15,7 @@ GRIDS = {"noise_grid": (1.0, 3.0), "scale_grid": (1.0, 4.0)}
 EFFECTS = (0.0, 0.2)
 SHARED = {"noise_std": NOISE, "reward_bound": BOUND}
 TABLE = np.random.default_rng(1).standard_normal((6, 4))
+CANDIDATES = Choices(np.arange(6), TABLE.T.copy())
 PLAYED = [0, 3, 3, 1, 3, 0, 5]
 REWARDS = np.random.default_rng(2).standard_normal(7)
 
@@ -59,7 +61,7 @@ def test_equals_the_dense_process(intercept, divisors):
     np.testing.assert_allclose(mixture.weights().ravel(), weights, rtol=1e-8)
     mean = weights @ means
     variance = weights @ (variances + (means - mean) ** 2)
-    got = mixture.moments(mixture.weights(), np.ascontiguousarray(TABLE.T), np.arange(6))
+    got = mixture.moments(mixture.weights(), CANDIDATES)
     np.testing.assert_allclose(got[0], mean, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(got[1], variance, rtol=1e-7)
 
@@ -68,8 +70,8 @@ def test_order_does_not_matter():
     forward, backward = fed(make()), fed(make(), reversed(range(7)))
     np.testing.assert_allclose(forward.weights(), backward.weights(), rtol=1e-9)
     np.testing.assert_allclose(
-        forward.moments(forward.weights(), TABLE.T.copy(), np.arange(6)),
-        backward.moments(backward.weights(), TABLE.T.copy(), np.arange(6)),
+        forward.moments(forward.weights(), CANDIDATES),
+        backward.moments(backward.weights(), CANDIDATES),
         rtol=1e-9,
     )
 
@@ -79,8 +81,8 @@ def test_no_effects_is_the_plain_mixture():
     plain = fed(Mixture(4, COLUMNS, OFFSETS, np.ones(3), False, **SHARED, **GRIDS))
     np.testing.assert_allclose(with_none.weights(), plain.weights(), rtol=1e-9)
     for one, two in zip(
-        with_none.moments(with_none.weights(), TABLE.T.copy(), np.arange(6)),
-        plain.moments(plain.weights(), TABLE.T.copy()),
+        with_none.moments(with_none.weights(), CANDIDATES),
+        plain.moments(plain.weights(), CANDIDATES),
         strict=True,
     ):
         np.testing.assert_allclose(one, two, rtol=1e-9)
@@ -90,7 +92,7 @@ def test_draws_have_the_posterior_of_the_component():
     mixture, cell, model = fed(make()), 5, 1
     mean, variance, _ = slow(False, np.ones(3))[cell * 3 + model]
     rng = np.random.default_rng(0)
-    draws = np.array([mixture.draw(cell, model, rng, TABLE.T.copy(), np.arange(6)) for _ in range(4000)])
+    draws = np.array([mixture.draw(cell, model, rng, CANDIDATES) for _ in range(4000)])
     errors = np.sqrt(variance / len(draws))
     print("in standard errors:", ((draws.mean(axis=0) - mean) / errors).round(2))
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 5 * errors)

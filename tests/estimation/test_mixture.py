@@ -6,6 +6,7 @@ from scipy.stats import multivariate_normal
 
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.ridge import bank as module
+from alexp.problem.candidates import Choices
 
 GROUPS = [[0, 1], [1, 2], [0, 2, 3], [3]]
 NOISE, BOUND = 0.3, 2.0
@@ -92,7 +93,7 @@ def test_intercept_is_the_limit_of_a_wide_prior():
 
 def moments(mixture, points, by_coefficients):
     mixture._by_coefficients = lambda *_: by_coefficients
-    return mixture.moments(mixture.weights(), np.ascontiguousarray(points.T))
+    return mixture.moments(mixture.weights(), Choices(None, np.ascontiguousarray(points.T)))
 
 
 @pytest.mark.parametrize("route", [True, False], ids=["coefficients", "candidates"])
@@ -127,7 +128,9 @@ def test_tiny_noise_keeps_small_variances():
     """At noise 1e-7 the variance at a measured point is 1e-14; the safe route has to be taken, and is exact."""
     mixture = make([[0], [1]], noise=1e-7, noise_grid=(1.0,), scale_grid=(1.0,))
     feed(mixture, [[1.0, 1.0, 0, 0]] * 4, [1.0] * 4)
-    mean, variance = mixture.moments(mixture.weights(), np.array([[1.0, 2.0], [1.0, 0.0], [0, 0], [0, 0]]))
+    mean, variance = mixture.moments(
+        mixture.weights(), Choices(None, np.array([[1.0, 2.0], [1.0, 0.0], [0, 0], [0, 0]]))
+    )
     np.testing.assert_allclose(variance[0], 1e-14 / 4, rtol=1e-6)
     np.testing.assert_allclose([mean[1], variance[1]], [1.0, 1.0], rtol=1e-6)  # models say 2 and 0: all disagreement
 
@@ -136,7 +139,7 @@ def test_duplicated_models_change_no_prediction():
     rows, rewards = data(7)
     points = np.ascontiguousarray(data(30, seed=2)[0].T)
     single, double = feed(make(), rows, rewards), feed(make(GROUPS + GROUPS), rows, rewards)
-    once, twice = (mixture.moments(mixture.weights(), points) for mixture in (single, double))
+    once, twice = (mixture.moments(mixture.weights(), Choices(None, points)) for mixture in (single, double))
     for one, two in zip(once, twice, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-10)
 
@@ -149,7 +152,7 @@ def test_draws_have_the_component_distribution():
     mean, covariance, _ = fits[cell * len(GROUPS) + model]
     phi = point[GROUPS[model], 0]
     rng = np.random.default_rng(0)
-    draws = np.array([mixture.draw(cell, model, rng, point)[0] for _ in range(4000)])
+    draws = np.array([mixture.draw(cell, model, rng, Choices(None, point))[0] for _ in range(4000)])
     error = np.sqrt(phi @ covariance @ phi / draws.size)
     print(f"mean {draws.mean():.4f} +- {error:.4f}, expected {phi @ mean:.4f}")
     assert abs(draws.mean() - phi @ mean) < 5 * error

@@ -8,6 +8,7 @@ from alexp import testing
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.ridge import grid as module
 from alexp.estimation.ridge.sleeping import SleepingBank
+from alexp.problem.candidates import Choices
 
 MODELS = alexp.ModelClass.legendre(degree=8, size=2)
 GRIDS = {"noise_grid": (1 / 3, 1.0, 3.0), "scale_grid": (1.0, 4.0)}
@@ -26,7 +27,7 @@ def pair(monkeypatch, intercept=False):
 def test_nothing_but_time_depends_on_sleep(monkeypatch, intercept):
     lazy, eager = pair(monkeypatch, intercept)
     rng = np.random.default_rng(0)
-    table = np.ascontiguousarray(MODELS.columns(np.linspace(-1, 1, 50)).T)
+    points = Choices(None, np.ascontiguousarray(MODELS.columns(np.linspace(-1, 1, 50)).T))
     most_asleep, woken, before = 0, 0, 0
     for t in range(60):
         x = rng.uniform(-1, 1)
@@ -37,7 +38,7 @@ def test_nothing_but_time_depends_on_sleep(monkeypatch, intercept):
             one.update(row, y)
         weights = lazy.weights()
         np.testing.assert_allclose(weights, eager.weights(), rtol=1e-9, atol=1e-13)
-        for one, two in zip(lazy.moments(weights, table), eager.moments(eager.weights(), table), strict=True):
+        for one, two in zip(lazy.moments(weights, points), eager.moments(eager.weights(), points), strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-7, atol=1e-12)
         asleep = sum(bank.n_models - bank.awake.size for bank in lazy.grid.cells)
         most_asleep, woken, before = max(most_asleep, asleep), woken + max(before - asleep, 0), asleep

@@ -6,6 +6,7 @@ from scipy.stats import multivariate_t
 
 from alexp.estimation.mixture.student import StudentMixture, trace_divisors
 from alexp.estimation.ridge import grid as module
+from alexp.problem.candidates import Choices
 
 GROUPS = [[0, 1], [1, 2], [0, 2, 3], [3]]
 RATIOS = (1e-4, 1e-2, 0.5)
@@ -70,7 +71,7 @@ def test_equals_the_multivariate_t(t, route):
     mixture = feed(make(), rows, rewards)
     mixture.grid._by_coefficients = lambda *_: route
     weights, mean, variance, noise = slow(rows, rewards, points)
-    got = mixture.moments(mixture.weights(), np.ascontiguousarray(points.T))
+    got = mixture.moments(mixture.weights(), Choices(None, np.ascontiguousarray(points.T)))
     np.testing.assert_allclose(mixture.weights().ravel(), weights, rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(got[0], mean, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(got[1], variance, rtol=1e-9, atol=1e-9)
@@ -100,7 +101,7 @@ def test_degenerate_starts_are_finite_and_in_the_unit_of_the_rewards(rewards, in
     rows, points = data(len(rewards))[0], np.ascontiguousarray(data(9, seed=4)[0].T)
     one, two = (feed(make(intercept), rows, np.array(rewards) * k) for k in (1.0, 2.0**30))
     np.testing.assert_array_equal(one.weights(), two.weights())
-    (mean, variance), scaled = (m.moments(m.weights(), points) for m in (one, two))
+    (mean, variance), scaled = (m.moments(m.weights(), Choices(None, points)) for m in (one, two))
     assert np.all(np.isfinite(mean))
     assert np.all(variance > 0.0)
     if any(rewards):
@@ -117,9 +118,9 @@ def test_draws_have_the_component_distribution():
     cell, model, df = 1, 2, 2 * (1.0 + 2.5)
     alone = np.zeros((len(RATIOS), len(GROUPS)))
     alone[cell, model] = 1.0
-    mean, variance = (float(part[0]) for part in mixture.moments(alone, point))
+    mean, variance = (float(part[0]) for part in mixture.moments(alone, Choices(None, point)))
     rng = np.random.default_rng(0)
-    draws = np.array([mixture.draw(cell, model, rng, point)[0] for _ in range(4000)])
+    draws = np.array([mixture.draw(cell, model, rng, Choices(None, point))[0] for _ in range(4000)])
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
     below = np.array([np.mean(draws < mean + np.sqrt(variance) * student(df).ppf(q)) for q in levels])
     print(f"shares below the exact quantiles {levels}: {below}")

@@ -11,7 +11,7 @@ from alexp.problem import CandidateTable, Maps, Matrices
 from alexp.problem.candidates import Pending, check_available
 from alexp.problem.domains import domain_from_dict
 from alexp.problem.groups import ColumnGroups, SubsetNames, compress
-from alexp.problem.models import dictionary_from_dict
+from alexp.problem.storage import dictionary_from_dict
 
 
 def stored(thing):

@@ -7,7 +7,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 import alexp
 from alexp.problem import CandidateTable, Matrices
 from alexp.problem.domains import domain_from_dict
-from alexp.problem.models import dictionary_from_dict
+from alexp.problem.storage import dictionary_from_dict
 
 
 def test_interval_is_exactly_symmetric_and_includes_its_ends():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from math import log, sqrt
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
+from alexp.algorithms.goals import DEFAULTS
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
@@ -18,21 +20,22 @@ from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
 from alexp.common.validation import LARGEST, SMALLEST, count, non_negative, one_of, positive
 from alexp.decision.plays import Among, Certain, Explore
-from alexp.decision.selection import information_directed, upper_confidence
+from alexp.decision.selection import expected_improvement, information_directed, upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking.credible import Credence
-from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.hindsight import Hindsight, look_back
+from alexp.estimation.mixture.making import level_mixture, ratio_mixture
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.mixture.student import StudentMixture, prior_scales, trace_divisors
-from alexp.problem.candidates import Round
+from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
 _UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
 _RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
 _LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
-_BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0}
+_BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0, "ei": 0.0}
+_NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
+_CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,13 @@ class EvidenceMixture(Certified):
 
     * rule="ids": argmin of (max(m + beta s) - m(x))^2 / log(1 + s(x)^2 / noise^2), regret per information;
     * rule="ucb": argmax of m + beta s;
+    * rule="ei": argmax of the expected improvement over the incumbent under deviations times beta, averaged over
+      components; what a component expects of pending trials counts among its incumbents;
     * rule="thompson": argmax under coefficients drawn from the posterior; a round chooses evenly among `draws`
       such maximisers, so that its propensity is exact given the draws.
+
+    Models may be kernels: then a component is a Gaussian process. Under the prior weights of a model class the weights
+    are proportional to prior x evidence^power.
 
     Nothing needs to be stated: the size of the rewards and the noise are then learned. Rewards in other units give the
     same run, and so do rewards of another level if the models have an intercept. What is stated is made use of:
@@ -67,7 +75,8 @@ class EvidenceMixture(Certified):
 
     Parameters
     ----------
-    rule : by default "ids", and "ucb" where `repeats=False`.
+    goal : "sum", large rewards in every round, or "best", one large reward soon; decides the defaults of what follows.
+    rule : by default "ids", and "ucb" where `repeats=False`; "ei" where the goal is "best".
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -75,11 +84,15 @@ class EvidenceMixture(Certified):
     misfit_grid : sizes, as multiples of `reward_bound`, of what a candidate's reward may have beyond any model; each is
         weighed against none at all. For tables, where playing a candidate again tells more than its features do.
     light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
-    beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb", and 1 where
-        `repeats=False`: a small width locks only where a candidate may be played again.
+    beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb", and 0.7 where
+        `repeats=False`: a small width locks only where a candidate may be played again. For "ei" 1, and sqrt(2) where
+        `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
-    power : weights are proportional to the evidence to this power; 1 by default, and 1/2 where `repeats=False`, where
-        models are seldom true and evidence on candidates chosen by it is too sure of itself.
+    power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
+        the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
+
+    The incumbent of "ei" is the best reward told or, where noise is more than a tenth of the rewards' variance, the
+    best mean among the candidates told.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -96,9 +109,10 @@ class EvidenceMixture(Certified):
     """
 
     name: ClassVar[str] = "evidence-mixture"
+    needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = (
-        "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "beta", "gamma", "draws", "power",
+        "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "beta", "gamma", "draws", "power",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +120,7 @@ class EvidenceMixture(Certified):
         models: ModelClass,
         domain: Domain,
         *,
+        goal: str = "sum",
         rule: str | None = None,
         noise_grid: Sequence[float] | None = None,
         scale_grid: Sequence[float] | None = None,
@@ -120,11 +135,13 @@ class EvidenceMixture(Certified):
     ) -> None:
         if rule is not None:
             one_of("rule", rule, tuple(sorted(_BETA_SQUARED)))
+        self.goal = one_of("goal", goal, ("sum", "best"))
         super().__init__(models, domain, **shared)
-        self.rule = rule or ("ids" if self.repeats else "ucb")
+        self._defaults = DEFAULTS[self.goal, self.repeats]
+        self.rule = rule or self._defaults.rule
         self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
-        self.power = (1.0 if self.repeats else 0.5) if power is None else positive("power", power)
+        self.power = self._defaults.power if power is None else positive("power", power)
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
@@ -138,7 +155,6 @@ class EvidenceMixture(Certified):
             self._take_ratios(ratio_grid, grids)
         else:
             self._take_levels(noise_grid, scale_grid, light, ratio_grid is not None)
-        self._roots = np.sqrt(np.diff(models.offsets))  # a prior variance of 1/d per coefficient has norm one
         self._mixture = self._new_mixture()
 
     @property
@@ -182,28 +198,17 @@ class EvidenceMixture(Certified):
             _check_sizes("scale_grid times the bound", self.scale_grid, self.norm_bound)
 
     def _new_mixture(self) -> Mixture:
-        models, power = self.models, self.power
-        columns, offsets = models.columns_flat, models.offsets
+        where = (self.models, self._candidates)
         if self.ratio_grid is not None:
-            divisors = trace_divisors(self._candidates.table, columns, offsets, models.intercept)
-            groups = (models.n_columns, columns, offsets, divisors, models.intercept)
-            noise = self.stated.noise_std
-            if noise is None:
-                return StudentMixture(*groups, ratio_grid=self.ratio_grid, power=power)
-            scales = prior_scales(self.ratio_grid)
-            return Mixture(*groups, noise_std=noise, reward_bound=noise, scale_grid=scales, power=power)
-        groups = (models.n_columns, columns, offsets, models.scales * self._roots, models.intercept)
-        settings: State = {
-            "noise_std": self.noise_std, "reward_bound": self.norm_bound,
-            "noise_grid": self.noise_grid, "scale_grid": self.scale_grid, "power": power,
-        }  # fmt: skip
-        if not self.misfit_grid:
-            return Mixture(*groups, **settings)
+            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power)
+        assert self.noise_grid is not None
+        assert self.scale_grid is not None
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
-        effects = (0.0, *(unit * misfit for misfit in self.misfit_grid))
-        _check_sizes("misfit_grid times reward_bound", effects[1:], self.norm_bound)
-        _check_sizes("misfit_grid times reward_bound over noise_std", effects[1:], self.norm_bound / self.noise_std)
-        return EffectMixture(*groups, n_candidates=self.domain.n_candidates, effect_grid=effects, **settings)
+        effects = [unit * misfit for misfit in self.misfit_grid]
+        _check_sizes("misfit_grid times reward_bound", effects, self.norm_bound)
+        _check_sizes("misfit_grid times reward_bound over noise_std", effects, self.norm_bound / self.noise_std)
+        grids = (self.noise_grid, self.scale_grid)
+        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, effects, self.power)
 
     @property
     def relies_on(self) -> frozenset[str]:
@@ -218,12 +223,41 @@ class EvidenceMixture(Certified):
         return Decision(Explore(gamma, n, None, play) if gamma > 0.0 else play)
 
     def _index_rule(self, round_: Round) -> int:
-        """Position of the choice that the "ids" or "ucb" rule plays."""
+        """Position of the choice that the "ids", "ucb" or "ei" rule plays."""
+        if self.rule == "ei":
+            return self._improving(round_)
         outlook = self._outlook(round_)
         if self.rule == "ucb":
             return upper_confidence(outlook.mean, outlook.std, self.beta_t(self.n_told + 1))
         variance = self._mixture.noise_variance(outlook.weights)
         return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
+
+    def _improving(self, round_: Round) -> int:
+        """Position of the choice with the largest expected improvement; of the largest mean, if none has any."""
+        weights, wide, pending = self._weights(), round_.wide, round_.pending
+        least = _CONSIDERED * float(weights.max())
+        parts = self._mixture.components(weights, wide, pending, least)
+        incumbents: Iterable[float] = repeat(self.incumbent())
+        if pending:  # what a component expects of them is no improvement any more
+            out = Choices(pending.indices, np.ascontiguousarray(pending.rows.T))
+            expected = self._mixture.components(weights, out, least=least)
+            incumbents = (max(self.incumbent(), float(part.mean.max())) for part in expected)
+        width, freedom = self.beta_t(self.n_told + 1), self._mixture.freedom
+        gains = round_.narrow(expected_improvement(parts, len(wide), incumbents, freedom, width))
+        return int(np.argmax(gains if gains.max() > 0.0 else self._outlook(round_).mean))
+
+    def incumbent(self) -> float:
+        """The reward to improve on, in the sign that is maximised; zero if none was told."""
+        return self._once("incumbent", self._best_so_far) if self.n_told else 0.0
+
+    def _best_so_far(self) -> float:
+        told = rewards_told(self._log, self._candidates, self._sign)
+        noise = self._mixture.noise_variance(self._weights())
+        if noise <= _NOISY * float(np.var(told.rewards)):
+            return float(told.rewards.max())
+        seen, first = np.unique(told.indices, return_index=True)
+        mean, _ = self._mixture.moments(self._weights(), Choices(seen, np.ascontiguousarray(told.rows[first].T)))
+        return float(mean.max())
 
     def _maximisers(self, round_: Round) -> IntArray:
         """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
@@ -231,7 +265,7 @@ class EvidenceMixture(Certified):
         out = np.empty(self.draws, dtype=np.int64)
         for k in range(self.draws):
             cell, model = divmod(draw_index(weights, rng), self.models.n_models)
-            out[k] = np.argmax(self._mixture.draw(cell, model, rng, choices.table, choices.indices))
+            out[k] = np.argmax(self._mixture.draw(cell, model, rng, choices))
         return out
 
     def _learn(self, seen: Observation) -> None:
@@ -242,7 +276,7 @@ class EvidenceMixture(Certified):
 
     def _look(self, round_: Round) -> Outlook:
         weights, wide = self._weights(), round_.wide
-        mean, variance = self._mixture.moments(weights, wide.table, wide.indices, round_.pending)
+        mean, variance = self._mixture.moments(weights, wide, round_.pending)
         return Outlook(weights, round_.narrow(mean), np.sqrt(round_.narrow(variance)))
 
     def _weights(self) -> FloatArray:
@@ -253,7 +287,8 @@ class EvidenceMixture(Certified):
         """Width of the index in round t."""
         if self.beta is not None:
             return self.beta
-        return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if self.repeats else 1.0
+        constant = self._defaults.beta
+        return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if constant is None else constant
 
     @property
     def probabilities(self) -> FloatArray:
@@ -270,7 +305,7 @@ class EvidenceMixture(Certified):
         """Mixture mean and standard deviation of the reward at `x`; a credible, not a confidence statement."""
         rows, single = self.models.rows(self.domain, x)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
-        mean, variance = self._mixture.moments(self._weights(), np.ascontiguousarray(rows.T), indices)
+        mean, variance = self._mixture.moments(self._weights(), Choices(indices, np.ascontiguousarray(rows.T)))
         mean, std = self._sign * mean, np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 

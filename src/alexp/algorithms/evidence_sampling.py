@@ -30,6 +30,7 @@ class EvidenceSampling(AgentBased):
 
     _pool: AgentPool
     name: ClassVar[str] = "evidence-sampling"
+    needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = ("beta", "temper")
 

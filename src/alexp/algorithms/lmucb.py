@@ -49,6 +49,7 @@ class LMUCB(AgentBased):
 
     _pool: AgentPool
     name: ClassVar[str] = "lm-ucb"
+    needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = ("delta", "ridge")
 

@@ -60,6 +60,9 @@ def create(
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = True,
+    kernels: Annotated[
+        list[str] | None, typer.Option(help="linear, auto, or NAME=KERNEL+KERNEL:LENGTHSCALE; repeat for every file.")
+    ] = None,
     repeats: Annotated[bool, typer.Option(help="Let a measured candidate be proposed again.")] = False,
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
     expired: Annotated[
@@ -70,6 +73,7 @@ def create(
     storage: Where = DEFAULT,
 ) -> None:
     """Start a study from a table of candidates and one file of features per model."""
+    from alexp.commands.kernels import kernels_from_words
     from alexp.problem import FiniteSet, ModelClass
     from alexp.study import create_study
     from alexp.study.tables import check_reserved, read_candidates, read_features
@@ -80,7 +84,8 @@ def create(
     if len(files) != len(features):
         raise ValueError("--features must have distinct names")
     matrices = {key: read_features(Path(file), table) for key, file in files.items()}
-    models, domain = ModelClass.from_matrices(matrices, intercept=intercept), FiniteSet(table)
+    chosen, domain = kernels_from_words(kernels or ["linear"]), FiniteSet(table)
+    models = ModelClass.from_matrices(matrices, kernels=chosen, intercept=intercept)
     more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
     if taken := more.keys() & signature(create_study).parameters.keys():
         raise ValueError(f"--setting is for arguments of the algorithm; {min(taken)!r} is none")
@@ -100,7 +105,9 @@ def create(
         **more,
     )
     sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
-    typer.echo(printable(f"created {name!r} in {study.storage.describe()}: {len(table)} candidates; models {sizes}"))
+    made = "" if models.kernels is None else f"; {models.n_models} kernel models"
+    where = study.storage.describe()
+    typer.echo(printable(f"created {name!r} in {where}: {len(table)} candidates; models {sizes}{made}"))
 
 
 @app.command()

@@ -144,6 +144,7 @@ class EOptimal:
 
     def design(self, models: ModelClass, domain: Domain) -> Design:
         """Solve by semidefinite programming with cutting planes; warns if dependent columns make C_min zero."""
+        models.require_linear("EOptimal", "the design is for columns; Uniform() explores with kernels")
         tol = positive("tol", self.tol)
         features = models.matrix(domain)
         if self.model_wise:
@@ -176,6 +177,7 @@ class DOptimal:
 
     def design(self, models: ModelClass, domain: Domain) -> Design:
         """Frank-Wolfe with away steps; warns if dependent columns make C_min zero."""
+        models.require_linear("DOptimal", "the design is for columns; Uniform() explores with kernels")
         tol = positive("tol", self.tol)
         features = models.matrix(domain)
         kept, full_rank = _columns(features)

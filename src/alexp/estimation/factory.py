@@ -7,10 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.posteriors import PosteriorGrid, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.problem.blocks import ModelOnTable
 from alexp.problem.models import ModelClass
+
+_WIDE = 48.0  # mean size of models from which one pass is faster
 
 
 def posteriors(models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None) -> Posteriors:
@@ -33,10 +37,19 @@ def posterior_grid(
     intercept: bool,
     precise: bool = False,
     may_sleep: bool = True,
+    tables: Sequence[ModelOnTable] | None = None,
 ) -> PosteriorGrid:
     """Fits of the same groups of columns at several ridges, (M,) for each cell.
 
     `precise` says that variances span so many digits that moments must not be taken through the coefficients;
-    `may_sleep`, that models of negligible evidence need not be kept up to date.
+    `may_sleep`, that models of negligible evidence need not be kept up to date. `tables` has the models on all
+    candidates where `takes_one_pass` says so, and kernels only there.
     """
+    if tables is not None:
+        return OnePassGrid(tables, ridges, intercept)
     return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep)
+
+
+def takes_one_pass(models: ModelClass, n_candidates: int) -> bool:
+    """Whether values at all candidates are kept: for kernels, and where models are few and wide."""
+    return models.kernels is not None or float(np.mean(np.diff(models.offsets))) >= _WIDE

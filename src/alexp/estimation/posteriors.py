@@ -16,7 +16,9 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
+
+    from alexp.problem.candidates import Choices
 
 
 class Envelope(NamedTuple):
@@ -49,6 +51,16 @@ class CandidateMoments:
         self.mean = self.mean + step * delta
         self.between = self.between + share * (1.0 - step) * delta**2
         self.within = self.within + share * variance
+
+
+class Component(NamedTuple):
+    """One model in one cell of a mixture: its share, and its mean and variance at n candidates (n,)."""
+
+    share: float
+    cell: int
+    model: int
+    mean: FloatArray
+    variance: FloatArray
 
 
 class Posteriors(Protocol):
@@ -136,11 +148,11 @@ class PosteriorGrid(Protocol):
     """The same models fitted at several ridges, one cell each."""
 
     @property
-    def cells(self) -> Sequence[Posteriors]:
-        """The posteriors of every cell."""
+    def n_observations(self) -> int:
+        """Number of rewards, t."""
 
-    def update(self, row: FloatArray, y: float) -> None:
-        """Absorb one reward into every cell."""
+    def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
+        """Absorb one reward into every cell; `index` is the candidate's, if it is one."""
 
     def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
         """`score` of every component, (cells, M); minus infinity for those far below the best.
@@ -152,15 +164,28 @@ class PosteriorGrid(Protocol):
         """`Posteriors.residuals` of every cell, (cells, M); lower bounds where the last evidence was -infinity."""
 
     def moments(
-        self, weights: FloatArray, variances: FloatArray, table: FloatArray, pending: FloatArray | None = None
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward under weights and noise variances, (cells, M) each, shapes (n,).
 
         Every component has believed in the `pending` rows (k, P), see `Posteriors.believing`.
         """
 
-    def whole(self, cell: int) -> Posteriors:
-        """The posteriors of one cell, none of them left behind."""
+    def components(
+        self,
+        weights: FloatArray,
+        variances: FloatArray,
+        choices: Choices,
+        pending: FloatArray | None = None,
+        least: float = 0.0,
+    ) -> Iterator[Component]:
+        """The components of weight above `least`, one by one, as `moments` merges them; shares sum to one."""
+
+    def n_normals(self, model: int) -> int:
+        """How many standard normals a draw of a model takes."""
+
+    def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
+        """Rewards at the choices under one draw of a component whose noise is `scale`, (n,), up to a constant."""
 
     def state(self) -> Packable:
         """Everything that rewards have changed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.problem.blocks import Block, ModelOnTable, Table
 from alexp.problem.domains import Domain, FiniteSet
+from alexp.problem.kernels import Kernel
+from alexp.problem.kernels.rows import take
 from alexp.problem.models import ModelClass
 
 # Candidates by number, by a boolean mask, by their own text, or all of them.
@@ -28,7 +31,6 @@ class CandidateTable:
 
     Attributes
     ----------
-    table : (P, N) float64, C-contiguous; `table[:, k]` are the features of candidate `order[k]`.
     order : (N,) candidate visited k-th.
     position : (N,) inverse of `order`.
     everything : the round on all candidates, with nothing pending.
@@ -38,11 +40,28 @@ class CandidateTable:
         self.order = order
         self.position = np.empty_like(order)
         self.position[order] = np.arange(order.size)
-        self.table = np.ascontiguousarray(models.matrix(domain)[order].T)
-        self.table.flags.writeable = False  # sweeps keep a copy in single precision
+        self._matrix = models.matrix(domain)
+        self._blocks: dict[bytes, Block] = {}  # columns of models, by their numbers
         _point_out_empty_models(models, self.table)
         self.everything = Round(self)
         self._last: tuple[IntArray, Choices] | None = None  # positions of the last choices that were copied
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """The features as the hot loops of small models read them."""
+        table = np.ascontiguousarray(self._matrix[self.order].T)
+        table.flags.writeable = False  # sweeps keep a copy in single precision
+        return table
+
+    def models(self, models: ModelClass) -> list[ModelOnTable]:
+        """The models on tables of all candidates, in the domain's order."""
+        table = Table(self._matrix, np.arange(models.n_columns))
+        return [self._on_table(table, models.groups[j], models.kernel(j)) for j in range(models.n_models)]
+
+    def _on_table(self, table: Table, group: IntArray, kernel: Kernel | None) -> ModelOnTable:
+        local = np.searchsorted(table.columns, group)
+        block = self._blocks.setdefault(group.tobytes(), Block(take(table.rows, local)))
+        return ModelOnTable(table, group, local, kernel, block)
 
     @property
     def n_candidates(self) -> int:
@@ -75,10 +94,13 @@ class CandidateTable:
     def copied(self, positions: IntArray) -> Choices:
         """The candidates at some positions with features of their own; those of the last call are kept."""
         if self._last is None or not np.array_equal(self._last[0], positions):
-            table = np.take(self.table, positions, axis=1)  # twenty times as fast as an index would be
-            table.flags.writeable = False  # like the whole table; sweeps would be compiled again for one that is
-            self._last = positions, Choices(self.order[positions], table)
+            self._last = positions, Choices(self.order[positions], lambda: self._taken(positions))
         return self._last[1]
+
+    def _taken(self, positions: IntArray) -> FloatArray:
+        table = np.take(self.table, positions, axis=1)  # twenty times as fast as an index would be
+        table.flags.writeable = False  # like the whole table; sweeps would be compiled again for one that is
+        return table
 
     def distinct_columns(self, columns: IntArray | None = None) -> IntArray:
         """Columns of the dictionary, or some of them; of those that are equal on every candidate only the first."""
@@ -87,21 +109,25 @@ class CandidateTable:
         return np.sort(first) if columns is None else np.asarray(columns[np.sort(first)])
 
 
-@dataclass(frozen=True, eq=False)
 class Choices:
-    """A set of candidates in visiting order.
+    """A set of candidates in visiting order, or of other points.
 
-    Attributes
+    Parameters
     ----------
-    indices : (n,) candidate numbers.
-    table : (P, n) their features.
+    indices : (n,) candidate numbers; None for points that are none.
+    table : (P, n) their features, or what makes them once somebody asks.
     """
 
-    indices: IntArray
-    table: FloatArray
+    def __init__(self, indices: IntArray | None, table: FloatArray | Callable[[], FloatArray]) -> None:
+        self.indices, self._source = indices, table
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """(P, n) features."""
+        return self._source() if callable(self._source) else self._source
 
     def __len__(self) -> int:
-        return int(self.indices.size)
+        return int(self.table.shape[1] if self.indices is None else self.indices.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +194,7 @@ class Round:
     def choices(self) -> Choices:
         """The candidates that may be chosen, and their features."""
         if self._positions is None:
-            return Choices(self.indices, self._candidates.table)
+            return Choices(self.indices, lambda: self._candidates.table)
         return self._candidates.copied(self._positions)
 
     @property

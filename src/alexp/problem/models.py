@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations, pairwise
 from math import comb
-from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import check_sizes, count
+from alexp.problem.checks import non_empty
 from alexp.problem.descriptions import Description
-from alexp.problem.dictionaries import (
-    Dictionary,
-    FeatureMap,
-    Fourier,
-    Legendre,
-    Maps,
-    Matrices,
-    Polynomial,
-    RandomFourier,
-)
+from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps, Matrices
 from alexp.problem.domains import Domain, FiniteSet
-from alexp.problem.groups import ColumnGroups, SubsetNames, compress
+from alexp.problem.from_tables import FromTables
+from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.labels import check_labels
+from alexp.problem.storage import dictionary_from_dict
 
-_T = TypeVar("_T")
 
-
-class ModelClass:
+class ModelClass(FromTables):
     """M candidate feature maps phi_j(x) = dictionary(x)[groups[j]] / scales[j].
 
     Parameters
@@ -45,31 +35,22 @@ class ModelClass:
         Give every model a constant that is neither penalised nor counted in its size.
     scales
         Positive divisors of the models' features, shape (M,); see `normalized`.
+    kernels
+        One kernel per model on the columns of its group, or None where the model is linear, <phi_j(x), phi_j(z)>.
+        Kernels are fitted to the candidates, see `Kernel.fitted`.
+    log_prior
+        Logarithms of prior weights, shape (M,), up to a constant.
+    families
+        The number of the map that each model belongs to, shape (M,).
+
+    Attributes
+    ----------
+    kernels : tuple of M kernels, None in place of linear ones; None if all models are linear.
 
     >>> models = ModelClass.legendre(degree=10, size=3)
     >>> models.n_models, models.n_columns, models.names[0], models.groups[1].tolist()
     (165, 11, 'P0+P1+P2', [0, 1, 3])
     """
-
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        groups: Sequence[Sequence[int] | IntArray] | AnyArray,
-        names: Sequence[str] | None = None,
-        *,
-        intercept: bool = False,
-        scales: ArrayLike | None = None,
-    ) -> None:
-        self.dictionary, self.intercept = dictionary, bool(intercept)
-        self.subset_size: int | None = None  # set when the groups are all subsets of one size, in order
-        self._set_groups(*compress(groups, dictionary.n_columns))
-        self._names = None if names is None else _distinct(names, self.n_models)
-        self._scales = None if scales is None else _positive_vector(scales, self.n_models)
-
-    _dimension: int | None = None  # asked for in every round
-
-    def _set_groups(self, columns: IntArray, offsets: IntArray) -> None:
-        self._columns_flat, self._offsets = columns, offsets
 
     # -- constructors ------------------------------------------------------------------------------------------
 
@@ -113,88 +94,14 @@ class ModelClass:
         >>> ModelClass.from_maps(maps, example=np.zeros(1)).n_columns
         3
         """
-        return cls._side_by_side(Maps(_non_empty(maps, "maps"), example), list(maps), intercept)
-
-    @classmethod
-    def from_matrices(cls, matrices: Mapping[str, ArrayLike], *, intercept: bool | None = None) -> ModelClass:
-        """One model per feature matrix, (N, d_j) each, for a FiniteSet of N candidates.
-
-        Unlike families that contain a constant, tables have an intercept unless `intercept=False`: measurements have a
-        level that no descriptor explains. A constant column in a matrix does no harm beside it.
-
-        >>> ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))}).dimension
-        4
-        """
-        dictionary = Matrices(_non_empty(matrices, "matrices"))
-        return cls._side_by_side(dictionary, list(matrices), intercept is None or bool(intercept))
-
-    @classmethod
-    def _side_by_side(cls, dictionary: Maps | Matrices, names: Sequence[str], intercept: bool) -> ModelClass:
-        out = cls.__new__(cls)
-        out.dictionary, out.intercept, out.subset_size = dictionary, intercept, None
-        out._names, out._scales = _distinct([str(name) for name in names], len(names)), None
-        return out
+        return cls._side_by_side(Maps(non_empty(maps, "maps"), example), list(maps), intercept)
 
     def __repr__(self) -> str:
         size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"
         constant = ", intercept" if self.intercept else ""
-        return f"ModelClass({_plural(self.n_models, 'model')}{size}{constant})"
-
-    # -- shape -------------------------------------------------------------------------------------------------
-
-    def _layout(self) -> tuple[IntArray, IntArray]:
-        if not hasattr(self, "_offsets"):  # maps side by side: sizes are known once they have been evaluated
-            sizes = np.asarray(self.dictionary.sizes, dtype=np.int64)  # type: ignore[attr-defined]
-            if np.any(sizes == 0):
-                raise ValueError(f"model {self.names[int(np.argmin(sizes))]!r} has no features")
-            self._set_groups(np.arange(sizes.sum()), np.concatenate([[0], np.cumsum(sizes)]))
-        return self._columns_flat, self._offsets
-
-    @property
-    def columns_flat(self) -> IntArray:
-        """Column indices of all models one after the other, shape (sum of sizes,)."""
-        return self._layout()[0]
-
-    @property
-    def offsets(self) -> IntArray:
-        """Model j owns columns_flat[offsets[j]:offsets[j+1]]; shape (M + 1,)."""
-        return self._layout()[1]
-
-    @property
-    def n_models(self) -> int:
-        """M."""
-        return len(self._names) if not hasattr(self, "_offsets") and self._names else self.offsets.size - 1
-
-    @property
-    def n_columns(self) -> int:
-        """P, the size of the dictionary."""
-        return self.dictionary.n_columns
-
-    @property
-    def dimension(self) -> int:
-        """d, the size of the largest model."""
-        if self._dimension is None:
-            self._dimension = int(np.diff(self.offsets).max())
-        return self._dimension
-
-    @property
-    def groups(self) -> Sequence[IntArray]:
-        """Column indices of each model."""
-        return ColumnGroups(*self._layout())
-
-    @property
-    def names(self) -> Sequence[str]:
-        """One name per model."""
-        return (
-            self._names
-            if self._names is not None
-            else SubsetNames(self.dictionary.names, ColumnGroups(*self._layout()))
-        )
-
-    @property
-    def scales(self) -> FloatArray:
-        """What the features of each model are divided by, shape (M,); ones unless normalised."""
-        return np.ones(self.n_models) if self._scales is None else self._scales
+        own = 0 if self.kernels is None else sum(kernel is not None for kernel in self.kernels)
+        kernels = "" if own == 0 else f", {own} of them kernels"
+        return f"ModelClass({_plural(self.n_models, 'model')}{kernels}{size}{constant})"
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
@@ -204,6 +111,10 @@ class ModelClass:
 
     def features(self, j: int, x: Action) -> FloatArray:
         """phi_j at n points, shape (n, d_j)."""
+        if self.kernel(j) is not None:
+            raise ValueError(
+                f"model {self.names[j]!r} is a kernel: its features are infinitely many or not known; use gram(j, x, z)"
+            )
         return np.asarray(self.columns(x)[:, self.groups[j]] / self.scales[j])
 
     def matrix(self, domain: Domain) -> FloatArray:
@@ -240,10 +151,17 @@ class ModelClass:
 
     def only(self, j: int) -> ModelClass:
         """The class whose only model is model j."""
-        return ModelClass(self.dictionary, [self.groups[j]], intercept=self.intercept, scales=[self.scales[j]])
+        return ModelClass(
+            self.dictionary,
+            [self.groups[j]],
+            None if self.kernels is None else [self.names[j]],
+            intercept=self.intercept,
+            scales=[self.scales[j]],
+            kernels=[self.kernel(j)],
+        )
 
     def pooled(self, columns: IntArray) -> ModelClass:
-        """The class whose only model has all of these columns."""
+        """The class whose only model has all of these columns, linearly."""
         return ModelClass(self.dictionary, [columns], intercept=self.intercept)
 
     def normalized(self, domain: Domain) -> ModelClass:
@@ -253,9 +171,12 @@ class ModelClass:
         >>> ModelClass.legendre(2, 2).normalized(Interval()).scales.round(4).tolist()
         [1.4142, 1.4142, 1.4142]
         """
-        squares = self.matrix(domain) ** 2
+        columns = self.matrix(domain)
+        squares = columns**2
         flat, offsets = self._layout()
         scales = np.array([np.sqrt(squares[:, flat[a:b]].sum(axis=1).max()) for a, b in pairwise(offsets)])
+        for j in [j for j, kernel in enumerate(self.kernels or ()) if kernel is not None]:
+            scales[j] = self.scales[j] * np.sqrt(self.variances(j, columns).max())
         if np.any(scales == 0.0):
             raise ValueError(f"model {self.names[int(np.argmin(scales))]!r} is zero on the whole domain")
         out = self.__class__.__new__(self.__class__)
@@ -275,6 +196,15 @@ class ModelClass:
             data |= {"columns": self.columns_flat, "offsets": self.offsets}
         data["names"] = None if self._names is None else list(self._names)
         data["scales"] = self._scales
+        if self.kernels is not None:
+            described = [None if kernel is None else kernel.to_dict() for kernel in self.kernels]
+            if any(d is None and kernel is not None for d, kernel in zip(described, self.kernels, strict=True)):
+                return None
+            data["kernels"] = described
+        if self._log_prior is not None:
+            data["log_prior"] = self._log_prior
+        if self._families is not None:
+            data["families"] = self._families
         return data
 
     @classmethod
@@ -285,47 +215,18 @@ class ModelClass:
             return cls.subsets(dictionary, data["subset_size"], intercept=data["intercept"])
         flat, offsets = np.asarray(data["columns"]), np.asarray(data["offsets"])
         groups = [flat[a:b] for a, b in pairwise(offsets)]
-        return cls(dictionary, groups, data["names"], intercept=data["intercept"], scales=data["scales"])
-
-
-def dictionary_from_dict(data: Description) -> Dictionary:
-    """Rebuild a built-in dictionary from what its `to_dict` stored."""
-    families: dict[str, Callable[..., Dictionary]] = {
-        "legendre": Legendre,
-        "fourier": Fourier,
-        "polynomial": Polynomial,
-        "random-fourier": RandomFourier,
-        "matrices": Matrices.from_table,
-    }
-    arguments = dict(data)
-    family = arguments.pop("family")
-    if family not in families:
-        raise ValueError(f"unknown family of features {family!r}; known are {sorted(families)}")
-    return families[family](**arguments)
+        kernels = data.get("kernels")
+        return cls(
+            dictionary,
+            groups,
+            data["names"],
+            intercept=data["intercept"],
+            scales=data["scales"],
+            kernels=None if kernels is None else [None if one is None else kernel_from_dict(one) for one in kernels],
+            log_prior=data.get("log_prior"),
+            families=data.get("families"),
+        )
 
 
 def _plural(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
-def _distinct(names: Sequence[str], n_models: int) -> list[str]:
-    out = [str(name) for name in names]
-    if len(out) != n_models:
-        raise ValueError(f"names must have one entry per model ({n_models}), got {len(out)}")
-    if len(set(out)) != len(out):
-        twice = next(name for name in out if out.count(name) > 1)
-        raise ValueError(f"names must be distinct, {twice!r} is used more than once")
-    return out
-
-
-def _positive_vector(scales: ArrayLike, n_models: int) -> FloatArray:
-    vector = np.asarray(scales, dtype=np.float64)
-    if vector.shape != (n_models,) or not np.all(np.isfinite(vector)) or np.any(vector <= 0.0):
-        raise ValueError(f"scales must be {n_models} positive numbers")
-    return vector
-
-
-def _non_empty(mapping: Mapping[str, _T], name: str) -> Mapping[str, _T]:
-    if not isinstance(mapping, Mapping) or not mapping:
-        raise ValueError(f"{name} must be a non-empty dict of name -> features, got {mapping!r}")
-    return mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TypedDict, TypeVar
+from typing import NotRequired, TypedDict, TypeVar
 
 import numpy as np
 from sqlalchemy.engine import Connection
@@ -14,6 +14,7 @@ from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, fingerprint
 from alexp.problem.domains import Domain, domain_from_dict
+from alexp.problem.kernels.recognising import directions
 from alexp.problem.models import ModelClass
 from alexp.study.database.records import get_array, put_array
 from alexp.study.errors import ProblemMismatchError
@@ -42,6 +43,8 @@ class Probe(TypedDict):
     groups: list[str]
     scales: FloatArray
     domain: str | None
+    kernels: NotRequired[str]
+    kernel_numbers: NotRequired[FloatArray]
 
 
 def encode(connection: Connection, study: int, value: object) -> str:
@@ -117,15 +120,18 @@ def probe(algorithm: Algorithm) -> Probe:
     last bit; the hash then differs and the sketch does not.
     """
     table, models = algorithm.features(), algorithm.models
-    return {
+    found: Probe = {
         "hash": algorithm.fingerprint(),
-        "rows": table @ _directions(table.shape[1]),
-        "columns": _directions(table.shape[0]).T @ table,
+        "rows": table @ directions(table.shape[1]),
+        "columns": directions(table.shape[0]).T @ table,
         "shape": [models.n_models, models.n_columns, bool(models.intercept)],
         "groups": [fingerprint(models.columns_flat), fingerprint(models.offsets)],
         "scales": models.scales,
         "domain": domain_hash(algorithm.domain),
     }
+    if (kernels := models.kernel_marks(table)) is not None:
+        found["kernels"], found["kernel_numbers"] = kernels
+    return found
 
 
 def domain_hash(domain: Domain) -> str | None:
@@ -158,6 +164,10 @@ def _difference(stored: Probe, algorithm: Algorithm) -> str | None:
         return "its models use other columns of the dictionary"
     if not np.allclose(now["scales"], stored["scales"], rtol=_TOLERANCE, atol=0.0):
         return "its features are divided by other scales"
+    if now.get("kernels") != stored.get("kernels"):
+        return "its models have other kernels, or other columns for them"
+    if "kernels" in now and not np.allclose(now["kernel_numbers"], stored["kernel_numbers"], rtol=1e-6, atol=1e-9):
+        return "its kernels have other lengthscales, scales or entries, or other prior weights"
     columns = _differing(stored["columns"].T, now["columns"].T)
     candidates = _differing(stored["rows"], now["rows"])
     if columns.size == 0 and candidates.size == 0:
@@ -167,12 +177,6 @@ def _difference(stored: Probe, algorithm: Algorithm) -> str | None:
     blamed = ", ".join(repr(models.names[j]) for j in owners[:3]) or "some models"
     where = f", first at candidate {candidates[0]}" if candidates.size else ""
     return f"the features of {blamed} have other values{where}"
-
-
-def _directions(size: int) -> FloatArray:
-    """Two fixed directions without symmetry, shape (size, 2), from formulas that no library version changes."""
-    k = np.arange(1, size + 1, dtype=np.float64)
-    return np.stack([np.cos(0.7 * k) + 1.5, np.sin(1.3 * k + 0.2) - 1.5], axis=1)
 
 
 def _differing(old: FloatArray, new: FloatArray) -> IntArray:

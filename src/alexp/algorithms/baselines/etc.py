@@ -42,6 +42,7 @@ class ETC(Algorithm):
     """
 
     name: ClassVar[str] = "etc"
+    needs_columns: ClassVar[str] = "it chooses columns by a group Lasso"
     settings: ClassVar[tuple[str, ...]] = ("n_explore", "lam", "exploration", "oracle")
     example: ClassVar[State] = {"n_explore": 4}
 

@@ -33,6 +33,7 @@ class LinUCB(Certified):
     """
 
     name: ClassVar[str] = "linucb"
+    needs_columns: ClassVar[str] = ""
     settings: ClassVar[tuple[str, ...]] = ("model", "agent")
 
     def __init__(

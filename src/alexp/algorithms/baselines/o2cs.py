@@ -39,6 +39,7 @@ class O2CSEW(Certified):
     """
 
     name: ClassVar[str] = "o2cs-ew"
+    needs_columns: ClassVar[str] = "it plays a regression on all columns together"
     settings: ClassVar[tuple[str, ...]] = ("delta", "scale")
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
 

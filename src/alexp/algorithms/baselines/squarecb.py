@@ -47,6 +47,7 @@ class SquareCB(Certified):
     """
 
     name: ClassVar[str] = "squarecb"
+    needs_columns: ClassVar[str] = "it compares regressions on columns, and on all of them together"
     settings: ClassVar[tuple[str, ...]] = ("agents", "gain", "arms")
 
     def __init__(

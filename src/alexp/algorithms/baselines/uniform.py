@@ -20,6 +20,7 @@ class UniformRandom(Algorithm):
     """The baseline that learns nothing while it plays. Needs none of noise_std, reward_bound and norm_bound."""
 
     name: ClassVar[str] = "uniform"
+    needs_columns: ClassVar[str] = ""
 
     def __init__(self, models: ModelClass, domain: Domain, **shared: Unpack[Shared]) -> None:
         super().__init__(models, domain, **shared)

@@ -49,6 +49,7 @@ class Corral(AgentBased):
     """
 
     name: ClassVar[str] = "corral"
+    needs_columns: ClassVar[str] = "each of its agents keeps a regression on columns"
     settings: ClassVar[tuple[str, ...]] = ("horizon", "agents", "eta", "gamma", "data_mode", "loss_range", "variant")
     example: ClassVar[State] = {"horizon": 30}
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})

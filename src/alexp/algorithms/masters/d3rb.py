@@ -42,6 +42,7 @@ class D3RB(AgentBased):
     """
 
     name: ClassVar[str] = "d3rb"
+    needs_columns: ClassVar[str] = "each of its agents keeps a regression on columns"
     settings: ClassVar[tuple[str, ...]] = ("agents", "d_min", "delta", "width", "data_mode", "loss_range")
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
 

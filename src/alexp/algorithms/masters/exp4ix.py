@@ -42,6 +42,7 @@ class EXP4IX(AgentBased):
     """
 
     name: ClassVar[str] = "exp4-ix"
+    needs_columns: ClassVar[str] = "each of its agents keeps a regression on columns"
     settings: ClassVar[tuple[str, ...]] = ("agents", "eta", "loss_range")
 
     def __init__(

@@ -71,6 +71,8 @@ class Algorithm(Telling):
     weights_mean: ClassVar[str] = "followed"  # what `probabilities` are: how often agents are, or the "posterior"
     # Whether asks know nothing of pending trials: logs that 0.1.0 has written replay only so.
     ignores_pending: bool = False
+    # Why models must be linear in their columns; empty for algorithms that take kernels as well.
+    needs_columns: ClassVar[str] = "it computes with columns of features"
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
@@ -102,6 +104,8 @@ class Algorithm(Telling):
             raise TypeError(f"models must be a ModelClass, got {type(models).__name__}")
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be an Interval, a Box or a FiniteSet, got {type(domain).__name__}")
+        if self.needs_columns:
+            models.require_linear(type(self).__name__, self.needs_columns)
         if direction not in ("maximize", "minimize"):
             raise ValueError(f'direction must be "maximize" or "minimize", got {direction!r}')
         self.models, self.domain, self.direction = models, domain, direction

@@ -179,7 +179,9 @@ class Saved(Guarded, ABC):
         if self._fingerprint is None:
             parts = [self.features().T, self.models.columns_flat, self.models.offsets, self.models.scales]
             hashes = [fingerprint(part) for part in parts]
-            self._fingerprint = fingerprint(np.array([*hashes, str(self.models.intercept)]))
+            kernels = self.models.kernel_marks(self.features())
+            own = [] if kernels is None else [kernels.kinds, fingerprint(kernels.numbers)]
+            self._fingerprint = fingerprint(np.array([*hashes, str(self.models.intercept), *own]))
         return self._fingerprint
 
 

@@ -16,7 +16,7 @@ y + rho n_x (y - y_x).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,10 +25,11 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, floats, record, same
-from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.posteriors import CandidateMoments
-from alexp.problem.candidates import NOTHING, Pending
+from alexp.estimation.posteriors import CandidateMoments, Component
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.problem.candidates import NOTHING, Choices, Pending
 
 _CONSTANT = 10.0  # value of the column that stands for the intercept: its prior is ten times as wide
 
@@ -39,6 +40,8 @@ class EffectMixture(Mixture):
     ``effect_grid`` are values of tau / B, the first of them zero: no effects. An intercept becomes a column with a wide
     prior, since rows have weights here.
     """
+
+    grid: RidgeGrid
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class EffectMixture(Mixture):
         **settings: Any,
     ) -> None:
         ridges = divisors * settings["noise_std"] / reward_bound
-        self._plain = posterior_grid(n_columns, columns, offsets, [ridges], intercept).whole(0)
+        self._plain = RidgeBank(columns, offsets, ridges, intercept)
         self._constant = intercept
         if intercept:
             columns = np.insert(columns, offsets[1:], n_columns)
@@ -115,29 +118,43 @@ class EffectMixture(Mixture):
         return super().log_evidence() + self._fixed[:, None]
 
     def moments(
-        self,
-        weights: FloatArray,
-        table: FloatArray,
-        indices: IntArray | None = None,
-        pending: Pending = NOTHING,
+        self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the reward, effects included; ``indices`` (n,) are the candidates, None for new ones.
+        """Mean and variance of the reward, effects included; points that are no candidates have none.
 
         ``pending`` trials shrink the models' variances by rows of the weight they will have. A candidate's own effect
         is left as uncertain as it is: a pending candidate is not to be chosen again.
         """
-        table = self._with_constant(table)
+        inner = self._with_constant(choices)
         shares = weights.sum(axis=1)
-        merged = CandidateMoments.empty(table.shape[1])
+        merged = CandidateMoments.empty(len(choices))
         for g in np.flatnonzero(shares > 1e-12):
             alone = np.zeros_like(weights)
             alone[g] = weights[g] / shares[g]
-            centre, variance = super().moments(alone, table, pending=self._weighted(int(g), pending))
-            own, pull = self._pull(int(g), indices, table.shape[1])
-            centre = (1.0 - pull) * centre + pull * own
-            variance = (1.0 - pull) ** 2 * variance + self.tau[g] ** 2 * (1.0 - pull)
-            merged.merge(float(shares[g]), centre, variance)
+            centre, variance = super().moments(alone, inner, self._weighted(int(g), pending))
+            merged.merge(float(shares[g]), *self._pulled(int(g), choices, centre, variance))
         return merged.mean, (merged.within + merged.between) / merged.total
+
+    def components(
+        self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
+    ) -> Iterator[Component]:
+        """The components of weight above ``least`` one by one, effects included."""
+        inner = self._with_constant(choices)
+        for g in range(len(weights)):
+            alone = np.zeros_like(weights)
+            alone[g] = weights[g]
+            share = float(weights[g][weights[g] > least].sum()) / float(weights[weights > least].sum())
+            for part in super().components(alone, inner, self._weighted(g, pending), least):
+                mean, variance = self._pulled(g, choices, part.mean, part.variance)
+                yield part._replace(share=share * part.share, mean=mean, variance=variance)
+
+    def _pulled(
+        self, cell: int, choices: Choices, mean: FloatArray, variance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Moments of a cell's models, with the candidates' own effects."""
+        own, pull = self._pull(cell, choices)
+        mean = (1.0 - pull) * mean + pull * own
+        return mean, (1.0 - pull) ** 2 * variance + self.tau[cell] ** 2 * (1.0 - pull)
 
     def _weighted(self, cell: int, pending: Pending) -> Pending:
         """Pending trials with the rows that their rewards would add to the regression of a cell."""
@@ -147,26 +164,27 @@ class EffectMixture(Mixture):
         n, rho = self._counts[pending.indices] + earlier, self._rho[cell]
         with np.errstate(over="ignore"):
             roots = 1.0 / np.sqrt((1.0 + rho * n) * (1.0 + rho * (n + 1.0)))  # omega' - omega is their square
-        return replace(pending, rows=roots[:, None] * self._with_constant(pending.rows.T).T)
+        return replace(pending, rows=roots[:, None] * self._extended(pending.rows.T).T)
 
-    def _pull(self, cell: int, indices: IntArray | None, n: int) -> tuple[FloatArray, FloatArray]:
+    def _pull(self, cell: int, choices: Choices) -> tuple[FloatArray, FloatArray]:
         """Candidates' own means and how far they pull, c_x, shapes (n,)."""
-        if indices is None:
-            return np.zeros(n), np.zeros(n)
-        counts, rho = self._counts[indices], self._rho[cell]
-        return self._means[indices], np.asarray(rho * counts / (1.0 + rho * counts))
+        if choices.indices is None:
+            return np.zeros(len(choices)), np.zeros(len(choices))
+        counts, rho = self._counts[choices.indices], self._rho[cell]
+        return self._means[choices.indices], np.asarray(rho * counts / (1.0 + rho * counts))
 
-    def draw(
-        self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None
-    ) -> FloatArray:
-        """Rewards at the candidates under one draw of coefficients and effects, shape (n,)."""
-        own, pull = self._pull(cell, indices, table.shape[1])
-        values = (1.0 - pull) * super().draw(cell, model, rng, self._with_constant(table)) + pull * own
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
+        """Rewards at the choices under one draw of coefficients and effects, shape (n,)."""
+        own, pull = self._pull(cell, choices)
+        values = (1.0 - pull) * super().draw(cell, model, rng, self._with_constant(choices)) + pull * own
         if self.tau[cell] > 0.0:
             values = values + self.tau[cell] * np.sqrt(1.0 - pull) * rng.standard_normal(values.size)
         return np.asarray(values)
 
-    def _with_constant(self, table: FloatArray) -> FloatArray:
+    def _with_constant(self, choices: Choices) -> Choices:
+        return Choices(choices.indices, self._extended(choices.table)) if self._constant else choices
+
+    def _extended(self, table: FloatArray) -> FloatArray:
         if not self._constant:
             return table
         return np.vstack([table, np.full((1, table.shape[1]), _CONSTANT)])

@@ -20,8 +20,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import positive
 from alexp.estimation.estimate import Estimate
-from alexp.estimation.factory import posterior_grid
-from alexp.estimation.posteriors import PosteriorGrid
+from alexp.estimation.ridge.grid import RidgeGrid
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -53,20 +52,20 @@ class Evidence:
         """Return an empty data set for these groups; ``weights`` (M,) divide the features of each group."""
         divisors = np.ones(np.size(offsets) - 1) if weights is None else np.asarray(weights, dtype=np.float64)
         ridges = [ridge * divisors for ridge in self.ridges]
-        grid = posterior_grid(n_columns, np.asarray(columns), np.asarray(offsets), ridges, intercept, may_sleep=False)
+        grid = RidgeGrid(n_columns, np.asarray(columns), np.asarray(offsets), ridges, intercept, may_sleep=False)
         return EvidencePath(n_columns, grid)
 
 
 class EvidencePath:
     """The observations so far; :meth:`append` adds one, :meth:`solve` changes nothing."""
 
-    def __init__(self, n_columns: int, grid: PosteriorGrid) -> None:
+    def __init__(self, n_columns: int, grid: RidgeGrid) -> None:
         self.n_columns, self._grid = n_columns, grid
 
     @property
     def n_observations(self) -> int:
         """Number of rewards so far, t."""
-        return self._grid.cells[0].n_observations
+        return self._grid.n_observations
 
     def append(self, row: npt.ArrayLike, y: float, weight: float = 1.0) -> None:
         """Add the observation y with dictionary row ``row`` (P,); the evidence of weighted rewards is not defined."""

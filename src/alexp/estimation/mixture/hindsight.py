@@ -8,6 +8,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.problem.candidates import Choices
 
 _FIRST = 2  # rewards before anything is expected
 
@@ -43,27 +44,25 @@ def look_back(
     model_mean, model_std = np.full((2, t, k), np.nan)
     log_odds = np.zeros((t + 1, k))
     for step in range(t):
-        column = np.ascontiguousarray(rows[step][:, None])
         index = None if indices is None else indices[step : step + 1]
-        scores = mixture.power * mixture.log_evidence()
+        point = Choices(index, np.ascontiguousarray(rows[step][:, None]))
+        scores = mixture.log_weights()
         if step >= _FIRST:
-            mean[step], std[step] = _prediction(mixture, _normalised(scores), column, index)
+            mean[step], std[step] = _prediction(mixture, _normalised(scores), point)
         for place, model in enumerate(models if step >= _FIRST else ()):
             alone = np.full_like(scores, -np.inf)
             alone[:, model] = scores[:, model]  # all of them may be negligible, and then there is no prediction
-            model_mean[step, place], model_std[step, place] = _prediction(mixture, _normalised(alone), column, index)
+            model_mean[step, place], model_std[step, place] = _prediction(mixture, _normalised(alone), point)
         mixture.update(rows[step], float(rewards[step]), None if indices is None else int(indices[step]))
-        later = mixture.power * mixture.log_evidence()[:, models]
+        later = mixture.log_weights()[:, models]
         log_odds[step + 1] = np.logaddexp.reduce(later, axis=0) - np.logaddexp.reduce(later[:, 0])
     return Hindsight(mean, std, model_mean, model_std, log_odds)
 
 
-def _prediction(
-    mixture: Mixture, weights: FloatArray, column: FloatArray, index: IntArray | None
-) -> tuple[float, float]:
+def _prediction(mixture: Mixture, weights: FloatArray, point: Choices) -> tuple[float, float]:
     if np.isnan(weights).any():
         return np.nan, np.nan
-    mean, variance = mixture.moments(weights, column, index)
+    mean, variance = mixture.moments(weights, point)
     return float(mean[0]), float(np.sqrt(variance[0] + mixture.noise_variance(weights)))
 
 

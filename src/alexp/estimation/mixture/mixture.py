@@ -14,15 +14,17 @@ With an intercept its flat prior takes one degree of freedom: t - 1 instead of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import isfinite
+from collections.abc import Iterator, Sequence
+from math import inf, isfinite
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
-from alexp.problem.candidates import NOTHING, Pending
+from alexp.estimation.posteriors import Component, PosteriorGrid
+from alexp.problem.blocks import ModelOnTable
+from alexp.problem.candidates import NOTHING, Choices, Pending
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
 # would round the small ones away; candidates are then done one component at a time.
@@ -43,9 +45,14 @@ class Mixture:
     copies : how often the whole grid is repeated, for what a subclass varies beyond noise and scale.
     may_sleep : whether components that have become negligible may be left behind until they matter again.
     power : weights are proportional to the evidence to this power; below one they trust adaptively chosen data less.
+        The prior is no evidence and is not raised to it.
+    log_prior : (M,) logarithms of the models' prior weights; equal by default.
+    tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
+
+    grid: PosteriorGrid
 
     def __init__(
         self,
@@ -62,8 +69,10 @@ class Mixture:
         copies: int = 1,
         may_sleep: bool = True,
         power: float = 1.0,
+        log_prior: FloatArray | None = None,
+        tables: Sequence[ModelOnTable] | None = None,
     ) -> None:
-        self.power = power
+        self.power, self.log_prior = power, log_prior
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
         self.n_columns, self._lead, self._sizes = n_columns, int(intercept), np.diff(offsets)
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
@@ -71,16 +80,16 @@ class Mixture:
         self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in pairs])
         precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * reward_bound)
         ridges = [ridge * divisors for ridge in self.ridges]
-        self.grid = posterior_grid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep)
+        self.grid = posterior_grid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, tables)
 
     @property
     def n_observations(self) -> int:
         """Number of rewards taken in so far, t."""
-        return self.grid.cells[0].n_observations
+        return self.grid.n_observations
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
-        """Absorb one observation; ``row`` (P,) is the dictionary at the action taken, its ``index`` does not matter."""
-        self.grid.update(row, y)
+        """Absorb one observation; ``row`` (P,) is the dictionary at the action taken, ``index`` its candidate's."""
+        self.grid.update(row, y, index)
 
     def log_evidence(self) -> FloatArray:
         """Log evidence of every component up to a common constant, shape (cells, M); minus infinity if negligible."""
@@ -96,14 +105,20 @@ class Mixture:
         scale = np.array([2.0 * noise**2 for noise in self.noise])[:, None]
         return np.asarray(-residuals / scale - 0.5 * determinants + (-self._freedom * np.log(self.factors))[:, None])
 
+    def log_weights(self) -> FloatArray:
+        """Logarithms of the components' weights up to a constant: power x log evidence + log prior, (cells, M)."""
+        scores = self.power * self.log_evidence()
+        return scores if self.log_prior is None else scores + self.log_prior
+
     def weights(self) -> FloatArray:
-        """Posterior probability of every component, shape (cells, M); uniform prior."""
+        """Posterior probability of every component, shape (cells, M)."""
+        power, prior = self.power, self.log_prior
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.log_evidence()
+            scores = self.log_evidence() if prior is None else self.log_weights()
         top = float(scores.max())
         if not isfinite(top):  # rewards beyond 1e150 times the noise: every component is out of the question
-            scores, top = np.zeros_like(scores), 0.0
-        weights = np.exp(self.power * (scores - top))
+            scores, top = np.zeros_like(scores) if prior is None else prior + np.zeros_like(scores), 0.0
+        weights = np.exp((power if prior is None else 1.0) * (scores - top))
         return np.asarray(weights / weights.sum())
 
     def noise_variances(self) -> FloatArray:
@@ -115,28 +130,32 @@ class Mixture:
         return float(weights.sum(axis=1) @ self.noise**2)
 
     def moments(
-        self,
-        weights: FloatArray,
-        table: FloatArray,
-        indices: IntArray | None = None,
-        pending: Pending = NOTHING,
+        self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and total variance (within plus between components) at the candidates, shapes (n,).
+        """Mean and total variance (within plus between components) at the choices, shapes (n,).
 
-        ``weights`` (cells, M) as returned by :meth:`weights`, ``table`` (P, n) feature-major; ``indices`` (n,), which
-        candidates these are, does not matter here. ``pending`` trials shrink the variances within components.
+        ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        return self.grid.moments(weights, self.noise_variances(), table, pending.rows)
+        return self.grid.moments(weights, self.noise_variances(), choices, pending.rows)
 
-    def draw(
-        self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None
-    ) -> FloatArray:
-        """Rewards at the candidates under one draw of the coefficients of a component, shape (n,).
+    def components(
+        self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
+    ) -> Iterator[Component]:
+        """The components of weight above ``least`` one by one; shares sum to one."""
+        return self.grid.components(weights, self.noise_variances(), choices, pending.rows, least)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a component's predictions: infinitely many, because they are Gaussian."""
+        return inf
+
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
+        """Rewards at the choices under one draw of a component's function, shape (n,).
 
         The constant of an intercept, common to all candidates, is left out.
         """
-        normals = rng.standard_normal(int(self._sizes[model]))
-        return self.grid.cells[cell].draw(model, table, normals, float(self.noise[cell]))
+        normals = rng.standard_normal(self.grid.n_normals(model))
+        return self.grid.draw(cell, model, choices, normals, float(self.noise[cell]))
 
     def state(self) -> Packable:
         """Everything that observations have changed."""

@@ -19,6 +19,7 @@ b0 = 1 and nothing depends on it but the unit of predictions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,12 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, number, record
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.problem.blocks import ModelOnTable
+from alexp.problem.candidates import Choices
+from alexp.problem.kernels.rows import dense, spread
 
 _SHAPE = 1.0  # a0
+_MOST = 300  # candidates between which the similarity under a kernel is averaged
 
 
 class StudentMixture(Mixture):
@@ -46,8 +51,7 @@ class StudentMixture(Mixture):
         intercept: bool,
         *,
         ratio_grid: Sequence[float],
-        may_sleep: bool = True,
-        power: float = 1.0,
+        **settings: Any,
     ) -> None:
         super().__init__(
             n_columns,
@@ -58,15 +62,14 @@ class StudentMixture(Mixture):
             noise_std=1.0,  # its own unit
             reward_bound=1.0,
             scale_grid=prior_scales(ratio_grid),
-            may_sleep=may_sleep,
-            power=power,
+            **settings,
         )
         self.ratios = np.asarray(ratio_grid, dtype=np.float64)
         self._mean, self._squares = 0.0, 0.0  # of the rewards; sum of squares about the mean
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one observation."""
-        super().update(row, y)
+        super().update(row, y, index)
         delta = y - self._mean
         self._mean += delta / self.n_observations
         self._squares += delta * (y - self._mean)
@@ -104,13 +107,16 @@ class StudentMixture(Mixture):
         """Posterior mean of the noise variance under weights (cells, M)."""
         return float(np.sum(weights * self.noise_variances()))
 
-    def draw(
-        self, cell: int, model: int, rng: np.random.Generator, table: FloatArray, indices: IntArray | None = None
-    ) -> FloatArray:
-        """Rewards at the candidates under one draw of a component's scale and coefficients, shape (n,)."""
-        normals = rng.standard_normal(int(self._sizes[model]))
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
+        """Rewards at the choices under one draw of a component's scale and function, shape (n,)."""
+        normals = rng.standard_normal(self.grid.n_normals(model))
         noise = self.noise_variances()[cell, model] * self._shape / rng.standard_gamma(self._shape)
-        return self.grid.cells[cell].draw(model, table, normals, float(np.sqrt(noise)))
+        return self.grid.draw(cell, model, choices, normals, float(np.sqrt(noise)))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom 2 a0 + t of a component's predictions, which are t-distributed."""
+        return 2.0 * self._shape
 
     def state(self) -> Packable:
         """Everything that observations have changed."""
@@ -136,6 +142,28 @@ def trace_divisors(table: FloatArray, columns: IntArray, offsets: IntArray, cent
     squares = np.array([_mean_square(column, centred) for column in table])
     traces = np.add.reduceat(squares[columns], offsets[:-1])
     return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+
+
+def prior_divisors(tables: Sequence[ModelOnTable], centred: bool) -> FloatArray:
+    """The same for models on tables, shape (M,), kernels among them."""
+    traces = np.array([_trace(model, centred) for model in tables])
+    return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+
+
+def _trace(model: ModelOnTable, centred: bool) -> float:
+    """Mean over candidates of the prior variance; of what is left of it beside an intercept, if centred.
+
+    Functions of a kernel with a long lengthscale are nearly constant, and the intercept is the constant: what they vary
+    by, mean k(x, x) - mean k(x, z), must be as large as it is for a short one, or they would explain noise only.
+    """
+    if model.kernel is None:
+        return model.block.mean_square(centred)
+    whole = float(np.mean(model.kernel.diagonal(model.block.rows)))
+    if not centred:
+        return whole
+    some = dense(model.block.rows[spread(model.block.rows.shape[0], _MOST)])
+    varying = float(np.mean(model.kernel.diagonal(some)) - np.mean(model.kernel(some, some)))
+    return varying if varying > 1e-12 * whole else 0.0
 
 
 def _mean_square(column: FloatArray, centred: bool) -> float:

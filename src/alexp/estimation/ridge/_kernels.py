@@ -251,3 +251,21 @@ def all_finite(values: FloatArray) -> bool:
     for i in range(values.shape[0]):
         bad += not (abs(values[i]) < np.inf)
     return bad == 0
+
+
+@checked.entry
+def solve_normal(packed: FloatArray, rows: int, x: FloatArray) -> None:
+    """Solve R'R x = x in place for all columns but the last of a packed factor with `rows` rows; x (rows - 1,)."""
+    n = rows - 1
+    start = 0
+    for k in range(n):  # R'z = x by rows of R: what is known of z leaves the later equations
+        x[k] /= packed[start]
+        for m in range(1, n - k):
+            x[k + m] -= x[k] * packed[start + m]
+        start += rows - k
+    for k in range(n - 1, -1, -1):
+        start -= rows - k
+        total = x[k]
+        for m in range(1, n - k):
+            total -= packed[start + m] * x[k + m]
+        x[k] = total / packed[start]

@@ -113,6 +113,20 @@ class PackedFactors:
         )
         return draws
 
+    def solve(self, j: int, right: FloatArray) -> FloatArray:
+        """V_j^-1 right for a vector (d_j,), with the intercept's entry first if there is one."""
+        start, rows = int(self._starts[j]), self._lead + int(self._offsets[j + 1] - self._offsets[j]) + 1
+        out = np.array(right, dtype=np.float64)
+        kernels.solve_normal(self._factor[start:], rows, out)
+        return out
+
+    def triangle(self, j: int) -> FloatArray:
+        """The R-factor of model j's features, preceded by the intercept's if there is one: upper triangular, square."""
+        rows = self._lead + int(self._offsets[j + 1] - self._offsets[j]) + 1
+        out = np.zeros((rows, rows))
+        out[np.triu_indices(rows)] = self._factor[self._starts[j] : self._starts[j + 1]]
+        return out[:-1, :-1]
+
     def log_determinants(self) -> FloatArray:
         """log det(V_j / ridge_j^2), shape (M,).
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.schema import same, sequence
-from alexp.estimation.posteriors import CandidateMoments, Score
+from alexp.estimation.posteriors import CandidateMoments, Component, Score
 from alexp.estimation.ridge import _moments as moments
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.factors import FactorState
 from alexp.estimation.ridge.sleeping import SleepingBank
+from alexp.problem.candidates import Choices
 
 _LAZY = 20_000  # components from which it pays to let the negligible ones sleep
 _SLEEP, _WAKE = 45.0, 32.0  # how far below the best log evidence they fall asleep, and how close they may come
@@ -23,9 +24,14 @@ _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
 @dataclass(frozen=True)
 class Part:
-    """What one cell contributes to a mixture: some models with their shares and noise variances."""
+    """What one cell contributes to a mixture: some models with their shares and noise variances.
 
+    `numbers` are those of the models, `members` their places in the bank.
+    """
+
+    cell: int
     bank: RidgeBank
+    numbers: IntArray
     members: IntArray
     shares: FloatArray
     variances: FloatArray
@@ -60,7 +66,7 @@ class RidgeGrid:
         may_sleep: bool = True,
     ) -> None:
         self.n_models, self.n_columns, self._lead = len(offsets) - 1, n_columns, int(intercept)
-        self._mean_size = len(columns) / self.n_models
+        self._sizes, self._mean_size = np.diff(offsets), len(columns) / self.n_models
         self._precise = precise
         kind = SleepingBank if may_sleep and self.n_models * len(ridges) >= _LAZY else RidgeBank
         self._banks = [kind(columns, offsets, ridge, intercept) for ridge in ridges]
@@ -71,8 +77,13 @@ class RidgeGrid:
         """The bank of every cell; those that sleep are not up to date, see `whole`."""
         return self._banks
 
-    def update(self, row: FloatArray, y: float) -> None:
-        """Absorb one reward into every cell."""
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards, t."""
+        return self._banks[0].n_observations
+
+    def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
+        """Absorb one reward into every cell; it does not matter which candidate it is of."""
         for bank in self._banks:
             bank.update(row, y)
 
@@ -128,16 +139,14 @@ class RidgeGrid:
     # -- moments -----------------------------------------------------------------------------------------------
 
     def moments(
-        self, weights: FloatArray, variances: FloatArray, table: FloatArray, pending: FloatArray | None = None
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and total variance (within plus between components) at the candidates of ``table`` (P, n), shapes (n,).
+        """Mean and total variance (within plus between components) at the choices, shapes (n,).
 
         ``weights`` (cells, M) sum to one; ``variances`` (cells, M) are those of the components' noise. ``pending`` rows
         (k, P) shrink the variances within components; what these disagree on, weights and means, stays.
         """
-        parts = self._parts(weights, variances)
-        if pending is not None and len(pending):
-            parts = [part.believing(pending) for part in parts]
+        parts, table = self._parts(weights, variances, pending), choices.table
         if self._by_coefficients(sum(part.members.size for part in parts), table.shape[1]):
             return self._through_coefficients(parts, table)
         merged = CandidateMoments.empty(table.shape[1])
@@ -145,15 +154,43 @@ class RidgeGrid:
             part.bank.merge_moments(merged, part.members, part.shares, part.variances, table)
         return merged.mean, merged.within + merged.between
 
-    def _parts(self, weights: FloatArray, variances: FloatArray) -> list[Part]:
+    def components(
+        self,
+        weights: FloatArray,
+        variances: FloatArray,
+        choices: Choices,
+        pending: FloatArray | None = None,
+        least: float = _NEGLIGIBLE,
+    ) -> Iterator[Component]:
+        """The components of weight above `least`, one by one."""
+        rows = choices.table.T
+        for part in self._parts(weights, variances, pending, least):
+            for place, j in enumerate(part.members):
+                mean, width = part.bank.mean(int(j), rows), part.bank.width(int(j), rows)
+                yield Component(
+                    float(part.shares[place]),
+                    part.cell,
+                    int(part.numbers[place]),
+                    mean,
+                    part.variances[place] * width**2,
+                )
+
+    def _parts(
+        self,
+        weights: FloatArray,
+        variances: FloatArray,
+        pending: FloatArray | None = None,
+        least: float = _NEGLIGIBLE,
+    ) -> list[Part]:
         """The components that matter, with shares that sum to one."""
-        active = [np.flatnonzero(row > _NEGLIGIBLE) for row in weights]
+        active = [np.flatnonzero(row > least) for row in weights]
         kept = sum(float(row[own].sum()) for row, own in zip(weights, active, strict=True))
-        return [
-            Part(bank, own, row[own] / kept, noise[own])
-            for bank, own, row, noise in zip(self._banks, active, weights, variances, strict=True)
+        parts = [
+            Part(cell, self._banks[cell], own, own, weights[cell, own] / kept, variances[cell, own])
+            for cell, own in enumerate(active)
             if own.size
         ]
+        return parts if pending is None or not len(pending) else [part.believing(pending) for part in parts]
 
     def _by_coefficients(self, n_active: int, n_candidates: int) -> bool:
         """Whether the route over coefficients is safe and takes fewer operations."""
@@ -183,6 +220,14 @@ class RidgeGrid:
         values, spread = mean[: self.n_columns] @ table, np.empty(table.shape[1])
         moments.quadratic_forms(table, covariance, self._lead, 0, table.shape[1], spread)
         return values + (mean[-1] if self._lead else 0.0), np.maximum(spread, 0.0)
+
+    def n_normals(self, model: int) -> int:
+        """One for each coefficient."""
+        return int(self._sizes[model])
+
+    def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
+        """Rewards at the choices under one draw of a component's coefficients, shape (n,)."""
+        return self._banks[cell].draw(model, choices.table, normals, scale)
 
     def state(self) -> list[FactorState]:
         """Everything that rewards have changed."""

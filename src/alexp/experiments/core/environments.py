@@ -103,6 +103,7 @@ class SyntheticEnvironment(ModelEnvironment):
         true_model: int | None = None,
         random_state: RandomState = None,
     ) -> None:
+        models.require_linear("SyntheticEnvironment", "it draws coefficients of columns")
         streams = Streams(random_state)
         rng = streams.generator(_PROBLEM)
         features = models.matrix(domain)

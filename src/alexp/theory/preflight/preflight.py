@@ -149,6 +149,7 @@ def preflight(
     >>> report.columns["rank"], report.columns["repeated_columns"]
     (4, 8)
     """
+    models.require_linear("preflight", "ranks, designs and schedules are about columns")
     positive("noise_std", noise_std)
     positive("reward_bound", reward_bound)
     chosen = Schedules() if schedules is None else schedules

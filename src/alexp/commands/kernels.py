@@ -1,0 +1,60 @@
+"""Kernels as words, for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from alexp.problem.kernels.base import Kernel
+from alexp.problem.kernels.choosing import AUTO, LINEAR, Choice, KernelChoice
+from alexp.problem.kernels.plain import Linear, Tanimoto
+from alexp.problem.kernels.stationary import RBF, Matern
+
+_KERNELS: dict[str, Kernel] = {
+    "linear": Linear(),
+    "standardized": Linear(standardize=True),
+    "tanimoto": Tanimoto(),
+    "matern": Matern(),
+    "matern12": Matern(0.5),
+    "matern32": Matern(1.5),
+    "matern52": Matern(2.5),
+    "rbf": RBF(),
+}
+
+
+def kernels_from_words(words: Sequence[str]) -> KernelChoice:
+    """What `--kernels` says: "linear", "auto", or NAME=KERNEL+KERNEL for every map, a kernel with ":LENGTHSCALE".
+
+    >>> str(kernels_from_words(["bits=tanimoto", "descriptors=linear+matern:0.5"])["descriptors"][1])
+    'Matern 5/2, 0.5'
+    """
+    if len(words) == 1 and "=" not in words[0]:
+        return words[0] if words[0] in (AUTO, LINEAR) else _choice(words[0])
+    out: dict[str, Choice] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or name in out:
+            raise ValueError(f"kernels must be given as NAME=KERNEL, once for every map, got {word!r}")
+        out[name] = text if text in (AUTO, LINEAR) else _choice(text)
+    return out
+
+
+def _choice(text: str) -> list[str | Kernel]:
+    return [_kernel(part.strip()) for part in text.split("+")]
+
+
+def _kernel(text: str) -> Kernel:
+    word, colon, scale = text.lower().partition(":")
+    if word not in _KERNELS:
+        raise ValueError(f"unknown kernel {text!r}; known are {', '.join(_KERNELS)}, and auto for a whole map")
+    kernel = _KERNELS[word]
+    if not colon:
+        return kernel
+    try:
+        number = float(scale)
+    except ValueError:
+        raise ValueError(f"the lengthscale in {text!r} must be a number") from None
+    if isinstance(kernel, Matern):
+        return Matern(kernel.nu, lengthscale=number)
+    if isinstance(kernel, RBF):
+        return RBF(number)
+    raise ValueError(f"{word} has no lengthscale, got {text!r}")

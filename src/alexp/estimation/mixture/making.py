@@ -1,0 +1,89 @@
+"""Mixtures of the models of a class on a set of candidates, from what is known of rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray
+from alexp.estimation.factory import takes_one_pass
+from alexp.estimation.mixture.effects import EffectMixture
+from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.mixture.student import StudentMixture, prior_divisors, prior_scales, trace_divisors
+
+if TYPE_CHECKING:
+    from alexp.problem.blocks import ModelOnTable
+    from alexp.problem.candidates import CandidateTable
+    from alexp.problem.models import ModelClass
+
+
+class _Levels(TypedDict):
+    noise_std: float
+    reward_bound: float
+    noise_grid: Sequence[float]
+    scale_grid: Sequence[float]
+
+
+class _Common(TypedDict):
+    power: float
+    log_prior: FloatArray | None
+    tables: list[ModelOnTable] | None
+
+
+def ratio_mixture(
+    models: ModelClass, candidates: CandidateTable, ratios: Sequence[float], noise_std: float | None, power: float
+) -> Mixture:
+    """Components (model, ratio of noise to prior variance), for rewards of unknown size; None for unknown noise."""
+    common = _common(models, candidates, power)
+    columns, offsets, tables = models.columns_flat, models.offsets, common["tables"]
+    if tables is None:
+        divisors = trace_divisors(candidates.table, columns, offsets, models.intercept)
+    else:
+        divisors = prior_divisors(tables, models.intercept)
+    groups = (models.n_columns, columns, offsets, divisors, models.intercept)
+    if noise_std is None:
+        return StudentMixture(*groups, ratio_grid=ratios, **common)
+    return Mixture(*groups, noise_std=noise_std, reward_bound=noise_std, scale_grid=prior_scales(ratios), **common)
+
+
+def level_mixture(
+    models: ModelClass,
+    candidates: CandidateTable,
+    noise_std: float,
+    norm_bound: float,
+    noise_grid: Sequence[float],
+    scale_grid: Sequence[float],
+    effects: Sequence[float],
+    power: float,
+) -> Mixture:
+    """Components (model, noise level, prior scale), in multiples of the two; and sizes of candidates' own effects."""
+    groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * _roots(models), models.intercept)
+    levels: _Levels = {
+        "noise_std": noise_std, "reward_bound": norm_bound, "noise_grid": noise_grid, "scale_grid": scale_grid,
+    }  # fmt: skip
+    if not effects:
+        return Mixture(*groups, **levels, **_common(models, candidates, power))
+    models.require_linear("misfit_grid", "effects of candidates are weighed against coefficients")
+    n, log_prior = candidates.n_candidates, _log_prior(models)
+    return EffectMixture(
+        *groups, n_candidates=n, effect_grid=(0.0, *effects), **levels, power=power, log_prior=log_prior
+    )
+
+
+def _common(models: ModelClass, candidates: CandidateTable, power: float) -> _Common:
+    tables = candidates.models(models) if takes_one_pass(models, candidates.n_candidates) else None
+    return {"power": power, "log_prior": _log_prior(models), "tables": tables}
+
+
+def _log_prior(models: ModelClass) -> FloatArray | None:
+    return models.log_prior if np.ptp(models.log_prior) > 0.0 else None
+
+
+def _roots(models: ModelClass) -> FloatArray:
+    """Square roots of sizes, (M,): a prior variance of 1/d per coefficient has norm one. One for kernels."""
+    roots = np.sqrt(np.diff(models.offsets))
+    for j, kernel in enumerate(models.kernels or ()):
+        roots[j] = roots[j] if kernel is None else 1.0
+    return roots

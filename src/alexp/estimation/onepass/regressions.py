@@ -1,0 +1,221 @@
+"""The posterior of one model at several ratios of noise to prior variance, whatever the candidates are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray
+from alexp.estimation.onepass.dual import DualFactor, PointFit
+from alexp.estimation.onepass.points import Points
+from alexp.estimation.onepass.primal import PrimalFactor
+from alexp.problem.kernels import Kernel
+
+_JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
+
+
+@dataclass(frozen=True)
+class Told:
+    """A point that was told or asked about.
+
+    Attributes
+    ----------
+    row : (d,) its features.
+    candidate : its number among the candidates; None if it is none of them.
+    similarities : makes k(x, point) for all candidates x, (N,); not called for linear models.
+    """
+
+    row: FloatArray
+    candidate: int | None
+    similarities: Callable[[], FloatArray]
+
+
+class KernelRegression:
+    """A Gaussian process with a kernel on d columns; ``ratios`` (cells,) as in `DualFactor`."""
+
+    limit: float = inf  # number of points from which another form is smaller
+
+    def __init__(self, kernel: Kernel, n_columns: int, ratios: FloatArray, intercept: bool) -> None:
+        self._kernel, self.ratios, self.intercept = kernel, ratios, intercept
+        self.points, self._dual = Points(n_columns), DualFactor(ratios, intercept)
+
+    @property
+    def rank(self) -> int:
+        """How large the factors are."""
+        return self.points.n
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Penalised residuals, (cells,)."""
+        return self._dual.residuals
+
+    def log_determinants(self) -> FloatArray:
+        """log det(I + K / r), (cells,); of centred features if there is an intercept."""
+        return self._dual.log_determinants(self.points.n_observations)
+
+    def probe(self, at: Told) -> PointFit:
+        """What is known of a point."""
+        return self._dual.probe(self.points, *self._similar(at))
+
+    def tell(self, at: Told, y: float, probe: PointFit) -> None:
+        """Absorb a reward of a point whose `probe` was just taken."""
+        self._dual.count(self.points, probe, y)
+        self._dual.tell(self.points, at.row, *self._similar(at), y, at.candidate)
+
+    def believe(self, at: Told) -> None:
+        """Absorb a reward that is as expected, on a `copy`: variances shrink; means are wrong from then on."""
+        self._dual.tell(self.points, at.row, *self._similar(at), 0.0, at.candidate)
+
+    def note(self, at: Told, y: float) -> None:
+        """Take note of a reward before a `rebuild`."""
+        number = self.points.find(at.row)
+        if number == self.points.n:
+            self._dual.add_similarities(number, *self._similar(at))
+        self.points.note(at.row, y, at.candidate)
+
+    def rebuild(self) -> None:
+        """Make the factors anew from the points."""
+        self._dual.rebuild(self.points)
+
+    def moments(self, rows: FloatArray, known: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance at n points (n, d), (cells, n) each; `known` similarities (D, n), if they are."""
+        similarities = self._between(self.points.rows, rows) if known is None else known
+        return self._dual.moments(self.points, similarities, self._own(rows))
+
+    def root(self, cell: int, rows: FloatArray) -> FloatArray:
+        """Cholesky factor of the posterior covariance of n points (n, d), in one cell and units of the prior, (n, n)."""
+        gram = self._between(rows, rows)
+        covariance = self._dual.covariance(self.points, cell, self._between(self.points.rows, rows), gram)
+        covariance[np.diag_indices(len(rows))] += _JITTER * float(np.trace(gram)) / len(rows)
+        return np.linalg.cholesky(covariance)
+
+    def _similar(self, at: Told) -> tuple[FloatArray, float]:
+        """Similarities of a point to the points told, (D,), and to itself."""
+        number, points = self.points.find(at.row), self.points
+        if number < points.n:
+            both = self._dual.similarities(number, points.n)
+            return both, float(both[number])
+        if at.candidate is not None and (points.candidates >= 0).all():
+            row = at.similarities()
+            return row[points.candidates], float(row[at.candidate])
+        return self._between(points.rows, at.row[None])[:, 0], float(self._own(at.row[None])[0])
+
+    def _between(self, points: FloatArray, rows: FloatArray) -> FloatArray:
+        return self._kernel(points, rows)
+
+    def _own(self, rows: FloatArray) -> FloatArray:
+        return self._kernel.diagonal(rows)
+
+    def copy(self) -> KernelRegression:
+        """One that may believe."""
+        out = copy(self)
+        out.points, out._dual = self.points.copy(), self._dual.copy()
+        return out
+
+
+class LinearRegression(KernelRegression):
+    """The same for k(x, z) = <x, z>, with d x d factors once there are more points than that.
+
+    The `weights` of its probes are directions, (cells, d): C(x, point) is phi(x)'weights + constant.
+    """
+
+    def __init__(self, n_columns: int, ratios: FloatArray, intercept: bool) -> None:
+        self.ratios, self.intercept, self.limit = ratios, intercept, n_columns + 2
+        self.points, self._dual = Points(n_columns), DualFactor(ratios, intercept)
+        self._primal: PrimalFactor | None = None
+
+    @property
+    def rank(self) -> int:
+        """How large the factors are."""
+        return self.points.n if self._primal is None else self.points.rows.shape[1]
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Penalised residuals, (cells,)."""
+        return super().residuals if self._primal is None else self._primal.residuals
+
+    def log_determinants(self) -> FloatArray:
+        """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
+        return super().log_determinants() if self._primal is None else self._primal.log_determinants()
+
+    def probe(self, at: Told) -> PointFit:
+        """What is known of a point."""
+        if self._primal is not None:
+            return self._primal.probe(at.row)
+        probe = super().probe(at)
+        return probe._replace(weights=at.row - probe.weights @ self.points.rows)
+
+    def tell(self, at: Told, y: float, probe: PointFit) -> None:
+        """Absorb a reward of a point whose `probe` was just taken."""
+        if self._primal is None:
+            super().tell(at, y, probe)
+        else:
+            self._primal.tell(at.row, y)
+            self.points.note(at.row, y, at.candidate)
+
+    def believe(self, at: Told) -> None:
+        """Absorb a reward that is as expected, on a `copy`."""
+        if self._primal is None:
+            super().believe(at)
+        else:
+            self._primal.believe(at.row)
+
+    def note(self, at: Told, y: float) -> None:
+        """Take note of a reward before a `rebuild`."""
+        if self._primal is None and self.points.n < self.limit:
+            super().note(at, y)
+        else:
+            self.points.note(at.row, y, at.candidate)
+
+    def _similar(self, at: Told) -> tuple[FloatArray, float]:
+        """Inner products with the points told, (D,), and with itself."""
+        return self.points.rows @ at.row, float(at.row @ at.row)
+
+    def rebuild(self) -> None:
+        """Make the factors anew, d x d ones if they are smaller."""
+        if self.points.n < self.limit:
+            super().rebuild()
+            return
+        self._primal = PrimalFactor(self.ratios, self.intercept, self.points)
+        self._dual = DualFactor(self.ratios, self.intercept)  # nobody needs it any more
+
+    def moments(self, rows: FloatArray, known: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance at n points (n, d), (cells, n) each."""
+        return super().moments(rows) if self._primal is None else self._primal.moments(rows)
+
+    @property
+    def n_normals(self) -> int:
+        """How many standard normals `direction` takes."""
+        d = int(self.points.rows.shape[1])
+        return d + self.points.n if self._primal is None else d
+
+    def direction(self, cell: int, normals: FloatArray) -> FloatArray:
+        """Draw of the coefficients less their mean, (d,), in one cell and units of the prior.
+
+        With few points, a draw w of the prior and rewards of it with noise give what is left of w when these are told.
+        """
+        if self._primal is not None:
+            return self._primal.direction(cell, normals)
+        d = self.points.rows.shape[1]
+        if self.points.n == 0:
+            return normals[:d]
+        noise = np.sqrt(self.ratios[cell] / self.points.counts) * normals[d:]
+        told = self.points.rows @ normals[:d] + noise
+        return np.asarray(normals[:d] - self._dual.solved(self.points, cell, told) @ self.points.rows)
+
+    def _between(self, points: FloatArray, rows: FloatArray) -> FloatArray:
+        return points @ rows.T
+
+    def _own(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("nd,nd->n", rows, rows))
+
+    def copy(self) -> LinearRegression:
+        """One that may believe."""
+        out = copy(self)
+        out.points, out._dual = self.points.copy(), self._dual.copy()
+        out._primal = None if self._primal is None else self._primal.copy()
+        return out

@@ -1,0 +1,20 @@
+"""Kernels as models: `Linear`, `Tanimoto`, `Matern`, `RBF`, sums and products of them, and those of your own.
+
+>>> from alexp.kernels import Matern, Tanimoto
+>>> str(Tanimoto() + 0.5 * Matern(2.5, lengthscale=0.5).on([0, 1]))
+'Tanimoto + 0.5 Matern 5/2, 0.5 on 0, 1'
+"""
+
+from alexp.problem.kernels import (
+    RBF,
+    Function,
+    Kernel,
+    Linear,
+    Matern,
+    Precomputed,
+    Product,
+    Sum,
+    Tanimoto,
+)
+
+__all__ = ["RBF", "Function", "Kernel", "Linear", "Matern", "Precomputed", "Product", "Sum", "Tanimoto"]

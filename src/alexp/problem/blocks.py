@@ -1,0 +1,101 @@
+"""The columns of one model on all candidates, as they were handed in, and products with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.problem.kernels import Kernel
+from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
+from alexp.problem.kernels.rows import blocks as pieces
+
+_PIECE = 1 << 20  # numbers converted at a time
+
+
+class Block:
+    """N rows of d columns, in the domain's order: dense of any float precision, memory-mapped, or CSR.
+
+    Products are computed in the precision of the table, half precision in single, and returned in double.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.n_rows, self.n_columns = rows.shape
+
+    def dense(self, part: slice) -> FloatArray:
+        """Some rows in double precision, (n, d)."""
+        return dense(self.rows[part])
+
+    def taken(self, indices: IntArray) -> FloatArray:
+        """Rows of some candidates in double precision, (n, d)."""
+        return dense(self.rows[indices])
+
+    def squared_norms(self) -> FloatArray:
+        """||phi(x)||^2 of all candidates, (N,)."""
+        out = np.empty(self.n_rows)
+        for part, block in pieces(self.rows):
+            out[part] = squared_norms(block)
+        return out
+
+    def mean_square(self, centred: bool) -> float:
+        """Mean of ||phi(x)||^2 over the candidates, or of ||phi(x) - mean||^2; zero where all are equal."""
+        mean, whole, varying = np.zeros(self.n_columns), 0.0, 0.0
+        for _, block in pieces(self.rows):
+            rows = dense(block)
+            mean += rows.sum(axis=0) / self.n_rows
+            whole += float(np.vdot(rows, rows)) / self.n_rows
+        if not centred:
+            return whole
+        for _, block in pieces(self.rows):
+            rows = dense(block) - mean
+            varying += float(np.vdot(rows, rows)) / self.n_rows
+        return varying if varying > 1e-28 * whole else 0.0  # constants leave nothing but the rounding of their means
+
+    def product(self, directions: FloatArray) -> FloatArray:
+        """Phi u for each of several directions u, (k, d): shape (k, N)."""
+        if is_sparse(self.rows):
+            return np.ascontiguousarray((self.rows @ directions.T).T, dtype=np.float64)
+        if self.rows.dtype == np.float64:
+            return np.asarray(directions @ self.rows.T)
+        narrow = np.ascontiguousarray(directions.T, dtype=np.float32)
+        out = np.empty((len(directions), self.n_rows))
+        step = max(1, _PIECE // self.n_columns)
+        for low in range(0, self.n_rows, step):
+            part = slice(low, low + step)
+            out[:, part] = (np.asarray(self.rows[part], dtype=np.float32) @ narrow).T
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of the dictionary on all candidates that lie together.
+
+    Attributes
+    ----------
+    rows : (N, w), in the domain's order.
+    columns : (w,) their numbers in the dictionary, increasing.
+    """
+
+    rows: Rows
+    columns: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class ModelOnTable:
+    """One model: some columns of a table, and a kernel on them.
+
+    Attributes
+    ----------
+    table : where the columns are.
+    group, local : (d,) the columns' numbers in the dictionary and in the table.
+    kernel : None for <x, z>.
+    block : the columns on all candidates.
+    """
+
+    table: Table
+    group: IntArray
+    local: IntArray
+    kernel: Kernel | None
+    block: Block

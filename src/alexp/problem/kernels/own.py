@@ -1,0 +1,147 @@
+"""Kernels of the user's own: a Gram matrix, or a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.codec import fingerprint
+from alexp.common.validation import matrix
+from alexp.problem.descriptions import Description
+from alexp.problem.kernels.base import Kernel
+from alexp.problem.kernels.rows import Rows, dense, dense_blocks
+
+_TOLERANCE = 1e-8  # of symmetry and of negative eigenvalues, as a share of the largest entry
+_MOST_DECOMPOSED = 2000  # things up to which all eigenvalues are looked at
+
+
+class Precomputed(Kernel):
+    """The user's own Gram matrix over L things, shape (L, L); the model's only column holds the things' numbers.
+
+    Symmetric and positive semidefinite up to rounding, which is checked; of more than 2,000 things on 2,000 of them.
+
+    >>> Precomputed([[1.0, 0.5], [0.5, 1.0]])(np.array([[1.0]]), np.array([[0.0], [1.0], [1.0]])).tolist()
+    [[0.5, 1.0, 1.0]]
+    """
+
+    def __init__(self, gram: ArrayLike, label: str = "precomputed") -> None:
+        values = matrix("the Gram matrix", gram)
+        if values.shape[0] != values.shape[1]:
+            raise ValueError(f"the Gram matrix must be square, got shape {values.shape}")
+        largest = float(np.abs(values).max(initial=0.0))
+        if largest == 0.0:
+            raise ValueError("the Gram matrix is zero: no two candidates are alike, not even with themselves")
+        if float(np.abs(values - values.T).max()) > _TOLERANCE * largest:
+            raise ValueError("the Gram matrix must be symmetric, K[i, k] = K[k, i]")
+        part = values if values.shape[0] <= _MOST_DECOMPOSED else values[:_MOST_DECOMPOSED, :_MOST_DECOMPOSED]
+        lowest = float(np.linalg.eigvalsh(part)[0])
+        if lowest < -_TOLERANCE * largest * part.shape[0]:
+            raise ValueError(
+                f"the Gram matrix must be positive semidefinite, its smallest eigenvalue is {lowest:.3g}; similarities "
+                "become a kernel when negative eigenvalues are set to zero, or by K @ K"
+            )
+        self._gram = (
+            values if values.flags.owndata and not np.shares_memory(values, np.asarray(gram)) else values.copy()
+        )
+        self._gram.flags.writeable = False
+        self._label = str(label)
+
+    @property
+    def gram(self) -> FloatArray:
+        """K, shape (L, L)."""
+        return self._gram
+
+    @property
+    def name(self) -> str:
+        """The label."""
+        return self._label
+
+    @cached_property
+    def _key(self) -> str:
+        return fingerprint(self._gram)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Precomputed) and self._label == other._label and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash((Precomputed, self._label, self._key))
+
+    def __repr__(self) -> str:
+        return f"Precomputed({self._gram.shape[0]} x {self._gram.shape[0]}, {self._label!r})"
+
+    def _numbers(self, rows: Rows) -> IntArray:
+        if rows.shape[1] != 1:
+            raise ValueError(f"a Gram matrix is looked up by one column of numbers, got {rows.shape[1]} columns")
+        values = dense(rows)[:, 0]
+        numbers = values.astype(np.int64)
+        if np.any(numbers != values) or (numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self._gram)):
+            raise ValueError(f"the numbers of the things must be whole and within 0..{len(self._gram) - 1}")
+        return numbers
+
+    def block(self, x: FloatArray, z: Rows) -> FloatArray:
+        """Entries of the Gram matrix."""
+        return self._gram[self._numbers(x)[:, None], self._numbers(z)]
+
+    def own(self, z: Rows) -> FloatArray:
+        """Entries of its diagonal."""
+        return np.asarray(self._gram.diagonal()[self._numbers(z)])
+
+    def to_dict(self) -> Description:
+        """The Gram matrix and its label."""
+        return {"kernel": "precomputed", "gram": self._gram, "label": self._label}
+
+
+class Function(Kernel):
+    """A function of the user's own, k(X, Z) -> matrix of shape (n, m), for X (n, d) and Z (m, d).
+
+    Like feature maps it is code of the user's own, which is never stored: a study needs the models again. `label` names
+    it.
+    """
+
+    def __init__(self, function: Callable[[AnyArray, AnyArray], ArrayLike], label: str | None = None) -> None:
+        if not callable(function):
+            raise TypeError(f"a kernel of your own must be callable as k(X, Z), got {type(function).__name__}")
+        self.function = function
+        self._label = label or str(getattr(function, "__name__", type(function).__name__)).strip("<>")
+
+    @property
+    def name(self) -> str:
+        """The label, or the function's name."""
+        return self._label
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Function) and (self.function, self._label) == (other.function, other._label)
+
+    def __hash__(self) -> int:
+        return hash((Function, self.function, self._label))
+
+    def __repr__(self) -> str:
+        return f"Function({self._label})"
+
+    def block(self, x: FloatArray, z: Rows) -> FloatArray:
+        """What the function returns, checked."""
+        parts = [_matrix_of(self.function(x, part), (len(x), len(part)), self._label) for part in dense_blocks(z)]
+        return np.hstack(parts) if len(parts) > 1 else parts[0]
+
+    def own(self, z: Rows) -> FloatArray:
+        """The function at each point and itself."""
+        rows = dense(z)
+        return np.array([self.block(row[None], row[None])[0, 0] for row in rows])
+
+    def to_dict(self) -> None:
+        """Code is never stored; it must be passed again."""
+        return
+
+
+def _matrix_of(values: ArrayLike, shape: tuple[int, int], label: str) -> FloatArray:
+    """What a user's kernel returned, or an error unless it is a finite matrix of this shape."""
+    out = np.asarray(values, dtype=np.float64)
+    if out.shape != shape:
+        raise ValueError(f"kernel {label!r} must return shape {shape} for k(X, Z), got {out.shape}")
+    if not np.all(np.isfinite(out)):
+        raise ValueError(f"kernel {label!r} returned a number that is not finite")
+    return out

@@ -1,0 +1,115 @@
+"""Kernels that come from feature maps of finite size or from counts: linear and Tanimoto."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.problem.descriptions import Description
+from alexp.problem.kernels.base import Kernel
+from alexp.problem.kernels.rows import Rows, divided, inner, squared_distances, squared_norms
+from alexp.problem.kernels.steps import Steps
+from alexp.problem.kernels.units import Scales, checked_scales, column_scales, weights
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, z) = sum_c x_c z_c / s_c^2.
+
+    s_c = 1, or with `standardize=True` the standard deviation of column c over the candidates; columns that are
+    constant there do not count.
+
+    >>> Linear()(np.eye(2), np.array([[3.0, 4.0]])).tolist()
+    [[3.0], [4.0]]
+    """
+
+    standardize: bool = False
+    scales: Scales | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scales", checked_scales(self.scales))
+
+    @property
+    def name(self) -> str:
+        """Linear, whatever the scales."""
+        return "linear"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is <x, z> and nothing else."""
+        return not self.standardize and self.scales is None
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the scales are known, if there are to be any."""
+        return not self.standardize or self.scales is not None
+
+    def fitted(self, x: Rows) -> Linear:
+        """With the columns' standard deviations over x."""
+        return self if self.is_fitted else replace(self, scales=column_scales(x))
+
+    @cached_property
+    def _weights(self) -> FloatArray | None:
+        return weights(self, self.scales)
+
+    def block(self, x: FloatArray, z: Rows) -> FloatArray:
+        """Inner products of the divided rows."""
+        return inner(x, z, self._weights)
+
+    def own(self, z: Rows) -> FloatArray:
+        """Squared norms of the divided rows."""
+        return squared_norms(divided(z, self._weights))
+
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """One step of inner products."""
+        return steps.inner(columns, self._weights)
+
+    def to_dict(self) -> Description:
+        """Its scales, if it has any."""
+        scales = None if self.scales is None else np.array(self.scales)
+        return {"kernel": "linear", "standardize": self.standardize, "scales": scales}
+
+
+@dataclass(frozen=True)
+class Tanimoto(Kernel):
+    """k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>): shared over present in either, for bits, counts and one-hot rows.
+
+    The denominator is <x, z> + |x - z|^2, so that k(x, x) = 1 exactly; two rows of zeros are equal, k(0, 0) = 1.
+
+    >>> Tanimoto()(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])).round(4).tolist()
+    [[0.3333, 1.0]]
+    """
+
+    @property
+    def name(self) -> str:
+        """Tanimoto."""
+        return "Tanimoto"
+
+    @property
+    def is_stationary(self) -> bool:
+        """k(x, x) = 1."""
+        return True
+
+    def block(self, x: FloatArray, z: Rows) -> FloatArray:
+        """Shared over present in either."""
+        return _shared_over_either(inner(x, z), squared_distances(x, z))
+
+    def own(self, z: Rows) -> FloatArray:
+        """Ones."""
+        return np.ones(z.shape[0])
+
+    def plan(self, steps: Steps, columns: IntArray) -> int:
+        """Inner products, distances, and their ratio."""
+        shared, apart = steps.inner(columns), steps.apart(columns)
+        return steps.after(("tanimoto", shared), lambda done: _shared_over_either(done[shared], done[apart]))
+
+    def to_dict(self) -> Description:
+        """Nothing but its kind."""
+        return {"kernel": "tanimoto"}
+
+
+def _shared_over_either(shared: FloatArray, apart: FloatArray) -> FloatArray:
+    return np.divide(shared, shared + apart, out=np.ones_like(shared), where=apart > 0.0)

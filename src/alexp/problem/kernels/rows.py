@@ -1,0 +1,142 @@
+"""Inner products and distances between points and the rows of a table: dense of any precision, memory-mapped, or CSR.
+
+Every entry depends on its two rows alone, never on how many others are computed beside it, so that one point at a time
+and many at once agree bit for bit. Equal rows have distance zero, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard, cast
+
+import numpy as np
+
+from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
+from alexp.problem.kernels._compiled import narrow_distances, narrow_products
+
+if TYPE_CHECKING:  # slow to import, and whoever passes one has imported it
+    from scipy.sparse import csr_array, csr_matrix
+
+    Sparse: TypeAlias = csr_array | csr_matrix
+
+Rows: TypeAlias = "AnyArray | Sparse"  # (n, d)
+
+_BLOCK = 1 << 16  # entries of a block in double precision: half a megabyte, which stays in the cache
+_SPARSE_ROWS = 1 << 15
+_CANCELLED = 1e-6  # squared distances below this share of the squared norms are taken from the differences instead
+
+
+def is_sparse(rows: Rows) -> TypeGuard[Sparse]:
+    """Whether rows are kept as CSR."""
+    return not isinstance(rows, np.ndarray) and getattr(rows, "format", None) == "csr"
+
+
+def is_narrow(rows: Rows) -> TypeGuard[NarrowArray]:
+    """Whether rows are dense and in single precision."""
+    return isinstance(rows, np.ndarray) and rows.dtype == np.float32
+
+
+def blocks(rows: Rows, width: int = 1) -> Iterator[tuple[slice, Rows]]:
+    """Consecutive rows, a bounded number, as `ready`; `width` numbers come of each."""
+    n, d = rows.shape
+    step = _SPARSE_ROWS if is_sparse(rows) else max(1, _BLOCK // max(d, width, 1))
+    for low in range(0, n, step):
+        part = slice(low, min(low + step, n))
+        yield part, ready(rows[part])
+
+
+def ready(rows: Rows) -> Rows:
+    """Rows as `inner` and `squared_distances` take them: CSR, or contiguous in single or double precision."""
+    if is_sparse(rows):
+        return rows
+    values = np.asarray(rows)
+    return np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
+
+
+def dense_blocks(rows: Rows) -> Iterator[FloatArray]:
+    """Consecutive rows as dense arrays in double precision, a bounded number."""
+    step = max(1, _BLOCK // max(rows.shape[1], 1))
+    for low in range(0, rows.shape[0], step):
+        yield dense(rows[low : low + step])
+
+
+def take(rows: Rows, columns: IntArray) -> Rows:
+    """Some columns of rows, a view where they are neighbours."""
+    if columns.size == columns[-1] - columns[0] + 1 and np.all(np.diff(columns) == 1):
+        return rows[:, columns[0] : columns[-1] + 1]
+    return rows[:, columns]
+
+
+def dense(rows: Rows) -> FloatArray:
+    """Rows as a contiguous array in double precision."""
+    return np.ascontiguousarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+
+
+def divided(rows: Rows, weights: FloatArray | None) -> Rows:
+    """Columns times `weights`."""
+    if weights is None:
+        return rows
+    if not is_sparse(rows):
+        return cast(AnyArray, rows) * weights
+    out = rows.copy()
+    out.data = out.data * (weights[out.indices] if weights.size > 1 else weights)
+    return out
+
+
+def squared_norms(rows: Rows) -> FloatArray:
+    """||z||^2 of each row, shape (n,)."""
+    if is_sparse(rows):
+        squares = rows.copy()
+        squares.data = np.square(squares.data, dtype=np.float64)
+        return np.asarray(squares @ np.ones(rows.shape[1]))
+    values = cast(AnyArray, rows)
+    return np.asarray(np.einsum("ij,ij->i", values, values))
+
+
+def inner(x: FloatArray, z: Rows, weights: FloatArray | None = None) -> FloatArray:
+    """sum_c x_ic z_jc w_c^2, shape (n, m), for rows that are `ready`."""
+    out = np.empty((x.shape[0], z.shape[0]))
+    for i, point in enumerate(x if weights is None else x * weights**2):
+        if is_sparse(z):
+            out[i] = z @ point
+        elif is_narrow(z):
+            narrow_products(z, point, out[i])
+        else:  # row by row: what BLAS gives depends on the rows beside it, and on threads
+            np.einsum("ij,j->i", cast(AnyArray, z), point, out=out[i])
+    return out
+
+
+def squared_distances(x: FloatArray, z: Rows, weights: FloatArray | None = None) -> FloatArray:
+    """sum_c ((x_ic - z_jc) w_c)^2, shape (n, m), for rows that are `ready`.
+
+    Dense rows: the sum of squared differences. CSR: from norms and inner products, which would cancel where rows are
+    close; those few are computed from their differences.
+    """
+    out = np.empty((x.shape[0], z.shape[0]))
+    if is_narrow(z):
+        own = np.ones(x.shape[1]) if weights is None else weights
+        for i, point in enumerate(x):
+            narrow_distances(z, point, own, out[i])
+        return out
+    points, rows = x if weights is None else x * weights, divided(z, weights)
+    if not is_sparse(rows):
+        from scipy.spatial.distance import cdist  # slow to import
+
+        return np.asarray(cdist(points, cast(AnyArray, rows), "sqeuclidean"))
+    norms = squared_norms(rows)
+    for i, point in enumerate(points):
+        total = norms + point @ point
+        out[i] = total - 2.0 * (rows @ point)
+        near = np.flatnonzero(out[i] <= _CANCELLED * total)
+        for low in range(0, near.size, 1024):
+            part = near[low : low + 1024]
+            difference = rows[part].toarray() - point
+            out[i, part] = np.einsum("ij,ij->i", difference, difference)
+    return out
+
+
+def spread(n: int, most: int) -> IntArray:
+    """At most `most` row numbers out of n, evenly spread and without a period: steps of the golden ratio."""
+    if n <= most:
+        return np.arange(n)
+    return np.unique((np.arange(most) * 0.6180339887498949 % 1.0 * n).astype(np.int64))

@@ -1,0 +1,148 @@
+"""Where the columns of each model are, what models are called, and what kernels they have on their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.problem.checks import checked_kernels, distinct, normalised, positive_vector, whole_vector
+from alexp.problem.dictionaries import Dictionary
+from alexp.problem.groups import ColumnGroups, SubsetNames, compress
+from alexp.problem.kernels import Kernel, Linear
+from alexp.problem.kernels.recognising import Marks, marks
+from alexp.problem.kernels.rows import Rows, dense, take
+
+
+class Layout:
+    """M groups of the columns of a dictionary, with names, scales, kernels and prior weights."""
+
+    dictionary: Dictionary
+    intercept: bool
+    subset_size: int | None
+    _names: list[str] | None
+    _scales: FloatArray | None
+    _dimension: int | None = None  # asked for in every round
+    kernels: tuple[Kernel | None, ...] | None = None
+    _log_prior: FloatArray | None = None
+    _families: IntArray | None = None
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        groups: Sequence[Sequence[int] | IntArray] | AnyArray,
+        names: Sequence[str] | None = None,
+        *,
+        intercept: bool = False,
+        scales: ArrayLike | None = None,
+        kernels: Sequence[Kernel | None] | None = None,
+        log_prior: ArrayLike | None = None,
+        families: ArrayLike | None = None,
+    ) -> None:
+        self.dictionary, self.intercept = dictionary, bool(intercept)
+        self.subset_size: int | None = None  # set when the groups are all subsets of one size, in order
+        self._set_groups(*compress(groups, dictionary.n_columns))
+        self._names = None if names is None else distinct(names, self.n_models)
+        self._scales = None if scales is None else positive_vector(scales, self.n_models)
+        self.kernels = None if kernels is None else checked_kernels(kernels, self.n_models)
+        self._log_prior = None if log_prior is None else normalised(log_prior, self.n_models)
+        self._families = None if families is None else whole_vector(families, self.n_models)
+
+    def _set_groups(self, columns: IntArray, offsets: IntArray) -> None:
+        self._columns_flat, self._offsets = columns, offsets
+
+    def _layout(self) -> tuple[IntArray, IntArray]:
+        if not hasattr(self, "_offsets"):  # maps side by side: sizes are known once they have been evaluated
+            sizes = np.asarray(self.dictionary.sizes, dtype=np.int64)  # type: ignore[attr-defined]
+            if np.any(sizes == 0):
+                raise ValueError(f"model {self.names[int(np.argmin(sizes))]!r} has no features")
+            self._set_groups(np.arange(sizes.sum()), np.concatenate([[0], np.cumsum(sizes)]))
+        return self._columns_flat, self._offsets
+
+    @property
+    def columns_flat(self) -> IntArray:
+        """Column indices of all models one after the other, shape (sum of sizes,)."""
+        return self._layout()[0]
+
+    @property
+    def offsets(self) -> IntArray:
+        """Model j owns columns_flat[offsets[j]:offsets[j+1]]; shape (M + 1,)."""
+        return self._layout()[1]
+
+    @property
+    def n_models(self) -> int:
+        """M."""
+        return len(self._names) if not hasattr(self, "_offsets") and self._names else self.offsets.size - 1
+
+    @property
+    def n_columns(self) -> int:
+        """P, the size of the dictionary."""
+        return self.dictionary.n_columns
+
+    @property
+    def dimension(self) -> int:
+        """d, the size of the largest model."""
+        if self._dimension is None:
+            self._dimension = int(np.diff(self.offsets).max())
+        return self._dimension
+
+    @property
+    def groups(self) -> Sequence[IntArray]:
+        """Column indices of each model."""
+        return ColumnGroups(*self._layout())
+
+    @property
+    def names(self) -> Sequence[str]:
+        """One name per model."""
+        return (
+            self._names
+            if self._names is not None
+            else SubsetNames(self.dictionary.names, ColumnGroups(*self._layout()))
+        )
+
+    @property
+    def scales(self) -> FloatArray:
+        """What the features of each model are divided by, shape (M,); ones unless normalised."""
+        return np.ones(self.n_models) if self._scales is None else self._scales
+
+    @property
+    def log_prior(self) -> FloatArray:
+        """Logarithms of the models' prior weights, shape (M,); zeros, up to a constant, unless stated."""
+        return np.zeros(self.n_models) if self._log_prior is None else self._log_prior
+
+    @property
+    def families(self) -> IntArray:
+        """The map that each model belongs to, shape (M,); 0, 1, ... unless several models share one."""
+        return np.arange(self.n_models) if self._families is None else self._families
+
+    def kernel(self, j: int) -> Kernel | None:
+        """The kernel of model j; None where it is linear."""
+        return None if self.kernels is None else self.kernels[j]
+
+    def gram(self, j: int, rows: Rows, others: Rows) -> FloatArray:
+        """k_j between rows of the dictionary, (n, P) and (m, P), divided by scales[j]^2; shape (n, m)."""
+        own = self.kernel(j) or Linear()
+        return np.asarray(own(dense(take(rows, self.groups[j])), take(others, self.groups[j])) / self.scales[j] ** 2)
+
+    def variances(self, j: int, rows: Rows) -> FloatArray:
+        """k_j(x, x) / scales[j]^2 at rows of the dictionary (n, P); shape (n,)."""
+        own = self.kernel(j) or Linear()
+        return np.asarray(own.diagonal(take(rows, self.groups[j])) / self.scales[j] ** 2)
+
+    def require_linear(self, who: str, why: str) -> None:
+        """Raise if a model is a kernel, in the name of `who` needs columns, and for the reason `why`."""
+        if self.kernels is not None:
+            j = next(j for j, kernel in enumerate(self.kernels) if kernel is not None)
+            raise ValueError(
+                f"{who} needs models that are linear in their columns: {why}; model {self.names[j]!r} is a kernel. "
+                "EvidenceMixture takes kernels; kernels='linear' makes every map a linear model"
+            )
+
+    def kernel_marks(self, rows: Rows) -> Marks | None:
+        """What kernels and prior weights are recognised by, on the candidates' rows (N, P); None if there are none."""
+        if self.kernels is None and self._log_prior is None:
+            return None
+        own = marks(self.kernels or [None] * self.n_models, self.groups, rows)
+        return own if self._log_prior is None else Marks(own.kinds, np.concatenate([own.numbers, self._log_prior]))
