@@ -401,6 +401,8 @@ def test_who_needs_columns_says_so(name):
 def test_the_lasso_needs_columns_and_designs_do():
     with pytest.raises(ValueError, match="ALExp with GroupLasso needs models that are linear"):
         alexp.ALExp(mixed(), TABLE)
+    with pytest.raises(ValueError, match="LinUCB without model= needs models that are linear"):
+        alexp.LinUCB(mixed(), TABLE)
     for design in (alexp.EOptimal(), alexp.DOptimal()):
         with pytest.raises(ValueError, match="Uniform\\(\\) explores with kernels"):
             design.design(mixed(), TABLE)

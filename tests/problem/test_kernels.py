@@ -345,8 +345,27 @@ def test_code_is_not_stored():
     assert (own + Linear()).to_dict() is None
     assert (2.0 * own).to_dict() is None
     assert own.on([0]).to_dict() is None
-    with pytest.raises(ValueError, match="unknown kind of kernel 'wavelet'"):
-        kernel_from_dict({"kernel": "wavelet"})
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        ({"kernel": "wavelet"}, "unknown kind of kernel 'wavelet'"),
+        ({}, "unknown kind of kernel None"),
+        (None, "unknown kind of kernel None"),
+        ({"kernel": ["sum"]}, "unknown kind"),
+        ({"kernel": "sum"}, "of a kernel 'sum' is damaged"),
+        ({"kernel": "sum", "parts": 3}, "of a kernel 'sum' is damaged"),
+        ({"kernel": "sum", "parts": []}, "of a kernel 'sum' is damaged"),
+        ({"kernel": "matern", "smoothness": 2.5}, "of a kernel 'matern' is damaged"),
+        ({"kernel": "matern", "lengthscale": -1.0}, "lengthscale must be positive"),
+        ({"kernel": "scaled", "part": {"kernel": "tanimoto"}, "factor": -1.0}, "factor of a kernel must be positive"),
+        ({"kernel": "precomputed", "gram": [[1.0, 2.0], [2.0, 1.0]], "label": "mine"}, "positive semidefinite"),
+    ],
+)
+def test_damaged_storage(stored, message):
+    with pytest.raises(ValueError, match=message):
+        kernel_from_dict(stored)
 
 
 def test_functions_of_the_users_own():

@@ -202,6 +202,9 @@ class Scaled(Kernel):
     kernel: Kernel
     factor: float
 
+    def __post_init__(self) -> None:
+        positive("the factor of a kernel", self.factor)
+
     @classmethod
     def of(cls, kernel: Kernel, factor: object) -> Kernel:
         """c k, with factors of factors multiplied."""
