@@ -11,8 +11,8 @@ from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.posteriors import PosteriorGrid, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
-from alexp.problem.blocks import ModelOnTable
 from alexp.problem.models import ModelClass
+from alexp.problem.tables.blocks import ModelOnTable
 
 _WIDE = 48.0  # mean size of models from which one pass is faster
 

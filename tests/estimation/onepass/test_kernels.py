@@ -27,8 +27,8 @@ class Tanimotos(sk.NormalizedKernelMixin, sk.Kernel):
     def __init__(self):
         pass
 
-    def __call__(self, X, Y=None, eval_gradient=False):  # noqa: N803
-        Y = X if Y is None else Y  # noqa: N806
+    def __call__(self, X, Y=None, eval_gradient=False):
+        Y = X if Y is None else Y
         shared = X @ Y.T
         return shared / ((X**2).sum(1)[:, None] + (Y**2).sum(1) - shared)
 

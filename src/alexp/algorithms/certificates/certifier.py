@@ -41,7 +41,7 @@ def rewards_told(log: TrialLog, candidates: CandidateTable, sign: float) -> Rewa
     ids = log.told_in_order()
     indices = np.array(log.index, dtype=np.int64)[ids]
     rewards = sign * np.array(log.reward, dtype=np.float64)[ids]
-    return Rewards(indices, rewards, candidates.table[:, candidates.position[indices]].T.copy())
+    return Rewards(indices, rewards, candidates.rows(indices))
 
 
 def missing(stated: Stated) -> str | None:

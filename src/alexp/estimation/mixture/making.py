@@ -14,9 +14,9 @@ from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.mixture.student import StudentMixture, prior_divisors, prior_scales, trace_divisors
 
 if TYPE_CHECKING:
-    from alexp.problem.blocks import ModelOnTable
     from alexp.problem.candidates import CandidateTable
     from alexp.problem.models import ModelClass
+    from alexp.problem.tables.blocks import ModelOnTable
 
 
 class _Levels(TypedDict):

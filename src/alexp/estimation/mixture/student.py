@@ -27,9 +27,9 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, number, record
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.problem.blocks import ModelOnTable
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels.rows import dense, spread
+from alexp.problem.tables.blocks import ModelOnTable
 
 _SHAPE = 1.0  # a0
 _MOST = 300  # candidates between which the similarity under a kernel is averaged

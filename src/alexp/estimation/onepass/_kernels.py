@@ -68,8 +68,8 @@ def fit_point(
 ) -> None:
     """Posterior of one point in every cell: ``numbers`` (3, cells) become mean, variance and constant.
 
-    The factors' rows are the points by ``order`` (D,); ``means``, ``similarities`` (D,) and ``weights`` (cells, D) go by
-    the points' own numbers. ``z`` (3, D) is for work: z_k, z_m and z_e of `DualFactor`.
+    The factors' rows are the points by ``order`` (D,); ``means``, ``similarities`` (D,) and ``weights`` (cells, D) go
+    by the points' own numbers. ``z`` (3, D) is for work: z_k, z_m and z_e of `DualFactor`.
     """
     n = order.shape[0]
     for c in range(factors.shape[0]):
@@ -134,10 +134,8 @@ def append(factors: FloatArray, order: IntArray, gram: FloatArray, number: int, 
 
 
 @ieee.entry
-def move(
-    mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray
-) -> None:
-    """Carry means and variances (cells, N) on by a reward: gain_c C_c to the means, C_c^2 / total_c off the variances."""
+def move(mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray) -> None:
+    """Add gain_c C_c to the means and take C_c^2 / total_c off the variances, (cells, N) each."""
     for c in range(mean.shape[0]):
         own, spread, column = mean[c], variance[c], covariances[c]
         for i in range(own.shape[0]):

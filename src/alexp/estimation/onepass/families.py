@@ -20,9 +20,9 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.dual import PointFit
-from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, Told
-from alexp.problem.blocks import Block
+from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold
 from alexp.problem.kernels import Kernel
+from alexp.problem.tables.blocks import Block
 
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly
@@ -32,10 +32,10 @@ _PIECE = 1 << 18  # similarities in memory when they are
 class Pass(Protocol):
     """How posterior covariances with one point come about on all candidates."""
 
-    def covariances(self, number: int, probe: PointFit, at: Told) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N); the `number` of a point told is below D, that of a new one D."""
 
-    def add(self, at: Told) -> None:
+    def add(self, at: PointTold) -> None:
         """Take note of a point that is new to the regression."""
 
     def similarities(self, part: slice) -> FloatArray | None:
@@ -51,13 +51,13 @@ class LinearPass:
     def __init__(self, block: Block) -> None:
         self._block = block
 
-    def covariances(self, number: int, probe: PointFit, at: Told) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
         out = self._block.product(probe.weights)
         out += probe.constant[:, None]
         return out
 
-    def add(self, at: Told) -> None:
+    def add(self, at: PointTold) -> None:
         """Points are known to the regression, which has their features."""
 
     def similarities(self, part: slice) -> None:
@@ -76,7 +76,7 @@ class KernelPass:
         self._chunks: list[FloatArray] = []  # of kernel rows, (n, N); each as large as all before it
         self._used: list[int] = []  # rows of each chunk
 
-    def covariances(self, number: int, probe: PointFit, at: Told) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
         known = number < sum(self._used)
         out = np.add.outer(probe.constant, self._row(number) if known else at.similarities())
@@ -93,7 +93,7 @@ class KernelPass:
             number -= used
         raise IndexError("there is no such point")
 
-    def add(self, at: Told) -> None:
+    def add(self, at: PointTold) -> None:
         """Keep the kernel row of a new point."""
         if not self._chunks or self._used[-1] == len(self._chunks[-1]):
             self._chunks.append(np.empty((max(16, sum(self._used)), self._n_candidates)))
@@ -138,11 +138,13 @@ class Family:
             self.regression = KernelRegression(kernel, block.n_columns, ratios, intercept)
             self._pass, prior = KernelPass(block.n_rows), kernel.diagonal(block.rows)
         self._since = 0  # rewards since values were made anew
-        self._roots: dict[tuple[int, bytes], FloatArray] = {}  # of covariances that were drawn from since the last reward
+        self._roots: dict[
+            tuple[int, bytes], FloatArray
+        ] = {}  # of covariances that were drawn from since the last reward
         self.mean = np.zeros((ratios.size, block.n_rows))
         self.variance = np.repeat(prior[None], ratios.size, axis=0)
 
-    def update(self, at: Told, y: float) -> None:
+    def update(self, at: PointTold, y: float) -> None:
         """Absorb a reward of a point."""
         self._roots.clear()
         points, probe = self.regression.points, self.regression.probe(at)
@@ -173,7 +175,7 @@ class Family:
         """After how many rewards of points (d,) values were made anew for the last time."""
         return _last_due(rows, self.regression.limit, self._intercept)
 
-    def recall(self, at: Told, y: float, is_last: bool) -> None:
+    def recall(self, at: PointTold, y: float, is_last: bool) -> None:
         """Take in a reward of a run before its last refresh; values are right once the last of these is in."""
         if self.regression.points.find(at.row) == self.regression.points.n:
             self._pass.add(at)
@@ -224,7 +226,7 @@ class Believed:
     def __init__(self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray) -> None:
         self._regression, self._pass, self._block, self.variance = regression, over, block, variance
 
-    def believing(self, at: Told) -> Believed:
+    def believing(self, at: PointTold) -> Believed:
         """The same once a reward of a point is in."""
         probe, regression, over = self._regression.probe(at), self._regression.copy(), self._pass.copy()
         number, is_first = regression.points.find(at.row), regression.points.n == 0 and regression.intercept

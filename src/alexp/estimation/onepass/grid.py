@@ -10,12 +10,12 @@ from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.families import Believed, Family
-from alexp.estimation.onepass.regressions import Told
+from alexp.estimation.onepass.regressions import PointTold
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
-from alexp.problem.blocks import ModelOnTable
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels import SharedKernels
 from alexp.problem.kernels.rows import dense
+from alexp.problem.tables.blocks import ModelOnTable
 
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
@@ -71,12 +71,12 @@ class OnePassGrid:
         shared = [KernelRows(specs) for specs in tables.values()]
         return {j: (rows, place) for rows in shared for place, j in enumerate(rows.models)}
 
-    def _told(self, j: int, row: FloatArray, index: int | None) -> Told:
+    def _told(self, j: int, row: FloatArray, index: int | None) -> PointTold:
         """A point as model j sees it."""
         if j not in self._shared:
-            return Told(row[self._models[j].group], index, _nothing)
+            return PointTold(row[self._models[j].group], index, _nothing)
         rows, place = self._shared[j]
-        return Told(row[self._models[j].group], index, lambda: np.asarray(rows.at(row)[place]))
+        return PointTold(row[self._models[j].group], index, lambda: np.asarray(rows.at(row)[place]))
 
     @property
     def n_observations(self) -> int:

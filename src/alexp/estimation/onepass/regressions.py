@@ -19,7 +19,7 @@ _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, 
 
 
 @dataclass(frozen=True)
-class Told:
+class PointTold:
     """A point that was told or asked about.
 
     Attributes
@@ -57,20 +57,20 @@ class KernelRegression:
         """log det(I + K / r), (cells,); of centred features if there is an intercept."""
         return self._dual.log_determinants(self.points.n_observations)
 
-    def probe(self, at: Told) -> PointFit:
+    def probe(self, at: PointTold) -> PointFit:
         """What is known of a point."""
         return self._dual.probe(self.points, *self._similar(at))
 
-    def tell(self, at: Told, y: float, probe: PointFit) -> None:
+    def tell(self, at: PointTold, y: float, probe: PointFit) -> None:
         """Absorb a reward of a point whose `probe` was just taken."""
         self._dual.count(self.points, probe, y)
         self._dual.tell(self.points, at.row, *self._similar(at), y, at.candidate)
 
-    def believe(self, at: Told) -> None:
+    def believe(self, at: PointTold) -> None:
         """Absorb a reward that is as expected, on a `copy`: variances shrink; means are wrong from then on."""
         self._dual.tell(self.points, at.row, *self._similar(at), 0.0, at.candidate)
 
-    def note(self, at: Told, y: float) -> None:
+    def note(self, at: PointTold, y: float) -> None:
         """Take note of a reward before a `rebuild`."""
         number = self.points.find(at.row)
         if number == self.points.n:
@@ -87,13 +87,13 @@ class KernelRegression:
         return self._dual.moments(self.points, similarities, self._own(rows))
 
     def root(self, cell: int, rows: FloatArray) -> FloatArray:
-        """Cholesky factor of the posterior covariance of n points (n, d), in one cell and units of the prior, (n, n)."""
+        """Cholesky factor of the posterior covariance of n points (n, d) in one cell, in units of the prior."""
         gram = self._between(rows, rows)
         covariance = self._dual.covariance(self.points, cell, self._between(self.points.rows, rows), gram)
         covariance[np.diag_indices(len(rows))] += _JITTER * float(np.trace(gram)) / len(rows)
-        return np.linalg.cholesky(covariance)
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
-    def _similar(self, at: Told) -> tuple[FloatArray, float]:
+    def _similar(self, at: PointTold) -> tuple[FloatArray, float]:
         """Similarities of a point to the points told, (D,), and to itself."""
         number, points = self.points.find(at.row), self.points
         if number < points.n:
@@ -142,14 +142,14 @@ class LinearRegression(KernelRegression):
         """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
         return super().log_determinants() if self._primal is None else self._primal.log_determinants()
 
-    def probe(self, at: Told) -> PointFit:
+    def probe(self, at: PointTold) -> PointFit:
         """What is known of a point."""
         if self._primal is not None:
             return self._primal.probe(at.row)
         probe = super().probe(at)
         return probe._replace(weights=at.row - probe.weights @ self.points.rows)
 
-    def tell(self, at: Told, y: float, probe: PointFit) -> None:
+    def tell(self, at: PointTold, y: float, probe: PointFit) -> None:
         """Absorb a reward of a point whose `probe` was just taken."""
         if self._primal is None:
             super().tell(at, y, probe)
@@ -157,21 +157,21 @@ class LinearRegression(KernelRegression):
             self._primal.tell(at.row, y)
             self.points.note(at.row, y, at.candidate)
 
-    def believe(self, at: Told) -> None:
+    def believe(self, at: PointTold) -> None:
         """Absorb a reward that is as expected, on a `copy`."""
         if self._primal is None:
             super().believe(at)
         else:
             self._primal.believe(at.row)
 
-    def note(self, at: Told, y: float) -> None:
+    def note(self, at: PointTold, y: float) -> None:
         """Take note of a reward before a `rebuild`."""
         if self._primal is None and self.points.n < self.limit:
             super().note(at, y)
         else:
             self.points.note(at.row, y, at.candidate)
 
-    def _similar(self, at: Told) -> tuple[FloatArray, float]:
+    def _similar(self, at: PointTold) -> tuple[FloatArray, float]:
         """Inner products with the points told, (D,), and with itself."""
         return self.points.rows @ at.row, float(at.row @ at.row)
 

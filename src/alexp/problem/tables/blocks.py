@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
 from alexp.problem.kernels.rows import blocks as pieces
@@ -69,7 +70,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FeatureTable:
     """Columns of the dictionary on all candidates that lie together.
 
     Attributes
@@ -94,8 +95,39 @@ class ModelOnTable:
     block : the columns on all candidates.
     """
 
-    table: Table
+    table: FeatureTable
     group: IntArray
     local: IntArray
     kernel: Kernel | None
     block: Block
+
+
+class SideBySide:
+    """Tables of the same candidates side by side, joined a few rows at a time: what kernels read that span several."""
+
+    ndim = 2
+
+    def __init__(self, parts: Sequence[Rows], columns: IntArray | None = None) -> None:
+        self._parts = parts
+        self._columns = np.arange(sum(part.shape[1] for part in parts)) if columns is None else columns
+        self.shape = (int(parts[0].shape[0]), int(self._columns.size))
+
+    def only(self, columns: IntArray) -> SideBySide:
+        """Some of the columns."""
+        return SideBySide(self._parts, self._columns[columns])
+
+    def __getitem__(self, rows: slice | IntArray) -> FloatArray:
+        return np.asarray(np.hstack([dense(part[rows]) for part in self._parts])[:, self._columns])
+
+
+def nonzero_columns(rows: Rows) -> BoolArray:
+    """Which columns hold anything but zeros, (d,)."""
+    out = np.zeros(rows.shape[1], dtype=bool)
+    for _, block in pieces(rows):
+        if is_sparse(block):
+            out[block.indices[block.data != 0.0]] = True
+        else:
+            out |= np.asarray(block).any(axis=0)
+        if out.all():
+            break
+    return out
