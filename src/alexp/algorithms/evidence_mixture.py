@@ -13,12 +13,13 @@ import numpy as np
 from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.goals import DEFAULTS
+from alexp.algorithms.grids import LARGE_SIGNALS, RATIOS, UNKNOWN_NOISE, check_multiples, grid
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.common.validation import LARGEST, SMALLEST, count, non_negative, one_of, positive
+from alexp.common.validation import count, non_negative, one_of, positive
 from alexp.decision.plays import Among, Certain, Explore
 from alexp.decision.selection import expected_improvement, information_directed, upper_confidence
 from alexp.decision.weights import draw_index
@@ -30,9 +31,6 @@ from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
-_UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
-_RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
-_LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
 _BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0, "ei": 0.0}
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
@@ -145,7 +143,7 @@ class EvidenceMixture(Certified):
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
-        self.misfit_grid = _grid("misfit_grid", misfit_grid) if np.size(misfit_grid) else ()
+        self.misfit_grid = grid("misfit_grid", misfit_grid) if np.size(misfit_grid) else ()
         grids = noise_grid is not None or scale_grid is not None
         if light and (None in (self.stated.noise_std, self._bound) or grids):
             raise ValueError(
@@ -177,8 +175,8 @@ class EvidenceMixture(Certified):
             raise ValueError(
                 "misfit_grid are multiples of reward_bound, weighed against the noise; state reward_bound and noise_std"
             )
-        usual = _RATIOS if self.stated.noise_std is None else (*_LARGE_SIGNALS, *_RATIOS)
-        self.ratio_grid = _grid("ratio_grid", usual if ratio_grid is None else ratio_grid)
+        usual = RATIOS if self.stated.noise_std is None else (*LARGE_SIGNALS, *RATIOS)
+        self.ratio_grid = grid("ratio_grid", usual if ratio_grid is None else ratio_grid)
 
     def _take_levels(
         self, noise_grid: Sequence[float] | None, scale_grid: Sequence[float] | None, light: bool, ratios: bool
@@ -190,12 +188,12 @@ class EvidenceMixture(Certified):
             )
         levels: tuple[float, ...] = (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
         if self.stated.noise_std is None:
-            self.noise_std, levels = self.reward_bound, _UNKNOWN_NOISE
-        self.noise_grid = _grid("noise_grid", levels if noise_grid is None else noise_grid)
-        self.scale_grid = _grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
+            self.noise_std, levels = self.reward_bound, UNKNOWN_NOISE
+        self.noise_grid = grid("noise_grid", levels if noise_grid is None else noise_grid)
+        self.scale_grid = grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
         if noise_grid is not None or scale_grid is not None:
-            _check_sizes("noise_grid times noise_std", self.noise_grid, self.noise_std)
-            _check_sizes("scale_grid times the bound", self.scale_grid, self.norm_bound)
+            check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
+            check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
 
     def _new_mixture(self) -> Mixture:
         where = (self.models, self._candidates)
@@ -205,8 +203,8 @@ class EvidenceMixture(Certified):
         assert self.scale_grid is not None
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
         effects = [unit * misfit for misfit in self.misfit_grid]
-        _check_sizes("misfit_grid times reward_bound", effects, self.norm_bound)
-        _check_sizes("misfit_grid times reward_bound over noise_std", effects, self.norm_bound / self.noise_std)
+        check_multiples("misfit_grid times reward_bound", effects, self.norm_bound)
+        check_multiples("misfit_grid times reward_bound over noise_std", effects, self.norm_bound / self.noise_std)
         grids = (self.noise_grid, self.scale_grid)
         return level_mixture(*where, self.noise_std, self.norm_bound, *grids, effects, self.power)
 
@@ -340,19 +338,3 @@ class MixtureThompson(EvidenceMixture):
 
     def __init__(self, models: ModelClass, domain: Domain, *, rule: str | None = None, **settings: Any) -> None:
         super().__init__(models, domain, rule=rule or "thompson", **settings)
-
-
-def _check_sizes(name: str, multiples: Sequence[float], unit: float) -> None:
-    """Raise unless squares of these sizes are numbers; multiples by default, up to 1000, always are."""
-    for multiple in multiples:
-        if not 1e-3 * SMALLEST <= multiple * unit <= 1e3 * LARGEST:
-            raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {multiple * unit:g}")
-
-
-def _grid(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not len(values):
-        raise ValueError(f"{name} must hold at least one positive number, got {values!r}")
-    levels = tuple(positive(name, value) for value in values)
-    if len(set(levels)) != len(levels):
-        raise ValueError(f"{name} must hold distinct numbers, got {values!r}")
-    return levels
