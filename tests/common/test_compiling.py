@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.common import _code_cache as kept
-from alexp.common._notice import TEXT, Notice
+from alexp.common.compiling import _code_cache as kept
+from alexp.common.compiling._notice import TEXT, Notice
 
 PACKAGE = Path(alexp.__file__).parent
 NOBODY = 65534
@@ -130,7 +130,7 @@ def test_ordinary_compiled_code_may_call_kernels():
 
 def test_all_kernel_files_count_and_no_others():
     names = {path.relative_to(PACKAGE).as_posix() for path in kept.kernel_files()}
-    assert {"common/_pipeline.py", "estimation/lasso/_linalg.py", "estimation/ridge/_blocks.py"} <= names
+    assert {"common/compiling/_pipeline.py", "estimation/lasso/_linalg.py", "estimation/ridge/_blocks.py"} <= names
     assert "algorithms/alexp.py" not in names
     marked = {
         path.relative_to(PACKAGE).as_posix()

@@ -4,7 +4,7 @@
 functions whose own loops are short: made for size, their code takes half the time to compile and is no slower.  Long
 loops belong in functions that these call.  Each has three decorators:
 
-* ``entry``: Python may call it.  Its code, with that of all it calls, is kept on disk (`alexp.common._code_cache`).
+* ``entry``: Python may call it.  Its code, with that of all it calls, is kept on disk (`_code_cache`).
 * ``kernel``: only compiled code calls it.
 * ``leaf``: a kernel that makes no arrays.  It does without reference counts, which Numba otherwise keeps for every
   slice and which cost as much as the work on a small model.
@@ -21,15 +21,15 @@ import numba
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
-from alexp.common._code_cache import CodeCache, cache_folder
-from alexp.common._internals import Internal
+from alexp.common.compiling._code_cache import CodeCache, cache_folder
+from alexp.common.compiling._internals import Internal
 
 # The first and the last version of Numba whose inner workings were tried; others compile the same code, slowly.
 _TRIED = ((0, 63), (0, 68))
 
 PIPELINES: dict[str, type[Internal]] = {}
 if _TRIED[0] <= tuple(int(part) for part in numba.__version__.split(".")[:2]) <= _TRIED[1]:
-    from alexp.common._pipeline import PIPELINES
+    from alexp.common.compiling._pipeline import PIPELINES
 
 __all__ = ["cache_folder", "checked", "compact", "ieee", "variant"]
 

@@ -12,7 +12,7 @@ from numba.core import types
 from numba.core.compiler import Flags
 from numba.core.targetconfig import ConfigStack
 
-from alexp.common._internals import Internal
+from alexp.common.compiling._internals import Internal
 
 _SAME_FOR_ALL = hash(Flags())  # Numba hashes flags by their names only
 

@@ -24,9 +24,9 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
-from alexp.common._internals import Internal
-from alexp.common._notice import Notice
-from alexp.common._shortcuts import QuickFlags, Sizes, nothing_new, remembered_signatures, without_collector
+from alexp.common.compiling._internals import Internal
+from alexp.common.compiling._notice import Notice
+from alexp.common.compiling._shortcuts import QuickFlags, Sizes, nothing_new, remembered_signatures, without_collector
 
 _FRONT = (
     TranslateByteCode,

@@ -36,10 +36,10 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from alexp.common._internals import Internal
+from alexp.common.compiling._internals import Internal
 from alexp.common.files import write_bytes
 
-PACKAGE = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parents[2]
 _MARK = b"alexp.common.compiling"  # what a file with compiled functions imports
 _PREFIX = "alexp-code-"
 _DIGEST = 32
