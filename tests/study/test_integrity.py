@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,12 +38,26 @@ def change(storage, *statements):
             connection.exec_driver_sql(statement)
 
 
-@pytest.fixture
-def behind(storage):
-    """A study of 24 events with a snapshot after 20."""
+def make_behind(storage):
     with new_study(storage) as study:
         play(study, 10)
-    play(load_study("s", storage), 2)
+    study = load_study("s", storage)
+    play(study, 2)
+    study.storage.close()
+    return storage
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    return Path(make_behind(tmp_path_factory.mktemp("template") / "study.db")).read_bytes()
+
+
+@pytest.fixture
+def behind(storage, request, tmp_path):
+    """A study of 24 events with a snapshot after 20."""
+    if storage.startswith("postgres"):
+        return make_behind(storage)
+    (tmp_path / "study.db").write_bytes(request.getfixturevalue("template"))
     return storage
 
 
@@ -103,11 +118,18 @@ AT_OPEN = {
 }
 
 
-@pytest.mark.parametrize("what", AT_OPEN)
+ON_SERVER = ("tail and its count", "a reward", "name", "the row of the study", "version", "a column of events")
+
+
+@pytest.mark.parametrize(
+    ("storage", "what"),
+    [("sqlite", what) for what in AT_OPEN] + [("postgres", what) for what in ON_SERVER],
+    indirect=["storage"],
+)
 def test_damage_is_noticed_when_the_study_is_opened(behind, what):
     statements, message = AT_OPEN[what]
     assert opened(behind)["told"] == 12
-    if behind.startswith("postgres") and what in ("the row of the study", "two that changed places"):
+    if behind.startswith("postgres") and what == "the row of the study":
         statements = [
             "ALTER TABLE alexp_events DROP CONSTRAINT alexp_events_study_id_fkey",
             "ALTER TABLE alexp_snapshots DROP CONSTRAINT alexp_snapshots_study_id_fkey",
@@ -118,6 +140,15 @@ def test_damage_is_noticed_when_the_study_is_opened(behind, what):
     with pytest.raises(StorageError, match=message) as raised:
         opened(behind)
     assert "salvage" in str(raised.value)
+
+
+def test_a_list_does_not_show_what_is_wrong(behind):
+    new_study(behind, "other")
+    assert [summary.name for summary in list_studies(behind)] == ["other", "s"]
+    change(behind, "UPDATE alexp_studies SET algorithm = 'linucb' WHERE name = 's'")
+    with pytest.raises(StorageError, match="study 's' itself has a wrong checksum"):
+        list_studies(behind)
+    assert load_study("other", behind).ask().id == 0
 
 
 def test_a_dropped_column_that_came_back_empty(behind):
