@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from alexp.commands.bench import bench
+from alexp.commands.careful import Careful
 from alexp.commands.compare import compare
 from alexp.commands.extras import advice_for
 from alexp.commands.preflight import preflight
@@ -17,7 +18,13 @@ from alexp.commands.run import run
 from alexp.commands.upkeep import app as study
 from alexp.commands.warmup import warmup
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Choose the right model while optimising.")
+app = typer.Typer(
+    cls=Careful,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    help="Choose the right model while optimising.",
+)
 
 
 def _show_version(wanted: bool) -> None:

@@ -291,3 +291,79 @@ def test_the_status_says_what_is_certified(lab):
     run("tell", "screen", "plate.csv")
     report = load_study("screen").stop_report()
     assert f"stopping: {report}" in run("status", "screen")
+
+
+def test_a_study_without_rewards_is_exported(lab):
+    run(*CREATE)
+    run("export", "screen", "--out", "none.csv")
+    assert len(pd.read_csv("none.csv")) == 0
+    run("ask", "screen", "-n", "2")
+    run("export", "screen", "--out", "asked.csv")
+    assert pd.read_csv("asked.csv")["told_at"].isna().tolist() == [True, True]
+
+
+STRANGE = [
+    "=1+2",
+    "+1",
+    "-1+2",
+    "@x",
+    "\t=1",
+    "'=1",
+    "''=1",
+    "'tis",
+    "-5",
+    " padded ",
+    "a,b",
+    "a;b",
+    'a"b',
+    "a\nb",
+    "\r1",
+]
+
+
+def test_names_that_a_spreadsheet_would_run(tmp_path, monkeypatch):
+    """A file of trials goes out with every name as text, and comes back with the names as they were."""
+    import alexp
+    from alexp.study.tables import export, plate, read_candidates, read_results, write_csv
+
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"=name": STRANGE, "@kind": STRANGE[::-1], "n": range(len(STRANGE))})
+    models = alexp.ModelClass.from_matrices({"=m": np.eye(len(table)), "-m": np.ones((len(table), 1))})
+    study = alexp.create_study(models, alexp.FiniteSet(table), name="s", random_state=0)
+    write_csv(tmp_path / "plate.csv", plate(study, study.ask(len(table))))
+    with open("plate.csv", newline="") as file:
+        cells = [cell for line in csv.reader(file) for cell in line]
+    assert all(cell[:1] not in tuple("=+-@\t\r") or cell in ("+1", "-5") for cell in cells)
+    again = read_candidates(tmp_path / "plate.csv").set_index("n").sort_index()
+    assert again["=name"].tolist() == STRANGE
+    assert again["@kind"].tolist() == STRANGE[::-1]
+    text = (tmp_path / "plate.csv").read_bytes().decode()
+    with (tmp_path / "results.csv").open("w", newline="") as file:
+        file.write(text.replace(",\n", ",1.0\n"))
+    assert len(read_results(tmp_path / "results.csv", study)) == len(table)
+    write_csv(tmp_path / "export.csv", export(study))
+    exported = read_candidates(tmp_path / "export.csv")
+    assert exported.set_index("n").sort_index()["=name"].tolist() == STRANGE
+
+
+def test_leases_on_the_command_line(lab):
+    run(*CREATE, "--expired", "offer")
+    env = {"ALEXP_WORKER": "bench-1"}
+    run("ask", "screen", "-n", "2", "--lease", "8h", "--out", "a.csv", env=env)
+    said = run("pending", "screen", "--workers")
+    assert [line.split("  ")[0] for line in said.splitlines()] == ["0", "1"]
+    assert said.count("bench-1") == said.count("lease has 8.0 h left") == 2
+    assert "prolonged 2 leases" in run("heartbeat", "screen", "0", "1", "--lease", "3d", "--worker", "bench-1")
+    assert "lease has 3.0 d left" in run("pending", "screen", "--workers")
+    assert "is held by worker 'bench-1', and this is 'other'" in run(
+        "heartbeat", "screen", "0", "--worker", "other", code=1
+    )
+    assert run("take-over", "screen") == "trial,name,mass,id,reward\n"
+    assert "held by worker 'bench-1' for another" in run("take-over", "screen", "1", code=1)
+    run("ask", "screen", "--lease", "0.01", "--worker", "gone")
+    assert len(run("take-over", "screen", "--worker", "bench-2", "--lease", "90s").splitlines()) == 2
+    assert "bench-2" in run("pending", "screen", "--workers")
+    assert len(run("pending", "screen").splitlines()) == 4
+    for wrong in ("0", "-1", "1w", "x", "1e9d"):
+        assert "seconds" in run("ask", "screen", "--lease", wrong, code=2)
+    assert "expired" in run(*CREATE[:1], "other", *CREATE[2:], "--expired", "forget", code=2)

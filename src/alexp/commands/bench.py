@@ -40,6 +40,7 @@ def bench(
     from alexp.bench.page.tables import present, table
     from alexp.bench.page.targets import verdicts
     from alexp.bench.suite import run_benchmarks
+    from alexp.common.files import write_text
 
     notes = Console(stderr=True)
     console = Console() if sys.stdout.isatty() else Console(width=160)
@@ -57,17 +58,12 @@ def bench(
     if not quick and (judged := verdicts(records))[1]:
         console.print(_rich("targets", *judged))
     if json_file is not None:
-        _write(json_file, json.dumps(records, indent=1))
+        write_text(json_file, json.dumps(records, indent=1))
     if plot is not None:
         draw(records, plot)
     if markdown is not None:
         figure = None if plot is None else Path(os.path.relpath(plot, markdown.parent)).as_posix()
-        _write(markdown, page(records, figure))
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+        write_text(markdown, page(records, figure))
 
 
 def _rich(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -26,6 +26,7 @@ def compare(
     """
     from rich.console import Console
 
+    from alexp.common.files import write_text
     from alexp.experiments.comparison import contest
     from alexp.experiments.comparison.figure import draw
     from alexp.experiments.comparison.report import report
@@ -51,7 +52,7 @@ def compare(
         console.print("stopped; finished runs are kept, the same command goes on from here")
         raise typer.Exit(130) from None
     draw(table, out / "figures" / "compare.png")
-    (out / "which-algorithm.md").write_text(report(table, "figures/compare.png"))
+    write_text(out / "which-algorithm.md", report(table, "figures/compare.png"))
     typer.echo(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
     for written in (path, out / "figures" / "compare.png", out / "which-algorithm.md"):
         console.print(f"{written}")

@@ -28,18 +28,15 @@ def preflight(
 
     from rich.console import Console
 
+    from alexp.common.files import write_text
     from alexp.theory import preflight as look
 
-    try:
-        models, domain = _problem(candidates, features, degree, size, resolution)
-        report = look(models, domain, noise_std=noise_std, reward_bound=reward_bound)
-    except (ValueError, OSError) as error:
-        typer.secho(f"error: {error}", err=True, fg="red")
-        raise typer.Exit(1) from None
+    models, domain = _problem(candidates, features, degree, size, resolution)
+    report = look(models, domain, noise_std=noise_std, reward_bound=reward_bound)
     console = Console()
     console.print(report)
     if json_file is not None:
-        json_file.write_text(json.dumps(report.to_dict(), indent=1))
+        write_text(json_file, json.dumps(report.to_dict(), indent=1))
         console.print(f"report written to {json_file}")
 
 

@@ -8,45 +8,41 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alexp.commands.careful import Careful
+from alexp.commands.options import (
+    DEFAULT,
+    Force,
+    LeaseFor,
+    Name,
+    OneTrial,
+    Out,
+    Where,
+    Worker,
+    check_out,
+    opened,
+    write_lines,
+)
+from alexp.commands.sharing import heartbeat, pending, take_over
+from alexp.common.redaction import printable
+
 if TYPE_CHECKING:
     from alexp.study import Study
+    from alexp.study.workers.leases import WhenExpired
 
-app = typer.Typer(no_args_is_help=True, help="Experiments that last for days: ask, tell, and nothing is lost.")
+app = typer.Typer(
+    cls=Careful,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    help="Experiments that last for days: ask, tell, and nothing is lost.",
+)
 
-Name = Annotated[str, typer.Argument(help="Name of the study.")]
-Where = Annotated[
-    str,
-    typer.Option("--storage", envvar="ALEXP_STORAGE", help="sqlite:///file.db or postgresql://user@host/database."),
-]
-OneTrial = Annotated[str, typer.Argument(help="Number of the trial.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside what was seen.")]
-Out = Annotated[Path | None, typer.Option(help="File to write; printed if absent.")]
-DEFAULT_STORAGE = "sqlite:///alexp.db"
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """Show what went wrong in one line instead of a traceback."""
-    from alexp.study import StudyError
-
-    try:
-        yield
-    except (StudyError, ValueError, TypeError, OSError) as error:
-        typer.secho(f"error: {error}", err=True, fg="red")
-        raise typer.Exit(1) from None
-
-
-@contextmanager
-def _opened(name: str, storage: str) -> Iterator[Study]:
-    from alexp.study import load_study
-
-    with explained(), load_study(name, storage) as study:
-        yield study
 
 
 @app.command()
@@ -66,40 +62,45 @@ def create(
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = True,
     repeats: Annotated[bool, typer.Option(help="Let a measured candidate be proposed again.")] = False,
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
+    expired: Annotated[
+        str | None, typer.Option(help="Trials whose lease has expired: offer them again (default), or abandon them.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
-    storage: Where = DEFAULT_STORAGE,
+    storage: Where = DEFAULT,
 ) -> None:
     """Start a study from a table of candidates and one file of features per model."""
     from alexp.problem import FiniteSet, ModelClass
     from alexp.study import create_study
     from alexp.study.tables import check_reserved, read_candidates, read_features
 
-    with explained():
-        table = read_candidates(candidates)
-        check_reserved(table, candidates)
-        files = dict(_pair(text, "--features") for text in features)
-        if len(files) != len(features):
-            raise ValueError("--features must have distinct names")
-        matrices = {key: read_features(Path(file), table) for key, file in files.items()}
-        models, domain = ModelClass.from_matrices(matrices, intercept=intercept), FiniteSet(table)
-        more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
-        study = create_study(
-            models.normalized(domain) if normalize else models,
-            domain,
-            name=name,
-            storage=storage,
-            algorithm=algorithm,
-            direction=direction,
-            random_state=seed,
-            noise_std=noise_std,
-            reward_bound=reward_bound,
-            norm_bound=norm_bound,
-            repeats=repeats,
-            **more,
-        )
-        sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
-        typer.echo(f"created {name!r} in {study.storage.describe()}: {len(table)} candidates; models {sizes}")
+    table = read_candidates(candidates)
+    check_reserved(table, candidates)
+    files = dict(_pair(text, "--features") for text in features)
+    if len(files) != len(features):
+        raise ValueError("--features must have distinct names")
+    matrices = {key: read_features(Path(file), table) for key, file in files.items()}
+    models, domain = ModelClass.from_matrices(matrices, intercept=intercept), FiniteSet(table)
+    more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
+    if taken := more.keys() & signature(create_study).parameters.keys():
+        raise ValueError(f"--setting is for arguments of the algorithm; {min(taken)!r} is none")
+    study = create_study(
+        models.normalized(domain) if normalize else models,
+        domain,
+        name=name,
+        storage=storage,
+        algorithm=algorithm,
+        direction=direction,
+        random_state=seed,
+        noise_std=noise_std,
+        reward_bound=reward_bound,
+        norm_bound=norm_bound,
+        repeats=repeats,
+        expired=_choice(expired),
+        **more,
+    )
+    sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
+    typer.echo(printable(f"created {name!r} in {study.storage.describe()}: {len(table)} candidates; models {sizes}"))
 
 
 @app.command()
@@ -109,19 +110,18 @@ def ask(
     out: Out = None,
     repeats: Annotated[bool, typer.Option(help="Let a candidate come twice in a list.")] = False,
     new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
-    force: Annotated[bool, typer.Option(help="Write over an existing file.")] = False,
-    storage: Where = DEFAULT_STORAGE,
+    force: Force = False,
+    lease: LeaseFor = None,
+    worker: Worker = None,
+    storage: Where = DEFAULT,
 ) -> None:
     """Ask for trials; fill in the rewards and hand the file to `tell`."""
     from alexp.study.tables import plate
 
-    with _opened(name, storage) as study:
-        if out is not None and out.exists() and not force:
-            raise FileExistsError(f"{out} exists and may hold rewards; choose another file, or --force to replace it")
-        if out is not None and not out.parent.is_dir():
-            raise FileNotFoundError(f"the folder {out.parent} does not exist")
-        trials = study.ask(n, available=_unseen(study) if new else None, distinct=not repeats)
-        _write(out, plate(study, trials), "trials")
+    with opened(name, storage, worker) as study:
+        check_out(out, force)
+        trials = study.ask(n, available=_unseen(study) if new else None, distinct=not repeats, lease=lease)
+        write_lines(out, plate(study, trials), "trials")
 
 
 @app.command()
@@ -133,12 +133,12 @@ def tell(
         bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
     ] = False,
     yes: Yes = False,
-    storage: Where = DEFAULT_STORAGE,
+    storage: Where = DEFAULT,
 ) -> None:
     """Tell rewards: the whole file, or nothing if any line is wrong. Those that were told before are skipped."""
     from alexp.study.tables import read_results
 
-    with _opened(name, storage) as study:
+    with opened(name, storage) as study:
         tells = read_results(results, study, partial, amend)
         pairs = [(told.trial, told.reward) for told in tells]
         with _sure(study.algorithm.suspects(tells).values(), yes):
@@ -149,9 +149,9 @@ def tell(
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
-def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = DEFAULT_STORAGE) -> None:
+def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = DEFAULT) -> None:
     """Correct the reward of a trial; the study goes on as if it had been told at once."""
-    with _opened(name, storage) as study:
+    with opened(name, storage) as study:
         told = study.refresh().check_amend(trial, reward)
         before = study.algorithm.log.reward[told.trial]
         with _sure(study.algorithm.suspects([told]).values(), yes):
@@ -160,9 +160,9 @@ def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage:
 
 
 @app.command()
-def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT_STORAGE) -> None:
+def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT) -> None:
     """Withdraw the reward of a trial, which then counts as given up; `amend` gives it one again."""
-    with _opened(name, storage) as study:
+    with opened(name, storage) as study:
         study.retract(trial)
         typer.echo(f"retracted the reward of trial {trial.removeprefix('#')}; {study.counts['told']} rewards are left")
 
@@ -172,13 +172,13 @@ def observe(
     name: Name,
     data: Annotated[Path, typer.Argument(help="CSV file with columns of the candidates (or index) and reward.")],
     yes: Yes = False,
-    storage: Where = DEFAULT_STORAGE,
+    storage: Where = DEFAULT,
 ) -> None:
     """Add measurements that were made without having been asked for."""
     from alexp.study.observations import observations
     from alexp.study.tables import read_observations
 
-    with _opened(name, storage) as study:
+    with opened(name, storage) as study:
         frame = read_observations(data)
         rewards = [reward for _, reward in observations(study.algorithm.domain, frame)]
         strange = zip(frame.index, study.algorithm.suspect_observations(rewards), strict=True)
@@ -191,73 +191,67 @@ def observe(
 def abandon(
     name: Name,
     trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
-    storage: Where = DEFAULT_STORAGE,
+    storage: Where = DEFAULT,
 ) -> None:
     """Give up trials whose reward will never come."""
-    with _opened(name, storage) as study:
+    with opened(name, storage) as study:
         for trial in trials:
             study.abandon(trial)
         typer.echo(f"abandoned {len(trials)} trials; {study.counts['pending']} pending")
 
 
 @app.command()
-def status(name: Name, storage: Where = DEFAULT_STORAGE) -> None:
+def status(name: Name, storage: Where = DEFAULT) -> None:
     """Where the study stands: counts, leading models, recommendation."""
-    with _opened(name, storage) as study:
+    with opened(name, storage) as study:
         view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False, explanation=False)
-        typer.echo(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}")
+        typer.echo(printable(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}"))
         typer.echo(", ".join(f"{value} {key}" for key, value in view.counts.items()))
         if view.standing is not None:
             leading = (f"{leader.name} {leader.q:.3f}" for leader in view.standing.leaders)
-            typer.echo("models: " + ", ".join(leading))
+            typer.echo(printable("models: " + ", ".join(leading)))
         if view.best is not None:
             what = f"{view.best.label} (candidate {view.best.index})"
-            typer.echo(f"best: {what}, estimated {view.best.value:.4g}")
+            typer.echo(printable(f"best: {what}, estimated {view.best.value:.4g}"))
             for sentence in _statements(study):
-                typer.echo(sentence)
+                typer.echo(printable(sentence))
+
+
+app.command()(pending)
+app.command()(heartbeat)
+app.command("take-over")(take_over)
 
 
 @app.command()
-def pending(name: Name, out: Out = None, storage: Where = DEFAULT_STORAGE) -> None:
-    """Trials that await their reward, as a file for `tell`."""
-    from alexp.study.tables import plate
-
-    with _opened(name, storage) as study:
-        _write(out, plate(study, study.pending()), "pending trials")
-
-
-@app.command()
-def export(name: Name, out: Out = None, storage: Where = DEFAULT_STORAGE) -> None:
+def export(name: Name, out: Out = None, storage: Where = DEFAULT) -> None:
     """All trials as CSV."""
     from alexp.study.tables import export as lines
 
-    with _opened(name, storage) as study:
-        _write(out, lines(study), "trials")
+    with opened(name, storage) as study:
+        write_lines(out, lines(study), "trials")
 
 
 @app.command()
 def report(
     name: Name,
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
-    storage: Where = DEFAULT_STORAGE,
+    storage: Where = DEFAULT,
 ) -> None:
     """Write one self-contained HTML page about the study."""
-    with _opened(name, storage) as study:
+    with opened(name, storage) as study:
         typer.echo(f"report written to {study.report(out)}")
 
 
 @app.command("list")
-def list_all(storage: Where = DEFAULT_STORAGE) -> None:
+def list_all(storage: Where = DEFAULT) -> None:
     """All studies of a storage."""
     from alexp.study import list_studies
 
-    with explained():
-        found = list_studies(storage)
+    found = list_studies(storage)
     for study in found:
         created = datetime.fromtimestamp(study.created_at, UTC)
-        typer.echo(
-            f"{study.name}\t{study.algorithm}\tcreated {created:%Y-%m-%d}\t{study.told} told, {study.pending} pending"
-        )
+        facts = f"{study.algorithm}\tcreated {created:%Y-%m-%d}\t{study.told} told, {study.pending} pending"
+        typer.echo(f"{printable(study.name)}\t{facts}")
     if not found:
         typer.echo("no studies", err=True)
 
@@ -266,16 +260,15 @@ def list_all(storage: Where = DEFAULT_STORAGE) -> None:
 def delete(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    storage: Where = DEFAULT_STORAGE,
+    storage: Where = DEFAULT,
 ) -> None:
     """Delete a study with all its trials, after asking."""
     from alexp.study import delete_study, list_studies
 
-    with explained():
-        trials = next((study.trials for study in list_studies(storage) if study.name == name), 0)
-        if not yes:
-            typer.confirm(f"Delete study {name!r} with {trials} trials for ever?", abort=True)
-        delete_study(name, storage)
+    trials = next((study.trials for study in list_studies(storage) if study.name == name), 0)
+    if not yes:
+        typer.confirm(f"Delete study {name!r} with {trials} trials for ever?", abort=True)
+    delete_study(name, storage)
     typer.echo(f"deleted {name!r}")
 
 
@@ -294,6 +287,14 @@ def _sure(reasons: Iterable[str], yes: bool) -> Iterator[None]:
         yield
 
 
+def _choice(expired: str | None) -> WhenExpired | None:
+    from alexp.study.workers.leases import CHOICES
+
+    if expired is not None and expired not in CHOICES:
+        raise typer.BadParameter(f"must be one of {', '.join(CHOICES)}, got {expired!r}", param_hint="--expired")
+    return expired
+
+
 def _pair(text: str, option: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key and equals and value):
@@ -304,7 +305,7 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except ValueError:  # no JSON, or a number of thousands of digits
         return text
 
 
@@ -330,14 +331,3 @@ def _unseen(study: Study) -> list[int]:
     if not unseen:
         raise ValueError("every candidate has been asked for or measured; drop --new")
     return unseen
-
-
-def _write(out: Path | None, lines: Iterator[list[str]], what: str) -> None:
-    import csv
-
-    from alexp.study.tables import write_csv
-
-    if out is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
-    else:
-        typer.echo(f"{write_csv(out, lines)} {what} written to {out}")

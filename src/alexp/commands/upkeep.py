@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from alexp.commands.study import DEFAULT_STORAGE, Where, app, explained
+from alexp.commands.options import DEFAULT, Where
+from alexp.commands.study import app
+from alexp.common.redaction import printable
 
 __all__ = ["app"]
 
@@ -14,17 +16,16 @@ __all__ = ["app"]
 @app.command()
 def check(
     name: Annotated[str | None, typer.Argument(help="Name of the study; all of them if absent.")] = None,
-    storage: Where = DEFAULT_STORAGE,
+    storage: Where = DEFAULT,
 ) -> None:
     """Verify everything that is stored, replay the log from its start, and compare; exit status 1 if it is damaged."""
     from alexp.study import check as check_study
     from alexp.study import list_studies
 
-    with explained():
-        names = [study.name for study in list_studies(storage)] if name is None else [name]
-        reports = [check_study(each, storage) for each in names]
+    names = [study.name for study in list_studies(storage)] if name is None else [name]
+    reports = [check_study(each, storage) for each in names]
     for report in reports:
-        typer.echo(str(report))
+        typer.echo(printable(str(report)))
     if not all(report.ok for report in reports):
         raise typer.Exit(1)
 
@@ -37,6 +38,5 @@ def salvage(
     """Copy what is intact of all studies into a new storage, and say what was lost."""
     from alexp.study import salvage as salvage_studies
 
-    with explained():
-        for report in salvage_studies(source, target):
-            typer.echo(str(report))
+    for report in salvage_studies(source, target):
+        typer.echo(printable(str(report)))

@@ -20,7 +20,6 @@ import stat
 import sys
 import tempfile
 import time
-import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -38,6 +37,7 @@ from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
 from alexp.common._internals import Internal
+from alexp.common.files import write_bytes
 
 PACKAGE = Path(__file__).resolve().parent.parent
 _MARK = b"alexp.common.compiling"  # what a file with compiled functions imports
@@ -272,15 +272,8 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Put a file into place at once, whoever else may be writing it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.tmp")
-    try:
-        draft.write_bytes(hashlib.sha256(data).digest() + data)
-        os.replace(draft, path)
-    except OSError:
-        _discard(draft)
-        raise
+    """Put a file into place at once, whoever else may be writing it; one that a crash has damaged is noticed."""
+    write_bytes(path, hashlib.sha256(data).digest() + data, sync=False)
 
 
 def _discard(path: Path) -> None:

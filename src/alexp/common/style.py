@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from alexp.common.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,3 +26,9 @@ def new_figure(rows: int = 1, columns: int = 1, width: float = 4.0, height: floa
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25, linewidth=0.5)
     return figure, axes
+
+
+def save_figure(figure: Figure, path: Path, dpi: int = 150, **options: Any) -> None:
+    """Write a figure in the format that the name of the file ends in, as a whole or not at all."""
+    with writing(path) as file:
+        figure.savefig(file, dpi=dpi, format=path.suffix[1:] or None, **options)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import beta
 
 from alexp.algorithms import LMUCB, AssumptionWarning, Certified, EvidenceMixture
+from alexp.common.files import write_text
 from alexp.experiments.core.environments import Environment
 from alexp.problem import FiniteSet, ModelClass
 
@@ -124,7 +125,7 @@ def main() -> None:
     if arguments.write is not None:
         page = arguments.write.read_text(encoding="utf-8")
         before, rest = page.split(_BEGIN)
-        arguments.write.write_text(f"{before}{_BEGIN}\n{table}\n{_END}{rest.split(_END)[1]}", encoding="utf-8")
+        write_text(arguments.write, f"{before}{_BEGIN}\n{table}\n{_END}{rest.split(_END)[1]}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 
 from alexp.algorithms import ALExp, Algorithm, EvidenceMixture, LinUCB, UniformRandom
 from alexp.algorithms.protocol.vigilance import quietly
-from alexp.common.style import COLOURS, DASHES, new_figure
+from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
 from alexp.experiments.core.environments import SyntheticEnvironment
 from alexp.experiments.core.simulation import Run, simulate
 from alexp.problem import Interval, ModelClass
@@ -92,8 +92,7 @@ def demo_figure(demo: Demo, path: Path) -> None:
     regret_ax.legend(frameon=False, fontsize=8)
     _draw_probabilities(q_ax, demo)
     _draw_reward(reward_ax, demo)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 def _logarithmic(ax: Axes) -> None:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from alexp.study.database.records import StudySummary
     from alexp.study.database.storage import Storage
     from alexp.study.errors import (
+        LeaseError,
         ProblemMismatchError,
         ReplayError,
         StorageError,
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
     from alexp.study.opening import create_study, delete_study, list_studies, load_study
     from alexp.study.study import Study
     from alexp.study.view import StudyView
+    from alexp.study.workers.leases import HeldTrial
 
 __all__ = [
     "AbandonedTrialError",
     "CheckReport",
+    "HeldTrial",
+    "LeaseError",
     "ProblemMismatchError",
     "ReplayError",
     "SalvageReport",
@@ -61,6 +65,7 @@ _HOMES = {
     "alexp.study.opening": ("create_study", "delete_study", "list_studies", "load_study"),
     "alexp.study.study": ("Study",),
     "alexp.study.view": ("StudyView",),
+    "alexp.study.workers.leases": ("HeldTrial",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

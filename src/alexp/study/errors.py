@@ -45,3 +45,7 @@ class ProblemMismatchError(StudyError, ValueError):
 
 class ReplayError(StudyError):
     """Applying the log did not give the trials that the log says were asked."""
+
+
+class LeaseError(StudyError, ValueError):
+    """A trial is held by another worker, or has no lease that could be prolonged."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
@@ -23,6 +23,7 @@ from alexp.study.database.resuming import check_length, intact_snapshots, write_
 from alexp.study.database.storage import Storage
 from alexp.study.errors import ReplayError, StorageError, UnknownOutcomeError
 from alexp.study.replay import Replica, course_of
+from alexp.study.workers.forking import Forked, watch
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -37,6 +38,16 @@ class _FarBehindError(Exception):
     """Catching up under the lock would keep others waiting."""
 
 
+class Beside(Protocol[_Checked]):
+    """Tables beside the log, which change in the same transaction as the log."""
+
+    def look(self, connection: Connection, replica: Replica, checked: _Checked, /) -> _Checked:
+        """Before acting: what is to be done, given what they say; raises to leave everything as it is."""
+
+    def note(self, connection: Connection, events: Sequence[Event], /) -> None:
+        """After acting: what they say now."""
+
+
 @dataclass
 class _Call(Generic[_Checked]):
     """What somebody wants done, under which key, and the events it last tried to write."""
@@ -45,10 +56,11 @@ class _Call(Generic[_Checked]):
     decide: Callable[[Replica, _Checked], list[Event]]
     key: str
     is_new: bool
+    beside: Beside[_Checked] | None = None
     wrote: list[Event] = field(default_factory=list)
 
 
-class Follower:
+class Follower(Forked):
     """The replica of one study in this process, for any number of threads.
 
     Everything slow happens before the study is locked: compiling the algorithm, replaying a long log, packing a
@@ -72,6 +84,8 @@ class Follower:
         self._replica: Replica | None = None
         self._is_warm = False
         self._spoiled: set[int] = set()  # damaged snapshots, by their numbers of events
+        self._is_whole = True  # at the moment of a fork
+        watch(self)
 
     # -- acting ------------------------------------------------------------------------------------------------
 
@@ -81,13 +95,15 @@ class Follower:
         decide: Callable[[Replica, _Checked], list[Event]],
         prepare: Callable[[Replica, _Checked], None] | None = None,
         key: str | None = None,
+        beside: Beside[_Checked] | None = None,
     ) -> tuple[Replica, list[Event]]:
         """One transaction: lock, catch up, check, act, append. The replica counts only once it is committed.
 
-        What takes long can be done by `prepare`, without the lock. If a call with this `key` was stored before, its
-        events are returned and nothing is done. If the answer to the commit is lost, the log says what happened.
+        What takes long can be done by `prepare`, without the lock; what concerns tables beside the log by `beside`. If
+        a call with this `key` was stored before, its events are returned and nothing is done. If the answer to the
+        commit is lost, the log says what happened.
         """
-        call = _Call(check, decide, check_key(key) or new_key(), is_new=key is None)
+        call = _Call(check, decide, check_key(key) or new_key(), key is None, beside)
         with self.mutex:
             if prepare is not None:
                 replica = self.refresh()
@@ -96,7 +112,16 @@ class Follower:
             try:
                 return self._try(call)
             except UnknownOutcomeError as error:
-                return self._look(call, error)
+                return self._look(call, error) if call.wrote else self._again(call)
+
+    def _again(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
+        """A call without events that was lost, at most about leases: doing it again does no harm."""
+        try:
+            return self._try(call)
+        except StorageError as error:
+            raise UnknownOutcomeError(
+                f"unknown whether leases were changed; when it is back, do it again: {error}"
+            ) from error
 
     def _happened(self, call: _Call[_Checked]) -> bool:
         if call.is_new:
@@ -134,10 +159,14 @@ class Follower:
             if not call.is_new and (events := logbook.of_call(connection, self._study, call.key)):
                 return replica, events
             checked = call.check(replica)  # raises without having changed anything
+            if call.beside is not None:
+                checked = call.beside.look(connection, replica, checked)
             self._replica = None  # until the commit; if anything fails, the log is read again
             call.wrote = events = call.decide(replica, checked)
             if events:
                 replica.chain = logbook.append(connection, self._study, events, replica.chain, call.key)
+            if call.beside is not None:
+                call.beside.note(connection, events)
         self._replica = replica
         if replica.snapshot_is_due:
             self._save(replica)
@@ -266,3 +295,18 @@ class Follower:
             if self._replica is not None and self._replica.is_ahead:
                 self._save(self._replica)
             self._storage.close()
+
+    # -- forking -----------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """See whether a thread is at work on the replica; it may be for long, so that nobody waits for it."""
+        self._is_whole = self.mutex.acquire(blocking=False)
+
+    def after_fork(self, in_child: bool) -> None:
+        """The child has a lock of its own, and reads the log again if a thread of its parent was at work."""
+        if in_child:
+            self.mutex = threading.RLock()
+            if not self._is_whole:
+                self._replica = self._fresh = None
+        elif self._is_whole:
+            self.mutex.release()

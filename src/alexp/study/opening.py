@@ -16,14 +16,16 @@ from alexp.algorithms.protocol.components import component_from_dict
 from alexp.algorithms.protocol.streams import RandomState, Streams
 from alexp.algorithms.registry import algorithm_named
 from alexp.common.codec import State
+from alexp.common.redaction import redact
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.study import problem
 from alexp.study.database import records
+from alexp.study.database.addresses import DEFAULT
 from alexp.study.database.events import LIBRARY
 from alexp.study.database.outcomes import find_out
 from alexp.study.database.records import StudyRow, StudySummary
-from alexp.study.database.storage import DEFAULT, Storage
+from alexp.study.database.storage import Storage
 from alexp.study.errors import (
     ProblemMismatchError,
     StorageError,
@@ -33,6 +35,7 @@ from alexp.study.errors import (
 )
 from alexp.study.problem import Probe, Problem
 from alexp.study.study import Study
+from alexp.study.workers.leases import CHOICES, WhenExpired
 
 DEFAULT_ALGORITHM = "evidence-mixture"
 Location = str | Path | URL | Storage
@@ -49,6 +52,7 @@ def create_study(
     load_if_exists: bool = False,
     random_state: RandomState = None,
     repeats: bool | None = None,
+    expired: WhenExpired | None = None,
     **settings: Any,
 ) -> Study:
     """Start a durable study.
@@ -69,11 +73,18 @@ def create_study(
         Open the study if it is there already. What is passed here must then agree with it.
     repeats
         Whether a candidate that has been measured may be proposed again; by default not in a table (`FiniteSet`).
+    expired
+        What becomes of trials whose lease has expired (see `Study.ask`) when somebody asks next: "offer" hands them
+        out again, as they are, and is the default; "abandon" gives them up, and their candidates are free again.
     settings
         Further arguments of the algorithm, such as `noise_std`.
     """
     where = storage_at(storage)
+    if expired is not None and expired not in CHOICES:
+        raise ValueError(f"expired must be 'offer' or 'abandon', got {expired!r}")
     _check_name(name)
+    if not name.isprintable():
+        raise ValueError(f"name must have no line breaks or control characters, got {_shown(name)}")
     kind = algorithm_named(
         algorithm or (_known_algorithm(where, name) if load_if_exists else None) or DEFAULT_ALGORITHM
     )
@@ -94,7 +105,7 @@ def create_study(
             row = records.find_study(connection, name)
             created = row is None
             if row is None:
-                row = _insert(connection, name, draft)
+                row = _insert(connection, name, draft, expired)
     except UnknownOutcomeError as error:
         if row is None or _look_for(where, name, error) != row:
             raise StorageError(f"study {name!r} was not created: {error}. Nothing was changed; try again") from error
@@ -103,7 +114,7 @@ def create_study(
             raise StudyExistsError(
                 f"study {name!r} exists already in {where.describe()}; pass load_if_exists=True to open it"
             )
-        _check_agreement(row, new, None if random_state is None else seed)
+        _check_agreement(row, new, None if random_state is None else seed, expired)
         del settings["repeats"]  # the same, or a study of 0.1.0
         return _open(where, row, models, domain, settings)
     return Study(
@@ -184,7 +195,13 @@ def storage_at(storage: Location) -> Storage:
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip() or len(name) > 200:
-        raise ValueError(f"name must be a text of 1 to 200 characters, got {name!r}")
+        raise ValueError(f"name must be a text of 1 to 200 characters, got {_shown(name)}")
+
+
+def _shown(name: object) -> str:
+    """A name for a message: short, on one line, and without a password if it was the URL in the wrong place."""
+    text = redact(repr(name))
+    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def find_row(where: Storage, name: str) -> StudyRow:
@@ -198,7 +215,7 @@ def find_row(where: Storage, name: str) -> StudyRow:
     if row is None:
         known = [summary.name for summary in list_studies(where)]
         there = f"; it has {', '.join(map(repr, known[:10]))}" if known else "; it has no studies"
-        raise StudyNotFoundError(f"there is no study {name!r} in {where.describe()}{there}")
+        raise StudyNotFoundError(f"there is no study {_shown(name)} in {where.describe()}{there}")
     return row
 
 
@@ -219,8 +236,9 @@ def _draft(algorithm: Algorithm) -> _Draft:
     return _Draft(algorithm.name, json.dumps(saved["settings"]), saved["entropy"], described, probe)
 
 
-def _insert(connection: Connection, name: str, draft: _Draft) -> StudyRow:
-    study = records.insert_study(connection, name, draft.algorithm, draft.settings, draft.entropy, LIBRARY, time.time())
+def _insert(connection: Connection, name: str, draft: _Draft, expired: WhenExpired | None) -> StudyRow:
+    facts = (draft.algorithm, draft.settings, draft.entropy, LIBRARY, time.time(), expired)
+    study = records.insert_study(connection, name, *facts)
     described = problem.encode(connection, study, draft.described)
     return records.set_problem(connection, study, described, problem.encode(connection, study, draft.probe))
 
@@ -251,7 +269,7 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
     return make
 
 
-def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None) -> None:
+def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None, expired: WhenExpired | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
     if "repeats" not in saved:  # 0.1.0 did not ask
         given.pop("repeats")
@@ -262,6 +280,8 @@ def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None) -> None:
         what = "; ".join(f"{key} = {saved.get(key)}, not {given[key]}" for key in differing)
     elif seed is not None and str(seed) != row.entropy:
         what = f"random_state {row.entropy}, not {seed}"
+    elif expired not in (None, row.when_expired or "offer"):
+        what = f"expired={row.when_expired or 'offer'!r}, not {expired!r}"
     else:
         return
     raise StudyExistsError(f"study {row.name!r} exists already with {what}")

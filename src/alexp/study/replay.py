@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from math import isclose
 from time import perf_counter
@@ -115,17 +115,20 @@ class Replica:
 
     # -- acting ------------------------------------------------------------------------------------------------
 
-    def ask(self, wanted: int, available: IntArray | None, distinct: bool) -> list[Event]:
-        """Propose `wanted` trials among the `available` candidates; none twice if `distinct`."""
+    def ask(self, wanted: int, available: IntArray | None, distinct: bool, held: Sequence[int] = ()) -> list[Event]:
+        """Propose `wanted` trials among the `available` candidates; none twice, and none `held`, if `distinct`."""
         events: list[Event] = []
+        taken = list(held)
         for _ in range(wanted):
-            allowed, choosable = available, self.algorithm.choosable(available) if distinct and events else None
-            if choosable is not None:
-                taken = np.array([event.candidate for event in events], dtype=np.int64)
-                if np.isin(taken, choosable).any():  # all candidates are pending, or the algorithm does not look
-                    everything = np.arange(self.algorithm.domain.n_candidates) if available is None else available
-                    allowed = np.setdiff1d(everything, taken)
-            events.append(self._ask_once(allowed))
+            allowed, choosable = available, self.algorithm.choosable(available) if distinct and taken else None
+            if choosable is not None and np.isin(taken, choosable).any():
+                # all candidates are pending, or the algorithm does not look
+                everything = np.arange(self.algorithm.domain.n_candidates) if available is None else available
+                allowed = np.setdiff1d(everything, taken)
+            event = self._ask_once(allowed)
+            events.append(event)
+            assert event.candidate is not None
+            taken.append(event.candidate)
         return events
 
     def _ask_once(self, allowed: IntArray | None) -> Event:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, overload
 
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.telling import IfTold, Told, check_reward, warn_of
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
-from alexp.common.arrays import IntArray
-from alexp.common.validation import count
 from alexp.problem.candidates import Available
 from alexp.study.answering import Answering
-from alexp.study.chronicle import Chronicle
-from alexp.study.database import logbook, records
-from alexp.study.database.events import Belief, Event, EventDict
+from alexp.study.chronicle import Chronicle, Logged
+from alexp.study.database import records
+from alexp.study.database.events import Event
 from alexp.study.database.outcomes import same_call, same_rewards
 from alexp.study.database.storage import Storage
 from alexp.study.following import Follower
@@ -25,11 +23,13 @@ from alexp.study.observations import observations
 from alexp.study.replay import Replica
 from alexp.study.view import Counts, StudyView
 from alexp.study.viewing import Identity, Wanted, counts, make_view
+from alexp.study.workers import leases
+from alexp.study.workers.desk import AskDesk, Request
+from alexp.study.workers.leases import Lease, WhenExpired
+from alexp.study.workers.sharing import AnyTrial, Sharing, check_lease
 
 if TYPE_CHECKING:
     import pandas as pd
-
-AnyTrial = Trial | int | str  # itself, its id, or its id as text
 
 
 class TellCounts(NamedTuple):
@@ -40,7 +40,7 @@ class TellCounts(NamedTuple):
     amended: int
 
 
-class Study(Answering):
+class Study(Answering, Logged, Sharing):
     """A durable run of an algorithm; make one with `create_study` or `load_study`.
 
     Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it
@@ -53,22 +53,38 @@ class Study(Answering):
     ) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
         self._id = row.id
+        self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         self._follower = Follower(storage, row, make, first)
         self._chronicle: tuple[Replica, Chronicle] | None = None
-        self._seen: tuple[Replica, Wanted, StudyView] | None = None
+        self._seen: tuple[Replica, Wanted, dict[int, Lease], StudyView] | None = None
 
     # -- acting ------------------------------------------------------------------------------------------------
 
     @overload
     def ask(
-        self, n: None = None, available: Available = None, distinct: bool = False, key: str | None = None
+        self,
+        n: None = None,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
     ) -> Trial: ...
     @overload
     def ask(
-        self, n: int, available: Available = None, distinct: bool = False, key: str | None = None
+        self,
+        n: int,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
     ) -> list[Trial]: ...
     def ask(
-        self, n: int | None = None, available: Available = None, distinct: bool = False, key: str | None = None
+        self,
+        n: int | None = None,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
     ) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate.
 
@@ -78,14 +94,25 @@ class Study(Answering):
 
         Whoever gives the call a `key` of its own may repeat it, after a crash or a lost connection: if it was stored,
         the same trials are returned and nothing happens twice. All methods that write take one.
+
+        With `lease` the trials are this worker's for so many seconds, and longer by `heartbeat`. Trials of others whose
+        lease has expired are handed out first (but not under a key of the caller's own, which stands for new trials),
+        or given up if the study was created with `expired="abandon"`.
         """
+        desk = AskDesk(self._id, self.when_expired, check_lease(lease), distinct, may_offer=key is None)
 
-        def check(replica: Replica) -> tuple[int, IntArray | None]:
-            return replica.check_ask(1 if n is None else n, available, distinct)
+        def check(replica: Replica) -> Request:
+            return Request(*replica.check_ask(1 if n is None else n, available, distinct))
 
-        replica, events = self._follower.act(check, lambda replica, checked: replica.ask(*checked, distinct), key=key)
-        same_call(key, events, "ask", 1 if n is None else n)
-        trials = [replica.algorithm.trial(event.trial) for event in events]
+        def act(replica: Replica, request: Request) -> list[Event]:
+            given_up = [replica.abandon(trial) for trial in request.given_up]
+            held = [replica.algorithm.log.index[trial] for trial in request.offered]
+            return given_up + replica.ask(request.wanted, request.available, distinct, held)
+
+        replica, events = self._follower.act(check, act, key=key, beside=desk)
+        asked = [event for event in events if event.kind == "ask"]
+        same_call(key, asked or events, "ask", 1 if n is None else n)
+        trials = [replica.algorithm.trial(trial) for trial in (*desk.offered, *(event.trial for event in asked))]
         return trials[0] if n is None else trials
 
     def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
@@ -180,11 +207,6 @@ class Study(Answering):
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def pending(self) -> list[Trial]:
-        """Trials that await their reward, oldest first."""
-        with self._follower.mutex:
-            return self.algorithm.pending()
-
     def trial(self, trial_id: int) -> Trial:
         """A trial by its id."""
         with self._follower.mutex:
@@ -244,45 +266,18 @@ class Study(Answering):
         wanted = Wanted(trials, leaders, history, certificates, curve, explanation, delta)
         with self._follower.mutex:
             with self._follower.moment() as (replica, connection):
-                seen, n_events = self._seen, replica.n_events
-                if seen is not None and (seen[0], seen[1], seen[2].n_events) == (replica, wanted, n_events):
-                    return seen[2]
-                if self._chronicle is None or self._chronicle[0] is not replica:
-                    self._chronicle = (replica, Chronicle(self._id))
-                chronicle = self._chronicle[1]
-                chronicle.read(connection, n_events, replica.algorithm.log.pending(), history)
+                n_events, waiting = replica.n_events, replica.algorithm.log.pending()
+                held = leases.read(connection, self._id) if waiting else {}
+                if self._seen is not None:
+                    *before, view = self._seen
+                    if (*before, view.n_events) == (replica, wanted, held, n_events):
+                        return view
+                chronicle = self._chronicle_of(replica)
+                chronicle.read(connection, n_events, waiting, history)
             identity = Identity(self.name, self.storage.describe(), self.created_at, self.library)
-            view = make_view(identity, n_events, replica.algorithm, chronicle, wanted)
-            self._seen = (replica, wanted, view)
+            view = make_view(identity, n_events, replica.algorithm, chronicle, held, wanted)
+            self._seen = (replica, wanted, held, view)
         return view
-
-    def events(self, since: int = 0, limit: int | None = None) -> list[EventDict]:
-        """What happened after the first `since` events, oldest first and at most `limit` of them, as JSON data.
-
-        To follow a study, ask again with the number of events seen so far, `events[-1]["seq"] + 1`.
-        """
-        start, most = count("since", since, 0), None if limit is None else count("limit", limit)
-        with self.storage.reading() as connection:
-            stop = records.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
-            stop = stop if most is None else min(stop, start + most)
-            return logbook.public_events(connection, self._id, start, stop)
-
-    def events_dataframe(self) -> pd.DataFrame:
-        """One row per event: kind, trial, at (UTC), worker (host:process); the row number is the total order."""
-        import pandas as pd  # slow to import, and needed here only
-
-        with self.storage.reading() as connection:
-            head = records.head(connection, self._id, lock=False)
-            rows = logbook.moments(connection, self._id, head.n_events)
-        frame = pd.DataFrame(rows, columns=["kind", "trial", "at", "worker"])
-        frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
-        return frame
-
-    def beliefs(self) -> list[tuple[int, Belief]]:
-        """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
-        with self.storage.reading() as connection:
-            head = records.head(connection, self._id, lock=False)
-            return logbook.beliefs(connection, self._id, 0, head.n_events)
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""
@@ -310,6 +305,13 @@ class Study(Answering):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a study is not pickled: it holds connections, and its storage may hold a password. Give the worker the "
+            "study's name and where it is stored, for instance in the environment variable ALEXP_STORAGE, and let it "
+            "call alexp.load_study(name, storage)"
+        )
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isclose, isfinite
+from math import inf, isclose, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +13,8 @@ import numpy as np
 from alexp.algorithms.protocol.telling import Told
 from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import FloatArray
+from alexp.common.cells import from_csv, to_csv
+from alexp.common.files import read_array, read_text, write_text
 from alexp.common.validation import matrix
 from alexp.study.labels import candidate_columns
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from alexp.study.study import Study
 
 _MOST_MISTAKES = 20
+_LARGEST = 2**63
 _AMEND = "--amend takes the one of the file"
 
 
@@ -51,18 +51,16 @@ class Lines:
 def read_lines(path: Path) -> Lines:
     """Read a CSV file (UTF-8, separated by comma, semicolon or tab; blank lines do not count)."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        filled = from_csv(read_text(path))
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 text: {error}") from None
-    first = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    filled = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(cell.strip() for cell in row)]
+    except ValueError as error:
+        raise FileError(f"{path}, {error}") from None
     if len(filled) < 2:
         raise FileError(f"{path} must have a header and at least one line")
     header = filled[0][1]
     if len(set(header)) != len(header) or "" in header:
-        raise FileError(f"{path}, line {filled[0][0]}: columns must have distinct names, got {header}")
+        raise FileError(f"{path}, line {filled[0][0]}: columns must have distinct names, got {str(header)[:200]}")
     for line, row in filled[1:]:
         if len(row) != len(header):
             raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {len(header)}")
@@ -98,14 +96,14 @@ def check_reserved(candidates: pd.DataFrame, path: Path) -> None:
 
 
 def _numbers_or_text(cells: list[str]) -> Sequence[int | float | str]:
-    for kind in (int, float):
+    for kind, limit in ((int, _LARGEST), (float, inf)):
         try:
             values = [kind(cell) for cell in cells]
         except ValueError:
             continue
         # "007" is a label: numbers are taken as numbers only if nothing of the text is lost
-        if all(isfinite(value) for value in values) and not any(_is_padded(cell) for cell in cells):
-            return values
+        fits = all(abs(value) < limit for value in values) and not any(_is_padded(cell) for cell in cells)
+        return values if fits else cells
     return cells
 
 
@@ -121,9 +119,9 @@ def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
     otherwise line i belongs to candidate i.
     """
     n = len(candidates)
-    if path.suffix.lower() == ".npy":
+    if path.suffix.lower() in (".npy", ".npz"):
         try:
-            return matrix(str(path), np.load(path, allow_pickle=False), n)
+            return matrix(str(path), read_array(path), n)
         except (ValueError, TypeError) as error:
             raise FileError(f"{path}: {error}") from None
     lines = read_lines(path)
@@ -232,7 +230,7 @@ def _agrees(cell: str, value: object) -> bool:
             return isclose(float(cell), float(value), rel_tol=1e-6, abs_tol=1e-9)
         except ValueError:
             return False
-    return cell == _cell(value).strip()
+    return cell.strip() == _cell(value).strip()
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
@@ -254,12 +252,13 @@ def export(study: Study) -> Iterator[list[str]]:
     """Lines of a file with all trials: what was proposed and why, the reward, and when it came."""
     view, algorithm = study.view(history=False, certificates=False, curve=False), study.algorithm
     events = study.events_dataframe().head(view.n_events)  # of the moment that the view shows
-    asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"]
-    told = events[events["kind"].isin(["tell", "observe", "amend"])].groupby("trial")["at"].last()
+    asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"].to_dict()
+    told = events[events["kind"].isin(["tell", "observe", "amend"])].groupby("trial")["at"].last().to_dict()
     frame = view.trials.dataframe().drop(columns="label").rename(columns={"id": "trial", "index": "candidate"})
     frame["model"] = [None if j is None else algorithm.models.names[j] for j in view.trials.model]
-    frame["asked_at"] = frame["trial"].map(asked)
-    frame["told_at"] = frame["trial"].map(told).where(frame["reward"].notna())
+    frame["asked_at"] = [asked[trial] for trial in frame["trial"]]
+    rewarded = zip(frame["trial"], frame["reward"].notna(), strict=True)
+    frame["told_at"] = [told[trial] if has_reward else None for trial, has_reward in rewarded]
     own = [f"candidate.{name}" if name in frame.columns else name for name in candidate_columns(algorithm.domain, 0)]
     yield [*frame.columns[:2], *own, *frame.columns[2:]]
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):
@@ -273,11 +272,6 @@ def _or_none(column: pd.Series[Any]) -> list[Any]:
 
 def write_csv(path: Path, lines: Iterator[list[str]]) -> int:
     """Write lines to a file, all or none, and return how many there are below the header."""
-    buffer = io.StringIO(newline="")
     rows = list(lines)
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(buffer.getvalue(), encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, to_csv(rows))
     return len(rows) - 1

@@ -67,13 +67,17 @@ class TrialColumns:
 
 @dataclass(frozen=True)
 class PendingTrial:
-    """A trial that awaits its reward; `at` is when it was asked for (seconds since 1970, UTC), and `worker` by whom."""
+    """A trial that awaits its reward, with times in seconds since 1970, UTC.
+
+    `at` is when it was asked for, `worker` who asked for it or took it over, `until` when its lease, if any, expires.
+    """
 
     id: int
     index: int
     label: str
     at: float
     worker: str
+    until: float | None = None
 
 
 @dataclass(frozen=True)

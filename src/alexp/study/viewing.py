@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from alexp.study.view import (
     StudyView,
     TrialColumns,
 )
+from alexp.study.workers.leases import Lease
 
 _CERTIFIED_WORK = 20_000_000  # models x candidates up to which certificates are computed
 _MOST_POINTS = 2001  # of a curve
@@ -74,8 +76,15 @@ def counts(algorithm: Algorithm) -> Counts:
     return {"trials": asked, "told": told, "pending": asked - told - abandoned, "abandoned": abandoned}
 
 
-def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: Chronicle, wanted: Wanted) -> StudyView:
-    """The view after `n_events` events, which algorithm and chronicle have both taken in."""
+def make_view(
+    study: Identity,
+    n_events: int,
+    algorithm: Algorithm,
+    chronicle: Chronicle,
+    held: Mapping[int, Lease],
+    wanted: Wanted,
+) -> StudyView:
+    """The view after `n_events` events, which algorithm and chronicle have both taken in, with the leases `held`."""
     q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm.domain)
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
     report = _stop_report(algorithm, wanted)
@@ -100,7 +109,7 @@ def make_view(study: Identity, n_events: int, algorithm: Algorithm, chronicle: C
         names=[models.names[int(j)] for j in listed],
         counts=counts(algorithm),
         trials=trials,
-        pending=_pending(algorithm, chronicle, name),
+        pending=_pending(algorithm, chronicle, held, name),
         best=_best(algorithm, name),
         standing=standing,
         certificates=certificates,
@@ -126,12 +135,16 @@ def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) 
     )
 
 
-def _pending(algorithm: Algorithm, chronicle: Chronicle, name: Callable[[int], str]) -> list[PendingTrial]:
-    index = algorithm.log.index
-    return [
-        PendingTrial(trial, index[trial], name(index[trial]), *chronicle.asked[trial])
-        for trial in sorted(chronicle.asked)
-    ]
+def _pending(
+    algorithm: Algorithm, chronicle: Chronicle, held: Mapping[int, Lease], name: Callable[[int], str]
+) -> list[PendingTrial]:
+    index, found = algorithm.log.index, []
+    for trial in sorted(chronicle.asked):
+        (at, worker), lease = chronicle.asked[trial], held.get(trial)
+        until = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at
+        worker = worker if lease is None else lease.worker
+        found.append(PendingTrial(trial, index[trial], name(index[trial]), at, worker, until))
+    return found
 
 
 def _best(algorithm: Algorithm, name: Callable[[int], str]) -> Best | None:

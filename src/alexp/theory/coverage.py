@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from alexp.common.files import write_text
 from alexp.theory import _coverage_paths as processes
 
 __all__ = ["PROCESSES", "coverage", "to_markdown"]
@@ -105,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _, found, after = rest.partition(_END)
         if not found:
             raise SystemExit(f"{chosen.write} has no part between {_BEGIN} and {_END}")
-        chosen.write.write_text(f"{before}{_BEGIN}\n{text}{_END}{after}")
+        write_text(chosen.write, f"{before}{_BEGIN}\n{text}{_END}{after}")
 
 
 if __name__ == "__main__":

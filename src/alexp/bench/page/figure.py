@@ -10,7 +10,7 @@ import numpy as np
 
 from alexp.bench.page.tables import present
 from alexp.bench.records import Measurement
-from alexp.common.style import COLOURS, DASHES, new_figure
+from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +28,7 @@ def draw(records: Sequence[Measurement], path: Path) -> None:
         PANELS[name](ax, [row for row in records if row["benchmark"] == name])
     for ax in axes.ravel()[len(names) :]:
         ax.set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 def _subjects(rows: Sequence[Measurement]) -> list[str]:

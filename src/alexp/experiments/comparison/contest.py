@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
 
+from alexp.common.files import write_text
 from alexp.common.validation import count
 from alexp.experiments.comparison.entries import ENTRANTS, LONG, QUICK, SCENARIOS, SHORT, entrants_for, seeds_for
 from alexp.experiments.core.statistics import estimate, locked
@@ -162,8 +163,7 @@ def linear_regret(table: pd.DataFrame) -> dict[str, int]:
 
 def store(table: pd.DataFrame, path: Path) -> None:
     """Write the table as CSV."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table.to_csv(path, index=False, float_format="%.6g")
+    write_text(path, table.to_csv(index=False, float_format="%.6g"))
 
 
 def stored(path: Path) -> pd.DataFrame:

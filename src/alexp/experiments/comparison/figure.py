@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.common.style import COLOURS, new_figure
+from alexp.common.style import COLOURS, new_figure, save_figure
 from alexp.experiments.comparison.contest import geometric_means, pivot
 from alexp.experiments.comparison.entries import LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
 
@@ -35,8 +35,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     axes[0, 1].set_yticklabels([])
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 def _ranking(table: pd.DataFrame) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from alexp.common.files import writing
 from alexp.experiments.core.tasks import Description, Record, Task
 
 FLUSH_SECONDS = 1.0  # at most this much finished work is lost when the process is killed outright
@@ -93,10 +94,8 @@ def _write(path: Path, rows: dict[int, Record], description: Description) -> Non
     }
     table = arrow.table({"seed": seeds} | columns, schema=arrow.schema(types))
     table = table.replace_schema_metadata({"task": json.dumps(description, sort_keys=True)})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    parquet.write_table(table, partial)
-    partial.replace(path)
+    with writing(path) as file:
+        parquet.write_table(table, file)
 
 
 def _read(path: Path) -> dict[int, Record]:

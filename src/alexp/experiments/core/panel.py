@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from alexp.common.style import COLOURS, DASHES, new_figure
+from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
 from alexp.experiments.core.scenarios import Scenario, scenario_named
 from alexp.experiments.core.statistics import estimate, locked, mean_and_error
 from alexp.experiments.core.tasks import Record, Task
@@ -77,5 +77,4 @@ class Panel:
             ax.fill_between(rounds, mean - error, mean + error, color=colour, alpha=0.18, lw=0)
         ax.set(xlabel="round t", ylabel="cumulative regret", title=f"M = {self.scenario.n_models}, {self.seeds} seeds")
         ax.legend(frameon=False)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+        save_figure(figure, path)

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from alexp.common.arrays import BoolArray, FloatArray
+from alexp.common.files import write_text
 from alexp.decision import Schedules
 from alexp.experiments.core.runner import sweep
 from alexp.experiments.core.scenarios import Scenario
@@ -191,10 +192,10 @@ def main(what: str, folder: Path = Path("docs")) -> None:
     """Write one of the tables as CSV and Markdown."""
     page = PAGES[what]
     table = page.make()
-    table.to_csv(folder / f"{page.name}.csv", index=False, float_format="%.6g")
+    write_text(folder / f"{page.name}.csv", table.to_csv(index=False, float_format="%.6g"))
     note = f"{page.title}, Legendre p = 10, n = {STEPS}, noise {NOISE}, N = {RESOLUTION}; locked: more than {LOCKED}\n"
     note += f"regret per round over the last quarter. Made by `python -m alexp.experiments.paper.defaults {what}`.\n\n"
-    (folder / f"{page.name}.md").write_text(f"{note}{page.comment}\n{markdown(table)}")
+    write_text(folder / f"{page.name}.md", f"{note}{page.comment}\n{markdown(table)}")
     print(table.to_string(index=False))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from alexp.common.files import write_text
 from alexp.experiments.core.statistics import estimate, locked
 from alexp.experiments.paper import claims, claims_tuning
 from alexp.experiments.paper.claims import Claim
@@ -68,8 +69,7 @@ def write_report(results: Results, path: Path) -> Path:
     """Write the report and return its path."""
     found = all_claims(results)
     parts = [_head(results), _summary(found), _regret_tables(results), why(results), _details(found), _figures()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n\n".join([*parts, deviations(results)]) + "\n")
+    write_text(path, "\n\n".join([*parts, deviations(results)]) + "\n")
     return path
 
 

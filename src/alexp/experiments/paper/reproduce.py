@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from alexp.common.files import write_text
+from alexp.common.style import save_figure
 from alexp.experiments.core.fingerprint import code_fingerprint
 from alexp.experiments.paper import figures, figures_dynamics
 from alexp.experiments.paper.report import write_report
@@ -70,15 +72,14 @@ def _draw(name: str, results: Results, folder: Path) -> list[Path]:
     if known.get(name) == stamp and all(path.exists() for path in paths):
         return paths
     figure, data = DRAW[name](results)
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(paths[0], dpi=110)
+    save_figure(figure, paths[0], dpi=110)
     # Without a date and with a fixed salt the same runs give the same file.
     import matplotlib
 
     with matplotlib.rc_context({"svg.hashsalt": "alexp", "svg.fonttype": "none"}):
-        figure.savefig(paths[1], metadata={"Date": None})
-    data.to_csv(paths[2], index=False, float_format="%.6g", lineterminator="\n")
-    stamps.write_text(json.dumps(known | {name: stamp}, indent=1, sort_keys=True) + "\n")
+        save_figure(figure, paths[1], metadata={"Date": None})
+    write_text(paths[2], data.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_text(stamps, json.dumps(known | {name: stamp}, indent=1, sort_keys=True) + "\n")
     return paths
 
 

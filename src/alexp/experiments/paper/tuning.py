@@ -18,6 +18,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from alexp.common.files import write_text
 from alexp.experiments.core.plain import Settings
 from alexp.experiments.core.scenarios import SCENARIOS, Scenario, scenario_named
 from alexp.experiments.core.statistics import MeanEstimate, estimate
@@ -203,8 +204,7 @@ class Tuned:
     def save(self, path: Path) -> None:
         """Write as JSON."""
         data = {"lambda_0": self.lam, "tuning seeds": [self.seeds[0], self.seeds[-1]], "chosen": self.chosen}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
+        write_text(path, json.dumps(data, indent=1, sort_keys=True) + "\n")
 
 
 def load_tuned() -> Tuned:

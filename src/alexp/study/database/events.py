@@ -17,6 +17,7 @@ from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, deflate, inflate, pack, unpack
+from alexp.common.redaction import redact
 
 LIBRARY = version("alexp")
 Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract"]
@@ -27,7 +28,9 @@ MOST_MODELS = 1024  # of larger classes only the leading models are recorded
 
 
 def worker_name() -> str:
-    """This process, as the log names it."""
+    """This worker, as the log names it: $ALEXP_WORKER, or this process."""
+    if named := os.environ.get("ALEXP_WORKER", "").strip():
+        return "".join(c if c.isprintable() else "?" for c in redact(named[:1000])[:200])
     return f"{socket.gethostname()}:{os.getpid()}"[:200]
 
 

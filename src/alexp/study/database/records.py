@@ -74,11 +74,18 @@ _ROWS = sa.select(*_ROW_COLUMNS, studies.c.checksum)
 
 
 def insert_study(
-    connection: Connection, name: str, algorithm: str, settings: str, entropy: str, library: str, created_at: float
+    connection: Connection,
+    name: str,
+    algorithm: str,
+    settings: str,
+    entropy: str,
+    library: str,
+    created_at: float,
+    when_expired: str | None = None,
 ) -> int:
     """Create a study's row, as yet without its problem, and return its number."""
     values = {"name": name, "algorithm": algorithm, "settings": settings, "entropy": entropy, "library": library}
-    empty = {"problem": "", "probe": "", "n_events": 0, "snapshot_at": 0}
+    empty = {"problem": "", "probe": "", "n_events": 0, "snapshot_at": 0, "when_expired": when_expired}
     result = connection.execute(studies.insert().values(created_at=created_at, **values, **empty))
     assert result.inserted_primary_key is not None
     return int(result.inserted_primary_key[0])

@@ -7,18 +7,19 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.engine import URL, Connection, Engine
 
+from alexp.study.database.addresses import DEFAULT, parse_url, scrub, without_secrets
 from alexp.study.database.schema import VERSION, VERSION_TABLE, studies
 from alexp.study.errors import StorageError, UnknownOutcomeError
+from alexp.study.workers.forking import Forked, Transactions, watch
 
-DEFAULT = "sqlite:///alexp.db"
 _WRITE = "alexp_write"
 _ONE_MOMENT = {"isolation_level": "REPEATABLE READ"}  # PostgreSQL would else look at a new moment in every statement
 _CREATION_LOCK = 4_274_051_867  # any number, the same for everybody
@@ -33,8 +34,11 @@ _HELP = (
     "of a file with `sqlite3 FILE .recover`"
 )
 
+_inherited: list[Engine | None] = []  # from the parent process: kept, because letting go of them would close them
+_torn_files: set[str] = set()  # of which this process has inherited an open transaction
 
-class Storage:
+
+class Storage(Forked):
     """A SQLite file or a PostgreSQL database that holds any number of studies.
 
     SQLite runs in WAL mode with a full sync at every commit: what was acknowledged survives a crash of the
@@ -50,11 +54,12 @@ class Storage:
     """
 
     def __init__(self, url: str | URL | Path = DEFAULT, timeout: float = 60.0) -> None:
-        self.url = parse_url(url)
+        self.url, self._hidden = without_secrets(parse_url(url))
         self.timeout = timeout
         self._engine: Engine | None = None
-        self._owner = os.getpid()
         self._checked = False
+        self._transactions, self._is_quiet = Transactions(), True
+        watch(self)
 
     @property
     def is_sqlite(self) -> bool:
@@ -67,27 +72,39 @@ class Storage:
         return Path(self.url.database) if self.is_sqlite and self.url.database else None
 
     @property
+    def _file(self) -> str:
+        return "" if self.path is None else os.path.realpath(self.path)
+
+    @property
     def engine(self) -> Engine:
-        """Connections of this process; made anew after a fork, since they cannot be shared."""
-        if self._engine is not None and self._owner != os.getpid():
-            self._engine.dispose(close=False)
-            self._engine = None
+        """Connections of this process."""
+        if _torn_files and self._file in _torn_files:
+            raise StorageError(
+                f"this process was forked in the middle of a transaction on {self.describe()} and cannot use the file: "
+                "fork before the study is used by threads, or start workers with multiprocessing's 'spawn'"
+            )
         if self._engine is None:
-            self._engine, self._owner = self._connect(), os.getpid()
+            self._engine = self._connect()
         return self._engine
 
     def _connect(self) -> Engine:
         if not self.is_sqlite:
             limits = f"-c lock_timeout={int(1000 * self.timeout)} -c idle_in_transaction_session_timeout={_VANISHED}"
-            options: dict[str, Any] = {} if "options" in self.url.query else {"options": limits}
-            alive = {name: value for name, value in _ALIVE.items() if name not in self.url.query}
-            server = sa.create_engine(self.url, pool_size=2, connect_args=options | alive)
+            more = {"options": limits} | _ALIVE | self._hidden
+            server = sa.create_engine(self.url, pool_size=2, connect_args=more)
             event.listen(server, "checkout", _check_idle)
             return server
         engine = sa.create_engine(self.url, connect_args={"timeout": self.timeout, "check_same_thread": False})
+        event.listen(engine, "do_connect", self._create_private)
         event.listen(engine, "connect", self._prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+
+    def _create_private(self, *_: Any) -> None:
+        """A new file is for its owner only; SQLite gives the files beside it the same mode."""
+        if self.path is not None and not self.path.exists():
+            with suppress(OSError):  # SQLite will say what is wrong
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def _prepare_sqlite(self, connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # the driver must not begin transactions by itself
@@ -106,8 +123,27 @@ class Storage:
     def close(self) -> None:
         """Close all connections; they open again when needed."""
         if self._engine is not None:
-            self._engine.dispose(close=self._owner == os.getpid())
+            self._engine.dispose()
             self._engine = None
+
+    # -- forking -----------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Leave nothing open that a child must not inherit: see `workers.forking`."""
+        if self.is_sqlite:
+            self._is_quiet = self._transactions.halt(self.timeout + 1.0)
+            if self._is_quiet:
+                self.close()
+
+    def after_fork(self, in_child: bool) -> None:
+        """The parent goes on; the child neither uses nor closes what its parent has open."""
+        if not in_child:
+            self._transactions.resume()
+            return
+        if not self._is_quiet:
+            _torn_files.add(self._file)
+        _inherited.append(self._engine)
+        self._engine, self._transactions = None, Transactions()
 
     # -- transactions ------------------------------------------------------------------------------------------
 
@@ -130,20 +166,26 @@ class Storage:
         if not (write or self.is_sqlite):
             options |= _ONE_MOMENT
         try:
-            with self.engine.connect().execution_options(**options) as connection, connection.begin():
+            with (
+                self._transactions.one(),
+                self.engine.connect().execution_options(**options) as connection,
+                connection.begin(),
+            ):
                 yield connection
                 committing = write
         except sa.exc.DBAPIError as error:
+            text = str(error)
+            cause = error if self._scrub(text) == text else None
             if committing:  # the answer, or the commit itself, may have been lost
-                raise UnknownOutcomeError(f"{self.describe()} failed during a commit: {_reason(error)}") from error
-            raise StorageError(self._explain(error, write)) from error
+                raise UnknownOutcomeError(f"{self.describe()} failed during a commit: {self._reason(error)}") from cause
+            raise StorageError(self._explain(error, write)) from cause
         except UnicodeDecodeError as error:  # SQLite itself quotes what it cannot make sense of
             raise StorageError(f"{self.describe()} is damaged: it holds text that is none. {_HELP}") from error
         except ModuleNotFoundError as error:
             raise StorageError(f"{error}; studies on PostgreSQL need `pip install alexp[postgres]`") from error
 
     def _explain(self, error: sa.exc.DBAPIError, write: bool) -> str:
-        reason, where = _reason(error), self.describe()
+        reason, where = self._reason(error), self.describe()
         text, unchanged = reason.lower(), ". Nothing was changed" if write else ""  # by a transaction with no commit
         if "full" in text or "no space left" in text or "disk i/o error" in text:
             verb = "write to" if write else "read"
@@ -160,9 +202,18 @@ class Storage:
             return f"cannot open {where}: {reason}. Does its folder exist, and may you read and write there?"
         return f"the database {where} did not answer as it should: {reason}{unchanged}"
 
+    def _reason(self, error: sa.exc.DBAPIError) -> str:
+        return " ".join(self._scrub(str(error.orig)).split()) or type(error.orig).__name__
+
+    def _scrub(self, text: str) -> str:
+        return scrub(text, self.url, self._hidden)
+
     def describe(self) -> str:
         """The storage in words, without a password."""
         return str(self.path) if self.path is not None else self.url.render_as_string(hide_password=True)
+
+    def __repr__(self) -> str:
+        return f"Storage({self.describe()!r})"
 
     def lock(self, connection: Connection) -> None:
         """Until the commit, let nobody else create tables or studies. A writer on SQLite has that right anyway."""
@@ -199,27 +250,6 @@ class Storage:
                 migrate(connection, found, self.describe())
 
 
-def parse_url(url: str | URL | Path) -> URL:
-    """Read a storage URL; plain paths mean SQLite files.
-
-    >>> parse_url("lab.db").render_as_string(), parse_url("postgresql://me@host/db").drivername
-    ('sqlite:///lab.db', 'postgresql+psycopg')
-    """
-    if isinstance(url, Path) or (isinstance(url, str) and url and "://" not in url):
-        return URL.create("sqlite", database=str(url))
-    try:
-        parsed = make_url(url)
-    except sa.exc.ArgumentError:
-        raise ValueError(f"storage must look like {DEFAULT!r} or 'postgresql://host/database', got {url!r}") from None
-    if parsed.drivername in ("postgresql", "postgres"):
-        parsed = parsed.set(drivername="postgresql+psycopg")
-    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ValueError(f"storage must be SQLite or PostgreSQL, got {parsed.drivername!r}")
-    if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
-        raise ValueError("a study in memory would not be durable; give a file, for instance 'sqlite:///alexp.db'")
-    return parsed
-
-
 def migrate(connection: Connection, found: str | None, where: str) -> None:
     """Apply all missing migrations inside the connection's transaction."""
     from alembic import command
@@ -249,10 +279,6 @@ def _version(connection: Connection) -> str | None:
     if len(rows) != 1 and (rows or has_studies):
         raise StorageError(f"the database has study tables but {len(rows)} records of their version. {_HELP}")
     return str(rows[0]) if rows else None
-
-
-def _reason(error: sa.exc.DBAPIError) -> str:
-    return str(error.orig).strip() or type(error.orig).__name__
 
 
 def _check_idle(connection: Any, record: Any, _proxy: Any) -> None:

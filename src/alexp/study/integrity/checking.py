@@ -14,10 +14,10 @@ from alexp.common.codec import Packable
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.study.database import logbook, records, resuming
+from alexp.study.database.addresses import DEFAULT
 from alexp.study.database.chain import beginning
 from alexp.study.database.damage import damaged
 from alexp.study.database.records import StudyRow
-from alexp.study.database.storage import DEFAULT
 from alexp.study.errors import StorageError, StorageWarning, StudyError
 from alexp.study.opening import Location, find_row, load_study, storage_at
 from alexp.study.study import Study

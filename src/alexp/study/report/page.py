@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from alexp.common.files import write_text
 from alexp.study.report.explanation import decisive, fit_sentence, odds_sentence
 from alexp.study.report.figures import figures
-from alexp.study.view import Certificates, Standing, StudyView
+from alexp.study.view import Certificates, PendingTrial, Standing, StudyView
 
 _MOST_ROWS = 200
 _MEANING_OF_Q = {
@@ -47,11 +47,7 @@ for (const [name, figure] of Object.entries(figures)) {
 
 def write_report(view: StudyView, path: Path) -> Path:
     """Write the page; a half-written file never takes the place of an older one."""
-    text = render(view, time.time())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, render(view, time.time()))
     return path
 
 
@@ -240,12 +236,18 @@ def _pending(view: StudyView, now: float) -> str:
     if not view.pending:
         return _section("Pending", "<p>Nothing is pending.</p>")
     rows = [
-        [trial.id, trial.label, _time(trial.at), f"{(now - trial.at) / 3600.0:.1f}", trial.worker]
+        [trial.id, trial.label, _time(trial.at), f"{(now - trial.at) / 3600.0:.1f}", trial.worker, _lease(trial, now)]
         for trial in view.pending[:_MOST_ROWS]
     ]
     more = f"<p>and {len(view.pending) - _MOST_ROWS} more</p>" if len(view.pending) > _MOST_ROWS else ""
-    headings = ["trial", "candidate", "asked at (UTC)", "hours waiting", "asked by"]
+    headings = ["trial", "candidate", "asked at (UTC)", "hours waiting", "measured by", "lease"]
     return _section("Pending", _table(headings, rows, {0, 3}), more)
+
+
+def _lease(trial: PendingTrial, now: float) -> str:
+    if trial.until is None:
+        return "without end"
+    return f"expired {_time(trial.until)} UTC" if trial.until <= now else f"until {_time(trial.until)} UTC"
 
 
 def _settings(view: StudyView) -> str:

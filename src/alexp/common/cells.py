@@ -1,0 +1,73 @@
+"""Cells of CSV files: what a spreadsheet would run is written as text, and read back as it was."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+
+_RUN = re.compile(r"[\s'\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_QUOTED = re.compile(r"[\",;\t\r\n]|^\s|\s$")
+_LONGEST = 16 * 1024 * 1024  # characters of a cell
+
+
+def _needs_mark(text: str) -> bool:
+    bare = text.lstrip("'")  # what begins with an apostrophe must not be taken for marked
+    return not _NUMBER.fullmatch(bare) and (_RUN.match(bare) is not None or bare != bare.strip())
+
+
+def marked(text: str) -> str:
+    """A cell as it is written: an apostrophe before what a spreadsheet would run, and before blanks that count.
+
+    >>> marked("=1+2"), marked("'=1+2"), marked("-1.5e3"), marked("water")
+    ("'=1+2", "''=1+2", '-1.5e3', 'water')
+    """
+    return f"'{text}" if _needs_mark(text) else text
+
+
+def unmarked(cell: str) -> str:
+    """Invert `marked`; blanks around other cells do not count.
+
+    >>> unmarked("'=1+2"), unmarked("''=1+2"), unmarked("'tis"), unmarked(" water ")
+    ('=1+2', "'=1+2", "'tis", 'water')
+    """
+    start = cell.lstrip()
+    if start.startswith("'") and _needs_mark(start[1:]):
+        return start[1:]
+    return cell.strip()
+
+
+def to_csv(rows: Iterable[Sequence[str]]) -> str:
+    """Rows as the text of a CSV file, every cell marked."""
+    return "".join(",".join(map(_quoted, row)) + "\n" for row in rows)
+
+
+def _quoted(text: str) -> str:
+    cell = marked(text)
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
+
+
+def from_csv(text: str) -> list[tuple[int, list[str]]]:
+    """(line number, cells) of the rows that are not blank; separated by comma, semicolon or tab.
+
+    >>> from_csv("name;n\\n'=x; 1\\n")
+    [(1, ['name', 'n']), (2, ['=x', '1'])]
+    """
+    before = csv.field_size_limit(_LONGEST)
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text))
+        return [(reader.line_num, list(map(unmarked, row))) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num}: {error}") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _separator(text: str) -> str:
+    """The most frequent one in the header, outside quotes."""
+    header = re.match(r'(?:"[^"]*"|[^"\r\n])*', text)
+    assert header is not None
+    bare = re.sub(r'"[^"]*"', "", header[0])
+    return max(",;\t", key=bare.count)
