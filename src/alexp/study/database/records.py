@@ -142,6 +142,9 @@ def all_studies(connection: Connection) -> list[StudySummary]:
     counts = (asked + observed, told + observed, asked - told - abandoned, abandoned)
     joined = studies.outerjoin(events, events.c.study_id == studies.c.id)
     query = sa.select(studies.c.id, *own, *counts, sa.func.max(events.c.at)).select_from(joined)
+    with legible("the table of studies"):
+        for values in connection.execute(_ROWS).all():
+            _verified(*values)
     withdrawn = _withdrawn(connection)
     found = []
     for study, *row in connection.execute(query.group_by(studies.c.id, *own).order_by(studies.c.name)):
