@@ -73,3 +73,21 @@ def test_the_first_example(tmp_path):
     code = re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1]
     exec(compile(code, str(DOCUMENT), "exec"), {})
     assert (tmp_path / "alexp.db").exists()
+
+
+def test_workers_that_may_die(monkeypatch):
+    monkeypatch.setenv("ALEXP_WORKER", "")  # restored afterwards: the section sets it
+    follow("Workers that may die")
+
+
+def test_other_processes():
+    from alexp.study import load_study
+
+    from .conftest import new_study
+
+    new_study("sqlite:///alexp.db")
+    namespace = {}
+    for _, code in blocks("Threads, forks and other processes"):
+        exec(compile(code, str(DOCUMENT), "exec"), namespace)
+    namespace["work"]("s")
+    assert load_study("s").counts["told"] == 1

@@ -95,15 +95,16 @@ class HeartbeatDesk:
     def look(self, connection: Connection, _replica: Replica, trials: list[int]) -> list[int]:
         """Prolong all, or raise if any is not held by this worker."""
         known, me = leases.read(connection, self.study), worker_name()
-        held = [_own(trial, known.get(trial), me) for trial in trials]
-        leases.prolong(connection, self.study, held, self.seconds, leases.now(connection))
+        for trial in trials:
+            _check_own(trial, known.get(trial), me)
+        leases.prolong(connection, self.study, trials, self.seconds, leases.now(connection))
         return trials
 
     def note(self, connection: Connection, events: Sequence[Event]) -> None:
         """Nothing more."""
 
 
-def _own(trial: int, lease: Lease | None, me: str) -> Lease:
+def _check_own(trial: int, lease: Lease | None, me: str) -> None:
     if lease is None:
         raise LeaseError(f"trial {trial} was asked for without a lease; take_over({trial}, lease=...) gives it one")
     if lease.worker != me:
@@ -111,7 +112,6 @@ def _own(trial: int, lease: Lease | None, me: str) -> Lease:
             f"trial {trial} is held by worker {lease.worker!r}, and this is {me!r}: it was taken over after its lease "
             "had expired, or this worker goes by another name now (ALEXP_WORKER gives it one)"
         )
-    return lease
 
 
 @dataclass

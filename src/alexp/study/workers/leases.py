@@ -8,7 +8,7 @@ under the study's lock; hence two workers never take over the same trial.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from math import inf
 from typing import TYPE_CHECKING, Literal
@@ -96,12 +96,11 @@ def grant(
         connection.execute(leases.insert(), rows)
 
 
-def prolong(connection: Connection, study: int, held: Iterable[Lease], seconds: float | None, at: float) -> None:
+def prolong(connection: Connection, study: int, trials: Collection[int], seconds: float | None, at: float) -> None:
     """Let leases run anew from `at` on, each for as long as before, or for so many seconds."""
-    for lease in held:
-        lasts = lease.seconds if seconds is None else seconds
-        this = (leases.c.study_id == study) & (leases.c.trial == lease.trial)
-        connection.execute(leases.update().where(this).values(seconds=lasts, heartbeat_at=at, expires_at=at + lasts))
+    lasts = leases.c.seconds if seconds is None else seconds
+    these = leases.update().where(leases.c.study_id == study, leases.c.trial.in_(list(trials)))
+    connection.execute(these.values(seconds=lasts, heartbeat_at=at, expires_at=at + lasts))
 
 
 def drop(connection: Connection, study: int, trials: Collection[int]) -> None:
