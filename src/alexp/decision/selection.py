@@ -6,7 +6,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 
-_NO_INFORMATION = 1e-300
+_NO_INFORMATION, _ALL_INFORMATION = 1e-300, 1e300
 
 
 def upper_confidence(mean: FloatArray, std: FloatArray, beta: float) -> int:
@@ -25,7 +25,8 @@ def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_v
     1
     """
     regret = (mean + beta * std).max() - mean
-    information = np.log1p(std**2 / noise_variance)
+    with np.errstate(over="ignore"):
+        information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))
     if information.max() < _NO_INFORMATION:
         return int(np.argmax(mean))
     with np.errstate(divide="ignore", invalid="ignore"):
