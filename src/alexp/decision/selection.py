@@ -12,9 +12,9 @@ from alexp.common.arrays import FloatArray
 from alexp.estimation.posteriors import Component
 
 _TINY = float(np.finfo(np.float64).tiny)
-_NO_INFORMATION = 1e-300
 _EDGE, _POINTS = 12.0, 8193  # of tabulated gains: standardised distances up to 80,000 from the incumbent
 _REACH = sinh(_EDGE)
+_NO_INFORMATION, _ALL_INFORMATION = 1e-300, 1e300
 
 
 def upper_confidence(mean: FloatArray, std: FloatArray, beta: float) -> int:
@@ -33,7 +33,8 @@ def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_v
     1
     """
     regret = (mean + beta * std).max() - mean
-    information = np.log1p(std**2 / noise_variance)
+    with np.errstate(over="ignore"):
+        information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))
     if information.max() < _NO_INFORMATION:
         return int(np.argmax(mean))
     with np.errstate(divide="ignore", invalid="ignore"):
