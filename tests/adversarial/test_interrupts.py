@@ -41,10 +41,10 @@ def test_a_tell_that_fails_in_the_middle_never_happened(name, monkeypatch):
     with monkeypatch.context() as patched:
 
         def fails(self, trial_id, value):
-            raise ArithmeticError("a full moon")
+            raise ValueError("a full moon")
 
         patched.setattr(TrialLog, "record", fails)
-        with pytest.raises(ArithmeticError, match="full moon"):
+        with pytest.raises(ValueError, match="full moon"):
             run.tell(trial, 0.5)
     assert digest(run) == digest(calm)
     run.tell(trial, 0.5)
@@ -93,7 +93,7 @@ def test_runs_that_were_saved_without_their_order_are_repeated_from_where_they_w
         play(old, 6)
         old.ask(2)
         state = old.to_dict()
-        del state["log"]["course"], state["log"]["retracted"]
+        del state["log"]["course"], state["log"]["retracted"], state["digest"]
         state["format"] = 1
         return type(old).from_dict(state)
 

@@ -57,6 +57,9 @@ def component_from_dict(value: Packable, name: str) -> Packable:
     missing = {field.name for field in fields(_KNOWN[kind])} - set(arguments)
     if missing:
         raise ValueError(f"settings[{name!r}] lacks {', '.join(map(repr, sorted(missing)))}")
+    for field in fields(_KNOWN[kind]):
+        if isinstance(arguments[field.name], bool) and "bool" not in str(field.type):
+            raise ValueError(f"settings[{name!r}][{field.name!r}] must be {field.type}, got {arguments[field.name]}")
     try:
         return _KNOWN[kind](**arguments)
     except (TypeError, ValueError, ArithmeticError) as error:
