@@ -377,6 +377,14 @@ def test_functions_of_the_users_own():
         Function(lambda x, z: z @ x.T, "turned")(x[:2], x)
     with pytest.raises(ValueError, match="not finite"):
         Function(lambda x, z: np.full((len(x), len(z)), np.nan))(x, x)
+    assert own.fitted(x) is own
+    for wrong, message in [
+        (lambda x, z: -x @ z.T, "positive semidefinite"),
+        (lambda x, z: x @ z.T + np.arange(len(z)), "must be symmetric"),
+        (lambda x, z: np.zeros((len(x), len(z))), "is zero"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            (Function(wrong) + Linear()).fitted(x)
     with pytest.raises(TypeError, match="callable as k\\(X, Z\\)"):
         Function(3.0)
 
@@ -387,6 +395,8 @@ def test_gram_matrices_of_the_users_own():
     numbers = np.array([[3.0], [0.0], [3.0]])
     assert np.array_equal(kernel(numbers, numbers), gram[np.ix_([3, 0, 3], [3, 0, 3])])
     assert np.array_equal(kernel.diagonal(numbers), np.diag(gram)[[3, 0, 3]])
+    rounded = gram + 1e-9 * np.arange(16.0).reshape(4, 4)
+    assert np.array_equal(Precomputed(rounded).gram, Precomputed(rounded).gram.T)
     gram[0, 0] = 99.0
     assert kernel.gram[0, 0] != 99.0
     with pytest.raises(ValueError, match="one column of numbers, got 2"):
