@@ -15,8 +15,7 @@ from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, take
 from alexp.problem.models import ModelClass
-from alexp.problem.tables.blocks import Block, FeatureTable, ModelOnTable, SideBySide, nonzero_columns
-from alexp.problem.tables.matrices import SMALL
+from alexp.problem.tables.blocks import SMALL, Block, FeatureTable, ModelOnTable, SideBySide, nonzero_columns
 
 # Candidates by number, by a boolean mask, by their own text, or all of them.
 Available = Sequence[int] | Sequence[bool] | Sequence[str] | AnyArray | None
