@@ -54,6 +54,7 @@ class LinUCB(Certified):
         """The class whose only model is the one to play."""
         if self.model is not None:
             return self.models.only(self.model)
+        self.models.require_linear("LinUCB without model=", "it puts all columns into one model; state which kernel")
         return self.models.pooled(self._candidates.distinct_columns())
 
     def _decide(self, round_: Round) -> Decision:
