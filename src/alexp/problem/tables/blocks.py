@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.codec import fingerprint
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
 from alexp.problem.kernels.rows import blocks as pieces
@@ -116,3 +118,26 @@ def nonzero_columns(rows: Rows) -> BoolArray:
         if out.all():
             break
     return out
+
+
+def mean_squares(rows: Rows, centred: bool) -> FloatArray:
+    """Mean square of every column, or its variance, shape (d,); a few rows at a time."""
+    n, d = rows.shape
+    mean, out = np.zeros(d), np.zeros(d)
+    for _, block in pieces(rows) if centred else ():
+        mean += dense(block).sum(axis=0) / n
+    for _, block in pieces(rows):
+        out += np.square(dense(block) - mean).sum(axis=0) / n
+    return out
+
+
+def rows_fingerprint(rows: Rows) -> str:
+    """Content hash of a table in its own precision, a few rows at a time."""
+    if is_sparse(rows):
+        parts = [fingerprint(part) for part in (rows.data, rows.indices, rows.indptr)]
+        return fingerprint(np.array([*parts, str(rows.shape)]))
+    digest = hashlib.sha256(f"{rows.dtype.str}{rows.shape}".encode())
+    step = max(1, SMALL // max(int(rows.shape[1]), 1))
+    for low in range(0, int(rows.shape[0]), step):
+        digest.update(np.ascontiguousarray(rows[low : low + step]).data)
+    return digest.hexdigest()
