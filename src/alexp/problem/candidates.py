@@ -11,12 +11,21 @@ from typing import Any, cast
 import numpy as np
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from alexp.common.codec import fingerprint
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, take
 from alexp.problem.models import ModelClass
-from alexp.problem.tables.blocks import Block, FeatureTable, ModelOnTable, SideBySide, nonzero_columns
-from alexp.problem.tables.matrices import SMALL
+from alexp.problem.tables.blocks import (
+    SMALL,
+    Block,
+    FeatureTable,
+    ModelOnTable,
+    SideBySide,
+    mean_squares,
+    nonzero_columns,
+    rows_fingerprint,
+)
 
 # Candidates by number, by a boolean mask, by their own text, or all of them.
 Available = Sequence[int] | Sequence[bool] | Sequence[str] | AnyArray | None
@@ -65,9 +74,26 @@ class CandidateTable:
         """P."""
         return sum(part.columns.size for part in self._tables)
 
+    def mean_squares(self, centred: bool) -> FloatArray:
+        """Mean square of every column over the candidates, or its variance, shape (P,)."""
+        if self.is_small:
+            squares: FloatArray = np.einsum("pn,pn->p", self.table, self.table) / self.n_candidates
+            return np.maximum(squares - self.table.mean(axis=1) ** 2, 0.0) if centred else squares
+        return np.concatenate([mean_squares(part.rows, centred) for part in self._tables])
+
+    def prior_variance(self, group: IntArray, kernel: Kernel) -> float:
+        """Mean of k(x, x) over the candidates."""
+        return float(np.mean(kernel.diagonal(self._on_table(group, kernel).block.rows)))
+
     def _filled(self) -> BoolArray:
         """Which columns are not zero on every candidate, (P,)."""
         return np.concatenate([nonzero_columns(part.rows) for part in self._tables])
+
+    def hashes(self) -> list[str]:
+        """Content hashes of the columns on all candidates: of what was handed in, where that is large."""
+        if self.is_small:
+            return [fingerprint(self.table[:, self.position])]
+        return [rows_fingerprint(part.rows) for part in self._tables]
 
     def models(self, models: ModelClass) -> list[ModelOnTable]:
         """The models on tables of all candidates, in the domain's order."""
@@ -81,6 +107,7 @@ class CandidateTable:
         local, key = group - table.columns[0], group.tobytes()
         if key not in self._blocks:
             rows = take(table.rows, local) if holds else cast(Rows, self._side_by_side.only(local))
+            rows = dense(rows[:]) if kernel is None and not holds else rows
             self._blocks[key] = Block(rows)
         return ModelOnTable(table, group, local, kernel, self._blocks[key])
 

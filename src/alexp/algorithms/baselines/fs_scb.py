@@ -12,7 +12,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
 from alexp.decision.forecasters import AggregatingForecaster
-from alexp.estimation.factory import posteriors
+from alexp.estimation.factory import linear_posteriors
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -32,7 +32,7 @@ class FSSCB(SquareCB):
 
     def __init__(self, models: ModelClass, domain: Domain, **settings: Any) -> None:
         super().__init__(models, domain, **settings)
-        fits = posteriors(models, self.noise_std / self.norm_bound)
+        fits = linear_posteriors(models, self.noise_std / self.norm_bound)
         self._forecaster = AggregatingForecaster(fits, models.n_columns)
         self._bound = self.reward_bound + 3.0 * self.noise_std
 

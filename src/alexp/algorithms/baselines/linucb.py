@@ -73,7 +73,7 @@ class LinUCB(Certified):
         return super()._numbers() if self.model is None else np.array([self.model])
 
     def _recommend(self) -> tuple[int, float, int | None]:
-        return *self._pool.best(0, self._candidates.table), self.model
+        return *self._pool.best(0, self._everything.choices), self.model
 
     def _state(self) -> State:
         return {"pool": self._pool.state()}

@@ -7,6 +7,8 @@ import math
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import ieee
 
+BLOCK = 512  # candidates whose values stay in the cache
+
 
 @ieee.loose_leaf
 def _dot(left: FloatArray, right: FloatArray, n: int) -> float:
@@ -177,3 +179,28 @@ def merge(
             centre[i] += step * delta
             between[i] += pull * delta * delta
             within[i] += factor * spread[i]
+
+
+@ieee.loose_leaf
+def _subtract_four(target: FloatArray, w: FloatArray, rows: FloatArray, k: int, low: int, high: int) -> None:
+    one, two, three, four = w[k], w[k + 1], w[k + 2], w[k + 3]
+    first, second, third, fourth = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
+    for i in range(low, high):
+        target[i] -= one * first[i] + two * second[i] + three * third[i] + four * fourth[i]
+
+
+@ieee.entry
+def subtract_products(out: FloatArray, weights: FloatArray, rows: FloatArray) -> None:
+    """out -= weights rows, (cells, n) and the first n of the rows (capacity, N); out (cells, N)."""
+    n, size = weights.shape[1], out.shape[1]
+    whole = n // 4 * 4
+    for low in range(0, size, BLOCK):
+        high = min(low + BLOCK, size)
+        for k in range(0, whole, 4):
+            for c in range(out.shape[0]):
+                _subtract_four(out[c], weights[c], rows, k, low, high)
+        for k in range(whole, n):
+            for c in range(out.shape[0]):
+                target, factor, row = out[c], weights[c, k], rows[k]
+                for i in range(low, high):
+                    target[i] -= factor * row[i]

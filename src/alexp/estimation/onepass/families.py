@@ -20,6 +20,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.dual import PointFit
+from alexp.estimation.onepass.products import product
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold
 from alexp.problem.kernels import Kernel
 from alexp.problem.tables.blocks import Block
@@ -53,7 +54,7 @@ class LinearPass:
 
     def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
-        out = self._block.product(probe.weights)
+        out = product(self._block.rows, probe.weights)
         out += probe.constant[:, None]
         return out
 
@@ -82,7 +83,7 @@ class KernelPass:
         out = np.add.outer(probe.constant, self._row(number) if known else at.similarities())
         first = 0
         for chunk, used in zip(self._chunks, self._used, strict=True):
-            out -= probe.weights[:, first : first + used] @ chunk[:used]
+            kernels.subtract_products(out, probe.weights[:, first : first + used], chunk)
             first += used
         return out
 
@@ -199,7 +200,7 @@ class Family:
         unit = scale / float(np.sqrt(self.ratios[cell]))
         mean = np.asarray(self.mean[cell][indices])
         if isinstance(self.regression, LinearRegression):
-            drawn = self._block.product(self.regression.direction(cell, normals)[None])[0]
+            drawn = product(self._block.rows, self.regression.direction(cell, normals)[None])[0]
             return np.asarray(mean + unit * drawn[indices])
         chosen = np.arange(indices.size)
         if indices.size > MOST_DRAWN:

@@ -86,6 +86,16 @@ class KernelRegression:
         similarities = self._between(self.points.rows, rows) if known is None else known
         return self._dual.moments(self.points, similarities, self._own(rows))
 
+    def covariances(self, rows: FloatArray, row: FloatArray) -> FloatArray:
+        """Posterior covariances of n points (n, d) with one, in the first cell and units of the prior, shape (n,)."""
+        points = np.vstack([row, rows])
+        own = self._between(points, row[None])[:, 0]
+        probe = self.probe(PointTold(row, None, lambda: np.empty(0)))
+        if probe.weights.shape[1] == self.points.n and not isinstance(self, LinearRegression):
+            taken = probe.weights[0] @ self._between(self.points.rows, rows) if self.points.n else 0.0
+            return np.asarray(own[1:] - taken + probe.constant[0])
+        return np.asarray(rows @ probe.weights[0] + probe.constant[0])
+
     def root(self, cell: int, rows: FloatArray) -> FloatArray:
         """Cholesky factor of the posterior covariance of n points (n, d) in one cell, in units of the prior."""
         gram = self._between(rows, rows)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.codec import fingerprint
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
 from alexp.problem.kernels.rows import blocks as pieces
 
-_PIECE = 1 << 20  # numbers converted at a time
+SMALL = 1 << 22  # numbers of a table that is copied freely: 32 megabytes
 
 
 class Block:
-    """N rows of d columns, in the domain's order: dense of any float precision, memory-mapped, or CSR.
-
-    Products are computed in the precision of the table, half precision in single, and returned in double.
-    """
+    """N rows of d columns, in the domain's order: dense of any float precision, memory-mapped, or CSR."""
 
     def __init__(self, rows: Rows) -> None:
+        if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous and rows.size <= SMALL:
+            rows = np.ascontiguousarray(rows)  # some columns of a table
         self.rows = rows
-        self.n_rows, self.n_columns = rows.shape
+        self.n_rows, self.n_columns = (int(size) for size in rows.shape)
 
     def dense(self, part: slice) -> FloatArray:
         """Some rows in double precision, (n, d)."""
@@ -53,20 +54,6 @@ class Block:
             rows = dense(block) - mean
             varying += float(np.vdot(rows, rows)) / self.n_rows
         return varying if varying > 1e-28 * whole else 0.0  # constants leave nothing but the rounding of their means
-
-    def product(self, directions: FloatArray) -> FloatArray:
-        """Phi u for each of several directions u, (k, d): shape (k, N)."""
-        if is_sparse(self.rows):
-            return np.ascontiguousarray((self.rows @ directions.T).T, dtype=np.float64)
-        if self.rows.dtype == np.float64:
-            return np.asarray(directions @ self.rows.T)
-        narrow = np.ascontiguousarray(directions.T, dtype=np.float32)
-        out = np.empty((len(directions), self.n_rows))
-        step = max(1, _PIECE // self.n_columns)
-        for low in range(0, self.n_rows, step):
-            part = slice(low, low + step)
-            out[:, part] = (np.asarray(self.rows[part], dtype=np.float32) @ narrow).T
-        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,3 +118,26 @@ def nonzero_columns(rows: Rows) -> BoolArray:
         if out.all():
             break
     return out
+
+
+def mean_squares(rows: Rows, centred: bool) -> FloatArray:
+    """Mean square of every column, or its variance, shape (d,); a few rows at a time."""
+    n, d = rows.shape
+    mean, out = np.zeros(d), np.zeros(d)
+    for _, block in pieces(rows) if centred else ():
+        mean += dense(block).sum(axis=0) / n
+    for _, block in pieces(rows):
+        out += np.square(dense(block) - mean).sum(axis=0) / n
+    return out
+
+
+def rows_fingerprint(rows: Rows) -> str:
+    """Content hash of a table in its own precision, a few rows at a time."""
+    if is_sparse(rows):
+        parts = [fingerprint(part) for part in (rows.data, rows.indices, rows.indptr)]
+        return fingerprint(np.array([*parts, str(rows.shape)]))
+    digest = hashlib.sha256(f"{rows.dtype.str}{rows.shape}".encode())
+    step = max(1, SMALL // max(int(rows.shape[1]), 1))
+    for low in range(0, int(rows.shape[0]), step):
+        digest.update(np.ascontiguousarray(rows[low : low + step]).data)
+    return digest.hexdigest()

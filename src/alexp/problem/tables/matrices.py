@@ -14,12 +14,11 @@ from alexp.common.validation import matrix
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.rows import Rows, blocks, dense, is_sparse
 from alexp.problem.labels import check_same_rows, frame_labels
-from alexp.problem.tables.blocks import FeatureTable
+from alexp.problem.tables.blocks import SMALL, FeatureTable
 
 if TYPE_CHECKING:
     from alexp.problem.kernels.rows import Sparse
 
-SMALL = 1 << 22  # numbers of a table that is copied freely: 32 megabytes
 _NARROW = (np.float16, np.float32)
 
 
