@@ -23,7 +23,9 @@ from alexp.study import (
     salvage,
 )
 from alexp.study import replay as replay_module
-from alexp.study.database.schema import VERSION_TABLE
+from alexp.study.database import chain, logbook, resuming
+from alexp.study.database.events import Event
+from alexp.study.database.schema import VERSION_TABLE, snapshots
 
 from .conftest import in_memory, new_study, play, resealed
 
@@ -142,6 +144,16 @@ def test_damage_is_noticed_when_the_study_is_opened(behind, what):
     assert "salvage" in str(raised.value)
 
 
+def test_a_gap_is_called_so():
+    log = list(chain.linked(b"first", [Event(seq, "tell", seq, reward=0.5) for seq in range(4)], "call"))
+    assert chain.verify(b"first", log, 0, 4) == log[-1].chain
+    with pytest.raises(StorageError, match="event 1 is missing") as raised:
+        chain.verify(b"first", [log[0], *log[2:]], 0, 4)
+    assert raised.value.intact == 1
+    with pytest.raises(StorageError, match="event 2 is missing, and all after it up to event 3"):
+        chain.verify(b"first", log[:2], 0, 4)
+
+
 def test_a_list_does_not_show_what_is_wrong(behind):
     new_study(behind, "other")
     assert [summary.name for summary in list_studies(behind)] == ["other", "s"]
@@ -234,9 +246,6 @@ def test_check_replays_and_compares(behind, monkeypatch):
     change(behind, "UPDATE alexp_events SET reward = reward + 1e-9 WHERE seq = 19")
     resealed(behind)
     with Storage(behind).writing() as connection:
-        from alexp.study.database import chain, logbook, resuming
-        from alexp.study.database.schema import snapshots
-
         shot = resuming.read_snapshot(connection, 1, 20)
         newest = logbook.checksum_after(connection, 1, 20)
         checksum = chain.seal(20, shot.format, shot.library, newest, shot.data)
