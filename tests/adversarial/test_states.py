@@ -114,6 +114,7 @@ def test_abandoned_trials_leave_nothing_behind(name):
         (lambda codes: np.append(codes, 4 * 0 + 3), r"log\['abandoned'\]"),  # given up, says the course alone
         (lambda codes: np.append(codes[:-1], 2), "every reward"),  # asked for, says the log, and measured elsewhere
     ],
+    ids=["short", "early", "twice", "abandoned", "elsewhere"],
 )
 def test_a_course_goes_with_its_log(codes, message):
     run = make(alexp.ALExp)
