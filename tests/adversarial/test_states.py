@@ -100,3 +100,27 @@ def test_abandoned_trials_leave_nothing_behind(name):
     del leaky["digest"]
     leaky["state"]["notes"] = old["state"]["notes"]
     assert list(kind.from_dict(leaky, run.models, run.domain)._notes) == [trials[0].id]
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        (lambda codes: codes[:-1], "trials of the log"),  # the last ask is missing
+        (
+            lambda codes: codes[[1, 0, *range(2, codes.size)]],
+            "before what happens to it",
+        ),  # told before it was asked for
+        (lambda codes: np.append(codes, codes[1]), "every reward"),  # told twice
+        (lambda codes: np.append(codes, 4 * 0 + 3), r"log\['abandoned'\]"),  # given up, says the course alone
+        (lambda codes: np.append(codes[:-1], 2), "every reward"),  # asked for, says the log, and measured elsewhere
+    ],
+    ids=["short", "early", "twice", "abandoned", "elsewhere"],
+)
+def test_a_course_goes_with_its_log(codes, message):
+    run = make(alexp.ALExp)
+    play(run, 3)
+    run.ask()
+    log = run.log.state()
+    log["course"]["codes"] = codes(log["course"]["codes"])
+    with pytest.raises(ValueError, match=message):
+        make(alexp.ALExp).resume(log, alexp.common.codec.unpack(run.state()))

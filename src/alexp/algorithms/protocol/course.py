@@ -60,7 +60,10 @@ class Course:
 
     def commit(self) -> None:
         """Make what has happened since the last time part of the course: an interrupt comes before or after."""
-        self._codes.extend(array("q", self._new))
+        if len(self._new) == 1:
+            self._codes.append(self._new[0])
+        else:
+            self._codes.extend(array("q", self._new))
         self._new = []
 
     def since(self, start: int = 0, n_trials: int = 0) -> Iterator[Happened]:

@@ -47,7 +47,7 @@ class Guarded:
     """An object whose public methods and properties run one at a time, and never on a state that was left half-way.
 
     Subclasses need not do anything: all their functions and properties with public names are guarded when the class is
-    made. Between `_begin` and `_end` they may change the state as they like.
+    made. What changes the state begins with `_begin`, and takes the mark off when the log has grown by it.
     """
 
     _lock: ReentrantLock

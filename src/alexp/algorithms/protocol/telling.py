@@ -212,8 +212,8 @@ class Telling(Saved):
 
     def _end(self) -> None:
         """The deed becomes part of the log: before it, the deed never happened; after it, it has happened."""
-        self._log.commit()
-        super()._end()
+        self._log.happened.commit()
+        self._changing = False
 
     def _repair(self) -> None:
         """Repeat what is in the log in place of a state that was left half-way; see `guarding`."""
