@@ -98,6 +98,8 @@ def test_components_of_the_wrong_kind_are_refused(wrong):
             alexp.ALExp(models, DOMAIN, **{name: wrong})
     with pytest.raises(ValueError, match="loss_range must be"):
         alexp.Corral(models, DOMAIN, horizon=10, loss_range=2.0)
+    with pytest.raises(ValueError, match="horizon must be below"):
+        alexp.Corral(models, DOMAIN, horizon=10**400)
 
 
 # -- living with what is taken ---------------------------------------------------------------------------------

@@ -80,6 +80,8 @@ def count(name: str, value: object, minimum: int = 1) -> int:
         raise TypeError(f"{name} must be a whole number, got {type(value).__name__}: {value!r}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    if int(value) >= 2**63:
+        raise ValueError(f"{name} must be below 2**63, got a number of {int(value).bit_length()} bits")
     return int(value)
 
 
