@@ -125,7 +125,11 @@ ON_SERVER = ("tail and its count", "a reward", "name", "the row of the study", "
 
 @pytest.mark.parametrize(
     ("storage", "what"),
-    [("sqlite", what) for what in AT_OPEN] + [("postgres", what) for what in ON_SERVER],
+    [
+        pytest.param(kind, what, id=f"{kind}-{what.replace(' ', '_')}")  # ids are given to tools that split at spaces
+        for kind, chosen in (("sqlite", AT_OPEN), ("postgres", ON_SERVER))
+        for what in chosen
+    ],
     indirect=["storage"],
 )
 def test_damage_is_noticed_when_the_study_is_opened(behind, what):
@@ -292,6 +296,7 @@ def test_salvage_of_a_sound_database_is_a_copy(behind, tmp_path):
         ("ALTER TABLE alexp_events DROP COLUMN reward", 1),
         (f"DELETE FROM {VERSION_TABLE}", 24),
     ],
+    ids=["reward", "row", "count", "column", "version"],
 )
 def test_salvage_saves_the_longest_part_that_is_right(behind, tmp_path, statement, saved):
     change(behind, statement)
