@@ -59,10 +59,8 @@ class _NormalGain:
     def __call__(self, z: FloatArray) -> FloatArray:
         from scipy.special import ndtr  # slow to import, and needed here only
 
-        z = np.maximum(z, -1e100)
-        return np.asarray(
-            np.maximum(z * ndtr(z) + np.exp(-0.5 * np.minimum(np.abs(z), 1e100) ** 2) / sqrt(2.0 * pi), 0.0)
-        )
+        density = np.exp(-0.5 * np.minimum(np.abs(z), _FAR) ** 2) / sqrt(2.0 * pi)
+        return np.asarray(np.maximum(z * ndtr(z) + density, 0.0))
 
 
 class _StudentGain:
