@@ -80,7 +80,7 @@ def test_extreme_features_are_refused_with_their_place():
         ({"noise_std": 1.0, "reward_bound": 1.0, "scale_grid": (1e104,)}, "scale_grid times the bound must lie"),
         ({"noise_std": 1.0, "reward_bound": 1.0, "noise_grid": (1e-104,)}, "noise_grid times noise_std must lie"),
         ({"noise_std": 1.0, "reward_bound": 1.0, "scale_grid": 2.0}, "scale_grid must hold at least one"),
-        ({"rule": [0.1]}, "rule must be one of 'ids', 'thompson', 'ucb', got"),
+        ({"rule": [0.1]}, "rule must be one of 'ei', 'ids', 'thompson', 'ucb', got"),
     ],
     ids=lambda part: "-".join(part) if isinstance(part, dict) else "",
 )
@@ -93,8 +93,8 @@ def test_extreme_settings_are_refused_by_name(arguments, message):
 @pytest.mark.parametrize("wrong", [3.0, None.__class__, alexp.GroupLasso])
 def test_components_of_the_wrong_kind_are_refused(wrong):
     models = alexp.ModelClass.from_matrices(TABLE)
-    for name in ("oracle", "exploration", "schedules"):
-        with pytest.raises(TypeError, match=f"{name} must be an object with a method"):
+    for name, what in (("oracle", "an object with"), ("exploration", "an object with"), ("schedules", "Schedules or")):
+        with pytest.raises(TypeError, match=f"{name} must be {what}"):
             alexp.ALExp(models, DOMAIN, **{name: wrong})
     with pytest.raises(ValueError, match="loss_range must be"):
         alexp.Corral(models, DOMAIN, horizon=10, loss_range=2.0)

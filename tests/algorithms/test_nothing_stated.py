@@ -198,7 +198,7 @@ def test_repeats_decide_rule_width_and_power():
     free, once = (alexp.EvidenceMixture(MODELS, DOMAIN, repeats=repeats) for repeats in (True, False))
     assert (free.rule, free.power, once.rule, once.power) == ("ids", 1.0, "ucb", 0.5)
     assert free.beta_t(1) == 2.0
-    assert once.beta_t(1) == once.beta_t(100) == 1.0
+    assert once.beta_t(1) == once.beta_t(100) == 0.7
     mine = alexp.EvidenceMixture(MODELS, DOMAIN, repeats=False, rule="ids", beta=0.3, power=0.25)
     assert (mine.rule, mine.beta_t(7), mine.power) == ("ids", 0.3, 0.25)
     assert alexp.MixtureThompson(MODELS, DOMAIN, repeats=False).rule == "thompson"

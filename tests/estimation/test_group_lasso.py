@@ -292,7 +292,8 @@ def test_warm_start_in_a_flat_valley():
     """Round 303 of a run on Legendre subsets (s = 3, noise 0.1): steps used to jump to and fro without an end."""
     stored = np.load(Path(__file__).parent / "data" / "valley.npz")
     path = GroupLasso().bind_groups(11, None, None, subset_size=3)
-    path.restore({key: stored[key] for key in ("n_observations", "mean", "rho", "xt", "z", "gram")})
+    state = {key: stored[key] for key in ("mean", "rho", "xt", "z", "gram")}
+    path.restore(state | {"n_observations": int(stored["n_observations"])})
     lam = float(stored["lam"])
     start = LassoFit(stored["beta"], 0.0, stored["groups"], stored["magnitudes"], lam, 0.0, 0)
     fit = path.solve(lam, start)

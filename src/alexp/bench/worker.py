@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from alexp.algorithms import ALExp, EvidenceMixture
+from alexp.algorithms.warming import warm_up
 from alexp.bench.problems import LegendreProblem, Player
 from alexp.bench.records import timed
 from alexp.common.arrays import AnyArray
@@ -98,8 +99,10 @@ def long_study(tells: int, early: int, compared: int) -> dict[str, float]:
 
 def wide(n: int, d: int, single: int, steps: int) -> dict[str, float]:
     """Steps of a mixture on three tables, taken in turns with one product of each table with a vector."""
-    imported, rng = peak_mb(), np.random.default_rng(0)
-    kind = np.float32 if single else np.float64
+    kind, rng = np.float32 if single else np.float64, np.random.default_rng(0)
+    few = ModelClass.from_matrices({name: rng.standard_normal((64, d), dtype=kind) for name in "abc"})
+    warm_up(EvidenceMixture(few, FiniteSet(np.arange(64)), random_state=0))
+    imported = peak_mb()  # with all code that steps need
     tables: dict[str, AnyArray] = {name: rng.standard_normal((n, d), dtype=kind) for name in "abc"}
     vector: AnyArray = rng.standard_normal(d, dtype=kind)
     rewards = tables["b"] @ vector / np.sqrt(d) + 0.1 * rng.standard_normal(n)

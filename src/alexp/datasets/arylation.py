@@ -111,7 +111,7 @@ def direct_arylation() -> DirectArylation:
 
     >>> table = direct_arylation()
     >>> table.rewards.shape, float(table.rewards.max()), table.models.n_models
-    ((1728,), 100.0, 156)
+    ((1728,), 100.0, 168)
     >>> table.chemists[[9, 24]].round(1).tolist(), table.edbo[[9, 24]].round(1).tolist()
     ([79.8, 91.7], [74.1, 95.6])
     """

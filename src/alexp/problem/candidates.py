@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -161,7 +161,7 @@ class CandidateTable:
     def copied(self, positions: IntArray) -> Choices:
         """The candidates at some positions with features of their own; those of the last call are kept."""
         if self._last is None or not np.array_equal(self._last[0], positions):
-            self._last = positions, Choices(self.order[positions], lambda: self._taken(positions))
+            self._last = positions, Choices(self.order[positions], partial(self._taken, positions))
         return self._last[1]
 
     def _taken(self, positions: IntArray) -> FloatArray:
@@ -261,7 +261,7 @@ class Round:
     def choices(self) -> Choices:
         """The candidates that may be chosen, and their features."""
         if self._positions is None:
-            return Choices(self.indices, lambda: self._candidates.table)
+            return Choices(self.indices, partial(getattr, self._candidates, "table"))
         return self._candidates.copied(self._positions)
 
     @property

@@ -113,7 +113,7 @@ class ETS(ETC):
 
     def _state(self) -> State:
         pool = None if self._pool is None else self._pool.state()
-        explored = {str(trial): list(pair) for trial, pair in self._explored.items()}
+        explored = {str(trial): list(self._explored[trial]) for trial in sorted(self._explored)}
         return super()._state() | {"selected": self.selected, "pool": pool, "explored": explored}
 
     def _restore(self, state: State) -> None:

@@ -205,9 +205,9 @@ class Algorithm(Telling):
         self._commit(round_, decision)
         proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
         index = int(round_.indices[proposal.position])
+        proposal.propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
         note = self._note(decision, proposal)
-        propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
-        trial_id = self._log.append(index, proposal.model, proposal.explored, propensity, restriction)
+        trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction)
         if note is not None:
             self._notes[trial_id] = note
         return self._log.trial(trial_id, self.domain)

@@ -37,10 +37,13 @@ def component_to_dict(value: object) -> Packable:
     return {"kind": "own", "type": kind}
 
 
-def component_from_dict(value: Packable, name: str) -> Packable:
-    """Invert `component_to_dict`; `name` is the setting, for the error when the user must pass it again."""
+def component_from_dict(value: Packable, name: str, whole: bool = True) -> Packable:
+    """Invert `component_to_dict`; `name` is the setting, for the error when the user must pass it again.
+
+    What was written by hand need not be `whole`: fields that are missing have their defaults.
+    """
     if isinstance(value, list):
-        return [component_from_dict(item, name) for item in value]
+        return [component_from_dict(item, name, whole) for item in value]
     if isinstance(value, int) and abs(value) > MOST:
         raise ValueError(f"settings[{name!r}] must be at most {MOST} in size")
     if not isinstance(value, dict):
@@ -48,17 +51,17 @@ def component_from_dict(value: Packable, name: str) -> Packable:
     kind = record(f"settings[{name!r}]", value, {"kind": text()})["kind"]
     if kind == "dict":
         items = record(f"settings[{name!r}]", value, {"items": a_dict})["items"]
-        return {key: component_from_dict(item, name) for key, item in items.items()}
+        return {key: component_from_dict(item, name, whole) for key, item in items.items()}
     if kind == "own":
         raise ValueError(f"{name} was an object of your own ({value.get('type')}); pass {name}= again to from_dict")
     if kind not in _KNOWN:
         raise ValueError(f"settings[{name!r}] is of an unknown kind, {kind!r:.80}; known are {sorted(_KNOWN)}")
-    arguments = {key: component_from_dict(item, name) for key, item in value.items() if key != "kind"}
+    arguments = {key: component_from_dict(item, name, whole) for key, item in value.items() if key != "kind"}
     missing = {field.name for field in fields(_KNOWN[kind])} - set(arguments)
-    if missing:
+    if missing and whole:
         raise ValueError(f"settings[{name!r}] lacks {', '.join(map(repr, sorted(missing)))}")
     for field in fields(_KNOWN[kind]):
-        if isinstance(arguments[field.name], bool) and "bool" not in str(field.type):
+        if isinstance(arguments.get(field.name), bool) and "bool" not in str(field.type):
             raise ValueError(f"settings[{name!r}][{field.name!r}] must be {field.type}, got {arguments[field.name]}")
     try:
         return _KNOWN[kind](**arguments)

@@ -182,7 +182,9 @@ def build(task: Task) -> tuple[Algorithm, ModelEnvironment]:
         "$reward_range": list(task.scenario.reward_range),
     }
     filled = {
-        name: known[value] if isinstance(value, str) and value in known else component_from_dict(value, name)
+        name: known[value]
+        if isinstance(value, str) and value in known
+        else component_from_dict(value, name, whole=False)
         for name, value in settings.items()
     }
     stated_noise = task.scenario.noise_std * task.scenario.stated_noise

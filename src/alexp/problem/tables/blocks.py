@@ -14,7 +14,7 @@ from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
 from alexp.problem.kernels.rows import blocks as pieces
 
-SMALL = 1 << 22  # numbers of a table that is copied freely: 32 megabytes
+SMALL = 1 << 20  # numbers of a table that is copied freely: 8 megabytes
 
 
 class Block:
