@@ -43,7 +43,7 @@ def sequence():
 
 def test_a_changed_state_is_noticed(sequence):
     def torn():
-        sequence.opt.log.course.asked()
+        sequence.opt.ask()
         raise ValueError("after the fact")
 
     with pytest.raises(Violation, match="state has changed"):

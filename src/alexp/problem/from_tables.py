@@ -42,6 +42,7 @@ class FromTables(Layout):
         prior mass, divided equally among its kernels: see `log_prior`. In place of a matrix there may be a kernel
         `Precomputed(K)` over the candidates.
 
+        >>> import numpy as np
         >>> from alexp.problem.models import ModelClass
         >>> models = ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))})
         >>> models.dimension, ModelClass.from_matrices({"bits": np.eye(4)}, kernels="auto").names
@@ -78,6 +79,7 @@ class FromTables(Layout):
 
         The prior is uniform over sizes of subsets, then over subsets of a size, then over lengthscales.
 
+        >>> import numpy as np
         >>> from alexp.problem.models import ModelClass
         >>> models = ModelClass.from_inputs(np.arange(12.0).reshape(4, 3) ** 2)
         >>> models.n_models, models.names[-1], round(float(np.exp(models.log_prior).sum()), 9)
