@@ -22,6 +22,7 @@ FILES = sorted((SOURCE / "alexp").rglob("*.py"))
 # Data flows downwards: a room imports itself, the rooms before it, and `common`, which imports no room.
 ROOMS = (
     "problem",
+    "datasets",
     "estimation",
     "decision",
     "algorithms",

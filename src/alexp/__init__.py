@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from alexp import decision
+from alexp import decision, kernels
 from alexp.algorithms import (
     D3RB,
     ED2RB,
@@ -57,7 +57,7 @@ from alexp.problem import (
 )
 
 if TYPE_CHECKING:
-    from alexp import theory
+    from alexp import datasets, theory
     from alexp.study import create_study, load_study
     from alexp.theory import preflight
 
@@ -112,7 +112,9 @@ __all__ = [
     "UniformRandom",
     "UnknownTrialError",
     "create_study",
+    "datasets",
     "decision",
+    "kernels",
     "load_study",
     "preflight",
     "simulate",
@@ -130,8 +132,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         value: Any = version("alexp")
-    elif name == "theory":
-        value = import_module("alexp.theory")
+    elif name in ("datasets", "theory"):
+        value = import_module(f"alexp.{name}")
     elif name in _LAZY:
         value = getattr(import_module(_LAZY[name]), name)
     else:

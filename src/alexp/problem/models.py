@@ -99,7 +99,9 @@ class ModelClass(FromTables):
     def __repr__(self) -> str:
         size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"
         constant = ", intercept" if self.intercept else ""
-        return f"ModelClass({_plural(self.n_models, 'model')}{size}{constant})"
+        own = 0 if self.kernels is None else sum(kernel is not None for kernel in self.kernels)
+        kernels = "" if own == 0 else f", {own} of them kernels"
+        return f"ModelClass({_plural(self.n_models, 'model')}{kernels}{size}{constant})"
 
     # -- evaluation --------------------------------------------------------------------------------------------
 

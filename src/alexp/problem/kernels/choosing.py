@@ -11,7 +11,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.problem.kernels.base import Kernel, Scaled, Sum
 from alexp.problem.kernels.plain import Linear, Tanimoto
-from alexp.problem.kernels.rows import Rows, blocks, dense, spread
+from alexp.problem.kernels.rows import Rows, dense, dense_blocks, spread
 from alexp.problem.kernels.stationary import Matern, fitted_together
 
 AUTO, LINEAR = "auto", "linear"
@@ -50,8 +50,7 @@ def is_counts(rows: Rows) -> bool:
     (True, True, False)
     """
     zeros, largest = 0, 0.0
-    for _, block in blocks(rows):
-        values = dense(block)
+    for values in dense_blocks(rows):
         if values.min(initial=0.0) < 0.0 or np.any(values != np.floor(values)):
             return False
         zeros += values.size - int(np.count_nonzero(values))

@@ -13,7 +13,7 @@ from alexp.common.codec import fingerprint
 from alexp.common.validation import matrix
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
-from alexp.problem.kernels.rows import Rows, dense
+from alexp.problem.kernels.rows import Rows, dense, dense_blocks
 
 _TOLERANCE = 1e-8  # of symmetry and of negative eigenvalues, as a share of the largest entry
 _MOST_DECOMPOSED = 2000  # things up to which all eigenvalues are looked at
@@ -124,7 +124,8 @@ class Function(Kernel):
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """What the function returns, checked."""
-        return _matrix_of(self.function(x, dense(z)), (x.shape[0], z.shape[0]), self._label)
+        parts = [_matrix_of(self.function(x, part), (len(x), len(part)), self._label) for part in dense_blocks(z)]
+        return np.hstack(parts) if len(parts) > 1 else parts[0]
 
     def own(self, z: Rows) -> FloatArray:
         """The function at each point and itself."""

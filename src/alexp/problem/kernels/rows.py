@@ -39,6 +39,13 @@ def blocks(rows: Rows, width: int = 1) -> Iterator[tuple[slice, Rows]]:
         yield part, rows[part] if is_sparse(rows) else np.ascontiguousarray(rows[part], dtype=np.float64)
 
 
+def dense_blocks(rows: Rows) -> Iterator[FloatArray]:
+    """Consecutive rows as dense arrays in double precision, a bounded number."""
+    step = max(1, _BLOCK // max(rows.shape[1], 1))
+    for low in range(0, rows.shape[0], step):
+        yield dense(rows[low : low + step])
+
+
 def take(rows: Rows, columns: IntArray) -> Rows:
     """Some columns of rows, a view where they are neighbours."""
     if columns.size == columns[-1] - columns[0] + 1 and np.all(np.diff(columns) == 1):

@@ -8,7 +8,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.problem.kernels.base import Kernel
-from alexp.problem.kernels.rows import Rows, blocks, dense, divided, spread, squared_distances
+from alexp.problem.kernels.rows import Rows, dense, dense_blocks, divided, spread, squared_distances
 
 Scales = tuple[float, ...]  # one divisor per column; 0 for columns that do not count
 
@@ -30,13 +30,12 @@ def column_scales(x: Rows) -> Scales:
     """Standard deviation of each column over the rows, 0 for constant ones; in two passes, block by block."""
     n, d = x.shape
     total, squares, largest = np.zeros(d), np.zeros(d), np.zeros(d)
-    for _, block in blocks(x):
-        rows = dense(block)
+    for rows in dense_blocks(x):
         total += rows.sum(axis=0)
         largest = np.maximum(largest, np.abs(rows).max(axis=0))
     mean = total / n
-    for _, block in blocks(x):
-        squares += np.square(dense(block) - mean).sum(axis=0)
+    for rows in dense_blocks(x):
+        squares += np.square(rows - mean).sum(axis=0)
     deviations = np.sqrt(squares / n)
     return tuple(np.where(deviations > _CONSTANT * largest, deviations, 0.0).tolist())
 
