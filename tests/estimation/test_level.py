@@ -43,8 +43,8 @@ def dense(maps, opt, level):
 def test_odds_by_dense_algebra(level):
     models, opt, maps = problem(level=level)
     expected = np.logaddexp.reduce([dense(maps, opt, c) for c in LEVELS]) - np.log(2) - dense(maps, opt, 0.0)
-    told, table = rewards_told(opt.log, opt._candidates, 1.0), opt._candidates.table
-    found = log_odds_of_a_constant(models, typical_norms(models, table), told)
+    told = rewards_told(opt.log, opt._candidates, 1.0)
+    found = log_odds_of_a_constant(models, typical_norms(models, opt._candidates), told)
     assert found == pytest.approx(expected, abs=1e-8)
     assert (found > 10.0) == (level > 0.0)
 

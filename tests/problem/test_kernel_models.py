@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.commands.kernels import kernels_from_words
 from alexp.common.codec import pack, unpack
 from alexp.kernels import RBF, Function, Linear, Matern, Precomputed, Tanimoto
 from alexp.problem import ModelClass
 from alexp.problem.kernels import SharedKernels
 from alexp.problem.kernels.choosing import is_counts
 from alexp.problem.kernels.factorial import lengthscale_draws
-from alexp.problem.kernels.words import kernels_from_words
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 2, (30, 8)).astype(float)
@@ -389,6 +389,8 @@ def test_who_needs_columns_says_so(name):
 def test_the_lasso_needs_columns_and_designs_do():
     with pytest.raises(ValueError, match="ALExp with GroupLasso needs models that are linear"):
         alexp.ALExp(mixed(), TABLE)
+    with pytest.raises(ValueError, match="LinUCB without model= needs models that are linear"):
+        alexp.LinUCB(mixed(), TABLE)
     for design in (alexp.EOptimal(), alexp.DOptimal()):
         with pytest.raises(ValueError, match="Uniform\\(\\) explores with kernels"):
             design.design(mixed(), TABLE)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from alexp.common.codec import pack, unpack
 from alexp.kernels import RBF, Function, Linear, Matern, Precomputed, Product, Sum, Tanimoto
 from alexp.problem.kernels import SharedKernels, kernel_from_dict
+from alexp.problem.kernels._compiled import narrow_distances, narrow_products
 from alexp.problem.kernels.rows import squared_distances
 
 
@@ -167,8 +168,28 @@ def test_single_precision_and_files(tmp_path):
     mapped = np.load(tmp_path / "z.npy", mmap_mode="r")
     for kernel in ALL:
         exact = kernel(z[:2], z)
-        assert np.array_equal(kernel(z[:2], mapped), kernel(z[:2], z.astype(np.float32).astype(float)))
+        same = kernel(z[:2], z.astype(np.float32).astype(float))
+        np.testing.assert_allclose(kernel(z[:2], mapped), same, rtol=1e-12, atol=1e-14 * np.abs(same).max())
         np.testing.assert_allclose(kernel(z[:2], mapped), exact, rtol=2e-5, atol=2e-5 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("d", [1, 7, 8, 29])
+def test_compiled_distances_and_products(d):
+    """The compiled loops against their plain twins; exactly zero for equal rows."""
+    rng = np.random.default_rng(d)
+    rows, weights = rng.standard_normal((50, d)).astype(np.float32), rng.uniform(0.1, 2.0, d)
+    point, out = rows[7].astype(float), np.empty(50)
+    narrow_distances(rows, point, weights, out)
+    np.testing.assert_allclose(out, (((rows.astype(float) - point) * weights) ** 2).sum(axis=1), rtol=1e-13)
+    assert out[7] == 0.0
+    narrow_products(rows, point, out)
+    np.testing.assert_allclose(out, (rows.astype(float) * point).sum(axis=1), rtol=1e-12, atol=1e-13)
+
+
+def test_half_precision():
+    z = points(60).astype(np.float16)
+    for kernel in ALL:
+        assert np.array_equal(kernel(points(1), z), kernel(points(1), z.astype(float)))
 
 
 def test_columns_of_a_table_in_the_other_order():
@@ -324,8 +345,27 @@ def test_code_is_not_stored():
     assert (own + Linear()).to_dict() is None
     assert (2.0 * own).to_dict() is None
     assert own.on([0]).to_dict() is None
-    with pytest.raises(ValueError, match="unknown kind of kernel 'wavelet'"):
-        kernel_from_dict({"kernel": "wavelet"})
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        ({"kernel": "wavelet"}, "unknown kind of kernel 'wavelet'"),
+        ({}, "unknown kind of kernel None"),
+        (None, "unknown kind of kernel None"),
+        ({"kernel": ["sum"]}, "unknown kind"),
+        ({"kernel": "sum"}, "of a kernel 'sum' is damaged"),
+        ({"kernel": "sum", "parts": 3}, "of a kernel 'sum' is damaged"),
+        ({"kernel": "sum", "parts": []}, "of a kernel 'sum' is damaged"),
+        ({"kernel": "matern", "smoothness": 2.5}, "of a kernel 'matern' is damaged"),
+        ({"kernel": "matern", "lengthscale": -1.0}, "lengthscale must be positive"),
+        ({"kernel": "scaled", "part": {"kernel": "tanimoto"}, "factor": -1.0}, "factor of a kernel must be positive"),
+        ({"kernel": "precomputed", "gram": [[1.0, 2.0], [2.0, 1.0]], "label": "mine"}, "positive semidefinite"),
+    ],
+)
+def test_damaged_storage(stored, message):
+    with pytest.raises(ValueError, match=message):
+        kernel_from_dict(stored)
 
 
 def test_functions_of_the_users_own():
@@ -337,6 +377,14 @@ def test_functions_of_the_users_own():
         Function(lambda x, z: z @ x.T, "turned")(x[:2], x)
     with pytest.raises(ValueError, match="not finite"):
         Function(lambda x, z: np.full((len(x), len(z)), np.nan))(x, x)
+    assert own.fitted(x) is own
+    for wrong, message in [
+        (lambda x, z: -x @ z.T, "positive semidefinite"),
+        (lambda x, z: x @ z.T + np.arange(len(z)), "must be symmetric"),
+        (lambda x, z: np.zeros((len(x), len(z))), "is zero"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            (Function(wrong) + Linear()).fitted(x)
     with pytest.raises(TypeError, match="callable as k\\(X, Z\\)"):
         Function(3.0)
 
@@ -347,6 +395,8 @@ def test_gram_matrices_of_the_users_own():
     numbers = np.array([[3.0], [0.0], [3.0]])
     assert np.array_equal(kernel(numbers, numbers), gram[np.ix_([3, 0, 3], [3, 0, 3])])
     assert np.array_equal(kernel.diagonal(numbers), np.diag(gram)[[3, 0, 3]])
+    rounded = gram + 1e-9 * np.arange(16.0).reshape(4, 4)
+    assert np.array_equal(Precomputed(rounded).gram, Precomputed(rounded).gram.T)
     gram[0, 0] = 99.0
     assert kernel.gram[0, 0] != 99.0
     with pytest.raises(ValueError, match="one column of numbers, got 2"):

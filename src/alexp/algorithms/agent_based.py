@@ -48,7 +48,7 @@ class AgentBased(Certified):
 
     def _recommend(self) -> tuple[int, float, int | None]:
         leader = self._leader()
-        return *self._pool.best(leader, self._candidates.table), leader
+        return *self._pool.best(leader, self._everything.choices), leader
 
     def _train(self, row: FloatArray, reward: float, model: int | None) -> None:
         """Let the agents learn: all of them, or, with data of their own, the one of `model` (all if None)."""

@@ -22,7 +22,6 @@ from alexp.decision.weights import exponential_weights
 from alexp.estimation.estimate import Estimate, Oracle, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.estimation.lasso.post_lasso import PostLasso
-from alexp.estimation.mixture.evidence import Evidence
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -72,7 +71,7 @@ class ALExp(AgentBased):
     """
 
     name: ClassVar[str] = "alexp"
-    needs_columns: ClassVar[str] = ""  # but the oracle may, see below
+    needs_columns: ClassVar[str] = "its estimate of the reward has coefficients of columns"
     settings: ClassVar[tuple[str, ...]] = (
         "agents", "oracle", "exploration", "schedules", "returns", "clip_returns", "variant", "horizon",
     )  # fmt: skip
@@ -103,8 +102,6 @@ class ALExp(AgentBased):
         self.returns, self.clip_returns, self.variant, self.horizon = returns, clip_returns, variant, horizon
         self.agents = UCB() if agents is None else agents
         self.oracle = GroupLasso() if oracle is None else oracle
-        if not isinstance(self.oracle, Evidence):
-            models.require_linear(f"ALExp with {type(self.oracle).__name__}", "pass oracle=Evidence(...) for kernels")
         self.exploration = Uniform() if exploration is None else exploration
         self.schedules = Schedules() if schedules is None else schedules
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)

@@ -32,6 +32,7 @@ from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import Action, IntArray
 from alexp.common.validation import fraction, positive
 from alexp.estimation.checking.credible import Credence, believe
+from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
 
 DELTA = 0.05  # the default everywhere: statements fail in at most one run of twenty
@@ -70,7 +71,9 @@ class Certified(Algorithm):
                 "x is no candidate, and reward_bound says nothing about other points, because the features of some "
                 "models are linearly dependent on the candidates; state norm_bound, or refine the domain"
             )
-        lower, upper, _ = plausible.fits.envelope(plausible.local, plausible.radii, np.ascontiguousarray(rows.T))
+        lower, upper, _ = plausible.fits.envelope(
+            plausible.local, plausible.radii, Choices(None, np.ascontiguousarray(rows.T))
+        )
         if self._sign < 0.0:
             lower, upper = -upper, -lower
         return Band(float(lower[0]), float(upper[0])) if single else Band(lower, upper)
@@ -100,7 +103,7 @@ class Certified(Algorithm):
             gap, likely = self._credible(position, delta)
             nobody = np.empty(0, dtype=np.int64)
             return StopReport(best.x, best.index, delta, gap, target, likely, nobody, reason=str(error))
-        gaps, estimates = fits.largest_gaps(local, radii, self._candidates.table, position)
+        gaps, estimates = fits.largest_gaps(local, radii, self._everything.choices, position)
         disagrees = np.flatnonzero(estimates > 0.0 if target is None else gaps > target)
         ranked = disagrees[np.argsort(-gaps[disagrees], kind="stable")]
         numbers, now = self._numbers()[local], float(gaps.max())
@@ -123,7 +126,7 @@ class Certified(Algorithm):
     def _belief(self) -> Credence:
         """Mean and standard deviation of the reward at all candidates, in visiting order: not certified."""
         told = rewards_told(self._log, self._candidates, self._sign)
-        return believe(self.models, self._candidates.table, told)
+        return believe(self.models, self._candidates, told)
 
     # -- inside ------------------------------------------------------------------------------------------------
 

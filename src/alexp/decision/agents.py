@@ -130,7 +130,7 @@ class UCB(Agent):
             )
         else:
             width = np.full(crowd.models.size, float(self.beta) * crowd.reward_bound * self.ridge)
-        return Suggestions.certain(crowd.believed.argmax_ucb(crowd.choices.table, width), len(crowd.choices))
+        return Suggestions.certain(crowd.believed.argmax_ucb(crowd.choices, width), len(crowd.choices))
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Greedy(Agent):
 
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates."""
-        return Suggestions.certain(_greedy(crowd), len(crowd.choices))
+        return Suggestions.certain(crowd.fits.argmax_mean(crowd.choices), len(crowd.choices))
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class EpsilonGreedy(Agent):
 
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates."""
-        return Suggestions.certain(_greedy(crowd), len(crowd.choices), spread=self.epsilon)
+        return Suggestions.certain(crowd.fits.argmax_mean(crowd.choices), len(crowd.choices), spread=self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -188,19 +188,11 @@ class ThompsonSampling(Agent):
 
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates, once per draw."""
-        fits, table = crowd.fits, crowd.choices.table
-        coefficients, intercepts = fits.coefficients()
         scale = self.scale * crowd.reward_bound * self.ridge
         positions = np.empty((crowd.models.size, self.draws), dtype=np.int64)
         for k in range(self.draws):
-            sampled = fits.sample(crowd.rng.standard_normal(coefficients.size), scale)
-            positions[:, k] = fits.argmax_linear(table, sampled, intercepts)
+            positions[:, k] = crowd.fits.argmax_draw(crowd.choices, crowd.rng, scale)
         return Suggestions.samples(positions, len(crowd.choices))
-
-
-def _greedy(crowd: Crowd) -> IntArray:
-    coefficients, intercepts = crowd.fits.coefficients()
-    return crowd.fits.argmax_linear(crowd.choices.table, coefficients, intercepts)
 
 
 BUILT_IN: dict[str, type[Agent]] = {agent.__name__: agent for agent in (UCB, Greedy, EpsilonGreedy, ThompsonSampling)}

@@ -7,7 +7,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.decision.weights import exponential_weights
-from alexp.estimation.posteriors import Posteriors
+from alexp.estimation.ridge.bank import RidgeBank
 
 
 class AggregatingForecaster:
@@ -18,7 +18,7 @@ class AggregatingForecaster:
     time. The losses depend on the order of the observations.
     """
 
-    def __init__(self, fits: Posteriors, n_columns: int) -> None:
+    def __init__(self, fits: RidgeBank, n_columns: int) -> None:
         self.fits, self._n_columns = fits, n_columns
         self.losses = np.zeros(fits.n_models)
 

@@ -9,7 +9,7 @@ from alexp.common.codec import Packable
 from alexp.decision.agents import Agent
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.suggestions import Suggestions
-from alexp.problem.candidates import Round
+from alexp.problem.candidates import Choices, Round
 from alexp.problem.models import ModelClass
 
 
@@ -48,9 +48,9 @@ class OwnDataPool:
             self._policies[j] = policy
         return policy
 
-    def best(self, j: int, table: FloatArray) -> tuple[int, float]:
+    def best(self, j: int, choices: Choices) -> tuple[int, float]:
         """Position of the best candidate under model j, and its posterior mean."""
-        return self._pools[j].best(0, table)
+        return self._pools[j].best(0, choices)
 
     def mean(self, j: int, features: FloatArray) -> FloatArray:
         """Posterior mean reward of model j at n dictionary rows (n, P)."""

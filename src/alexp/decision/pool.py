@@ -12,7 +12,7 @@ from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.factory import posteriors
 from alexp.estimation.posteriors import Posteriors
-from alexp.problem.candidates import Pending, Round
+from alexp.problem.candidates import Choices, Pending, Round
 from alexp.problem.models import ModelClass
 
 Agents = Agent | Sequence[Agent] | Mapping[str, Agent]
@@ -68,9 +68,10 @@ class AgentPool:
     def _forget(self) -> None:
         self._beliefs = [((), fits) for fits in self.fits]
 
-    def best(self, j: int, table: FloatArray) -> tuple[int, float]:
+    def best(self, j: int, choices: Choices) -> tuple[int, float]:
         """Position of the candidate with the largest posterior mean under model j, the first of equal ones, and it."""
-        mean = self.mean(j, table.T)
+        fits, local = self._locate(j)
+        mean = fits.mean(local, choices)
         position = int(np.argmax(mean))
         return position, float(mean[position])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from math import exp, inf, lgamma, log, pi, sqrt
 
 import numpy as np
@@ -43,24 +44,57 @@ def expected_improvement(components: Iterable[Component], n: int, incumbent: flo
     A component's f(x) has a t-distribution with `freedom` degrees of freedom, a normal one if they are infinite; what
     it calls variance is the square of that distribution's scale.
     """
-    from scipy.special import ndtr, stdtr  # slow to import, and needed here only
-
+    gain = _NormalGain() if freedom == inf else _student_gain(freedom)
     out = np.zeros(n)
-    tail: FloatArray
     for part in components:
         std = np.sqrt(np.maximum(part.variance, _NO_INFORMATION))
-        z = np.clip((part.mean - incumbent) / std, -1e100, 1e100)
-        if freedom == inf:
-            below, tail = ndtr(z), np.exp(-0.5 * z**2) / sqrt(2.0 * pi)
-        else:
-            power = -0.5 * (freedom - 1.0)
-            below = stdtr(freedom, z)
-            tail = freedom / (freedom - 1.0) * exp(_log_peak(freedom)) * (1.0 + z**2 / freedom) ** power
-        gains: FloatArray = np.maximum((part.mean - incumbent) * below + std * tail, 0.0)
-        out += part.share * gains
+        out += part.share * std * gain((part.mean - incumbent) / std)
     return out
 
 
-def _log_peak(freedom: float) -> float:
-    """Logarithm of the t-density at zero."""
-    return lgamma(0.5 * (freedom + 1.0)) - lgamma(0.5 * freedom) - 0.5 * log(freedom * pi)
+class _NormalGain:
+    """E[max(z + Z, 0)] for a standard normal variable Z."""
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        from scipy.special import ndtr  # slow to import, and needed here only
+
+        z = np.clip(z, -1e100, 1e100)
+        return np.asarray(np.maximum(z * ndtr(z) + np.exp(-0.5 * z**2) / sqrt(2.0 * pi), 0.0))
+
+
+class _StudentGain:
+    """E[max(z + T, 0)] for a t-distributed variable T with nu degrees of freedom.
+
+    z F(z) + f(z) (nu + z^2) / (nu - 1) with distribution function F, which is its derivative, and density f. F takes
+    half a microsecond, so that logarithms are interpolated, by cubics through values and slopes at 1,400 points that
+    lie evenly on the scale of asinh z: to seven digits. Beyond |z| = 600,000 nothing changes any more.
+    """
+
+    _STEP, _MOST = 0.02, 700
+
+    def __init__(self, freedom: float) -> None:
+        from scipy.special import stdtr
+
+        z = np.sinh(self._STEP * np.arange(-self._MOST, self._MOST + 1.0))
+        peak = exp(lgamma(0.5 * (freedom + 1.0)) - lgamma(0.5 * freedom) - 0.5 * log(freedom * pi))
+        density = peak * np.exp(-0.5 * (freedom - 1.0) * np.log1p(z**2 / freedom))
+        below = stdtr(freedom, z)
+        gains = np.maximum(z * below + freedom / (freedom - 1.0) * density, _NO_INFORMATION)
+        self._logs = np.log(gains)
+        slopes = np.where(gains > _NO_INFORMATION, below * np.cosh(np.arcsinh(z)) / gains, 0.0)
+        self._slopes = self._STEP * slopes
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        place = np.clip(np.arcsinh(z) / self._STEP + self._MOST, 0.0, 2.0 * self._MOST - 1e-9)
+        left = place.astype(np.int64)
+        u = place - left
+        v = 1.0 - u
+        lines = self._logs[left] * v + self._logs[left + 1] * u
+        rises = self._logs[left + 1] - self._logs[left]
+        bends = u * v * ((self._slopes[left] - rises) * v + (rises - self._slopes[left + 1]) * u)
+        return np.asarray(np.exp(lines + bends))
+
+
+@lru_cache(maxsize=4)
+def _student_gain(freedom: float) -> _StudentGain:
+    return _StudentGain(freedom)

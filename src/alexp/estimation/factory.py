@@ -8,11 +8,12 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass.grid import OnePassGrid
+from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import PosteriorGrid, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
-from alexp.problem.blocks import ModelOnTable
 from alexp.problem.models import ModelClass
+from alexp.problem.tables.blocks import ModelOnTable
 
 _WIDE = 48.0  # mean size of models from which one pass is faster
 
@@ -22,6 +23,15 @@ def posteriors(models: ModelClass, ridge: float | FloatArray, members: IntArray 
 
     Dividing features by scale_j is a ridge of ridge x scale_j on the undivided columns.
     """
+    if models.kernels is None:
+        return linear_posteriors(models, ridge, members)
+    chosen = np.arange(models.n_models) if members is None else members
+    groups, kernels = [models.groups[int(j)] for j in chosen], [models.kernel(int(j)) for j in chosen]
+    return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
+
+
+def linear_posteriors(models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None) -> RidgeBank:
+    """The same for models that are linear in their columns, coefficients and all."""
     if members is None or members.size == models.n_models:
         return RidgeBank(models.columns_flat, models.offsets, ridge * models.scales, models.intercept)
     columns = np.concatenate([models.groups[int(j)] for j in members])

@@ -8,7 +8,7 @@ they are kept is nobody's business: `factory.posteriors` chooses, and everybody 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from alexp.problem.candidates import Choices
+
+    Where: TypeAlias = Choices | FloatArray  # choices, or n dictionary rows (n, P)
 
 
 class Envelope(NamedTuple):
@@ -53,6 +55,16 @@ class CandidateMoments:
         self.within = self.within + share * variance
 
 
+def dictionary_rows(where: Where) -> FloatArray:
+    """The dictionary at choices, or the rows themselves, (n, P)."""
+    return where if isinstance(where, np.ndarray) else where.table.T
+
+
+def feature_major(choices: Choices | FloatArray) -> FloatArray:
+    """The dictionary at choices, or the table itself, (P, n)."""
+    return choices if isinstance(choices, np.ndarray) else choices.table
+
+
 class Component(NamedTuple):
     """One model in one cell of a mixture: its share, and its mean and variance at n candidates (n,)."""
 
@@ -67,8 +79,11 @@ class Posteriors(Protocol):
     """Fits of M models on all rewards so far. Tables are feature-major, (P, n) and C-contiguous."""
 
     n_models: int
-    n_observations: int
     intercept: bool
+
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards, t."""
 
     def update(self, row: FloatArray, y: float) -> None:
         """Absorb one reward of an action with dictionary row (P,)."""
@@ -79,28 +94,20 @@ class Posteriors(Protocol):
         Means stay, and a pending row p takes (phi_x' V^-1 phi_p)^2 / (1 + phi_p' V^-1 phi_p) from s_j^2(x).
         """
 
-    def argmax_ucb(self, table: FloatArray, width: FloatArray | float) -> IntArray:
-        """Position of every model's best candidate, argmax mu_j + width_j s_j, the first of equal ones, shape (M,)."""
+    def argmax_ucb(self, choices: Choices, width: FloatArray | float) -> IntArray:
+        """Position of every model's best choice, argmax mu_j + width_j s_j, the first of equal ones, shape (M,)."""
 
-    def argmax_linear(
-        self, table: FloatArray, coefficients: FloatArray, intercepts: FloatArray | None = None
-    ) -> IntArray:
-        """Position of every model's best candidate under given coefficients, shape (M,)."""
+    def argmax_mean(self, choices: Choices) -> IntArray:
+        """Position of every model's best choice by its mean, the first of equal ones, shape (M,)."""
 
-    def coefficients(self) -> tuple[FloatArray, FloatArray]:
-        """Posterior means of all models one after the other, and their constants (M,)."""
+    def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
+        """Position of every model's best choice under one draw of covariance scale^2 V_j^-1, shape (M,)."""
 
-    def sample(self, normals: FloatArray, scale: FloatArray | float) -> FloatArray:
-        """Coefficients drawn with covariance scale_j^2 V_j^-1, from standard normals."""
+    def mean(self, j: int, features: Where) -> FloatArray:
+        """mu_j at choices, or at n dictionary rows (n, P), shape (n,)."""
 
-    def mean(self, j: int, features: FloatArray) -> FloatArray:
-        """mu_j at n dictionary rows (n, P), shape (n,)."""
-
-    def width(self, j: int, features: FloatArray) -> FloatArray:
-        """s_j at n dictionary rows (n, P), shape (n,)."""
-
-    def draw(self, j: int, table: FloatArray, normals: FloatArray, scale: float) -> FloatArray:
-        """Rewards at the candidates under one draw of model j, shape (n,); overwrites the normals (d_j,)."""
+    def width(self, j: int, features: Where) -> FloatArray:
+        """s_j at choices, or at n dictionary rows (n, P), shape (n,)."""
 
     def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
         """mu_j and s_j^2 of every model at one dictionary row (P,), shapes (M,)."""
@@ -114,19 +121,16 @@ class Posteriors(Protocol):
     def evidence(self, noise: float) -> FloatArray:
         """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2, shape (M,)."""
 
-    def envelope(self, members: IntArray, radii: FloatArray, table: FloatArray) -> Envelope:
+    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
         """Extremes of mu_j -/+ radius_j s_j over some models."""
 
     def largest_gaps(
-        self, members: IntArray, radii: FloatArray, table: FloatArray, reference: int
+        self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
     ) -> tuple[FloatArray, FloatArray]:
-        """By how much some candidate can beat a reference: within the radii, and by the estimates, shapes (K,)."""
-
-    def add_coefficients(self, members: IntArray, shares: FloatArray, out: FloatArray) -> None:
-        """Add weighted coefficients of some models to `out` (P,), with the constant last if there is one."""
+        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
 
     def merge_moments(
-        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, table: FloatArray
+        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, choices: Choices
     ) -> None:
         """Merge weighted means and variances (variances_j s_j^2) of some models into moments at all candidates."""
 

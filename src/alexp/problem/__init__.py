@@ -6,12 +6,12 @@ from alexp.problem.dictionaries import (
     Fourier,
     Legendre,
     Maps,
-    Matrices,
     Polynomial,
     RandomFourier,
 )
 from alexp.problem.domains import Box, Domain, FiniteSet, Interval
 from alexp.problem.models import ModelClass
+from alexp.problem.tables.matrices import Matrices
 
 __all__ = [
     "Box",

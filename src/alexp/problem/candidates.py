@@ -6,16 +6,26 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from alexp.common.arrays import AnyArray, FloatArray, IntArray
-from alexp.problem.blocks import Block, ModelOnTable, Table
+from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from alexp.common.codec import fingerprint
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.kernels import Kernel
-from alexp.problem.kernels.rows import take
+from alexp.problem.kernels.rows import Rows, dense, take
 from alexp.problem.models import ModelClass
+from alexp.problem.tables.blocks import (
+    SMALL,
+    Block,
+    FeatureTable,
+    ModelOnTable,
+    SideBySide,
+    mean_squares,
+    nonzero_columns,
+    rows_fingerprint,
+)
 
 # Candidates by number, by a boolean mask, by their own text, or all of them.
 Available = Sequence[int] | Sequence[bool] | Sequence[str] | AnyArray | None
@@ -40,28 +50,74 @@ class CandidateTable:
         self.order = order
         self.position = np.empty_like(order)
         self.position[order] = np.arange(order.size)
-        self._matrix = models.matrix(domain)
+        self._tables = models.tables(domain)  # in the domain's order
         self._blocks: dict[bytes, Block] = {}  # columns of models, by their numbers
-        _point_out_empty_models(models, self.table)
+        _point_out_empty_models(models, self._filled())
         self.everything = Round(self)
         self._last: tuple[IntArray, Choices] | None = None  # positions of the last choices that were copied
 
     @cached_property
     def table(self) -> FloatArray:
-        """The features as the hot loops of small models read them."""
-        table = np.ascontiguousarray(self._matrix[self.order].T)
+        """The features as the hot loops of small models read them; made when first asked for."""
+        parts = [np.asarray(dense(part.rows))[self.order].T for part in self._tables]
+        table = np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.vstack(parts)
         table.flags.writeable = False  # sweeps keep a copy in single precision
         return table
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the table in double precision is small, or there already."""
+        return "table" in vars(self) or self.n_candidates * self.n_columns <= SMALL
+
+    @property
+    def n_columns(self) -> int:
+        """P."""
+        return sum(part.columns.size for part in self._tables)
+
+    def mean_squares(self, centred: bool) -> FloatArray:
+        """Mean square of every column over the candidates, or its variance, shape (P,)."""
+        if self.is_small:
+            squares: FloatArray = np.einsum("pn,pn->p", self.table, self.table) / self.n_candidates
+            return np.maximum(squares - self.table.mean(axis=1) ** 2, 0.0) if centred else squares
+        return np.concatenate([mean_squares(part.rows, centred) for part in self._tables])
+
+    def prior_variance(self, group: IntArray, kernel: Kernel) -> float:
+        """Mean of k(x, x) over the candidates."""
+        return float(np.mean(kernel.diagonal(self._on_table(group, kernel).block.rows)))
+
+    def _filled(self) -> BoolArray:
+        """Which columns are not zero on every candidate, (P,)."""
+        return np.concatenate([nonzero_columns(part.rows) for part in self._tables])
+
+    def hashes(self) -> list[str]:
+        """Content hashes of the columns on all candidates: of what was handed in, where that is large."""
+        if self.is_small:
+            return [fingerprint(self.table[:, self.position])]
+        return [rows_fingerprint(part.rows) for part in self._tables]
+
     def models(self, models: ModelClass) -> list[ModelOnTable]:
         """The models on tables of all candidates, in the domain's order."""
-        table = Table(self._matrix, np.arange(models.n_columns))
-        return [self._on_table(table, models.groups[j], models.kernel(j)) for j in range(models.n_models)]
+        return [self._on_table(models.groups[j], models.kernel(j)) for j in range(models.n_models)]
 
-    def _on_table(self, table: Table, group: IntArray, kernel: Kernel | None) -> ModelOnTable:
-        local = np.searchsorted(table.columns, group)
-        block = self._blocks.setdefault(group.tobytes(), Block(take(table.rows, local)))
-        return ModelOnTable(table, group, local, kernel, block)
+    def _on_table(self, group: IntArray, kernel: Kernel | None) -> ModelOnTable:
+        """A model on the table that has all of its columns; on all tables side by side, if none has."""
+        low, high = int(group.min()), int(group.max())
+        holds = [part for part in self._tables if part.columns[0] <= low and high <= part.columns[-1]]
+        table = holds[0] if holds else self._joined
+        local, key = group - table.columns[0], group.tobytes()
+        if key not in self._blocks:
+            rows = take(table.rows, local) if holds else cast(Rows, self._side_by_side.only(local))
+            rows = dense(rows[:]) if kernel is None and not holds else rows
+            self._blocks[key] = Block(rows)
+        return ModelOnTable(table, group, local, kernel, self._blocks[key])
+
+    @cached_property
+    def _side_by_side(self) -> SideBySide:
+        return SideBySide([part.rows for part in self._tables])
+
+    @cached_property
+    def _joined(self) -> FeatureTable:
+        return FeatureTable(cast(Rows, self._side_by_side), np.arange(self.n_columns))
 
     @property
     def n_candidates(self) -> int:
@@ -70,11 +126,15 @@ class CandidateTable:
 
     def row(self, index: int) -> FloatArray:
         """Features of candidate `index`, shape (P,)."""
-        return np.ascontiguousarray(self.table[:, self.position[index]])
+        if self.is_small:
+            return np.ascontiguousarray(self.table[:, self.position[index]])
+        return np.concatenate([dense(part.rows[index : index + 1])[0] for part in self._tables])
 
     def rows(self, indices: IntArray) -> FloatArray:
         """Features of k candidates, shape (k, P)."""
-        return np.ascontiguousarray(self.table[:, self.position[indices]].T)
+        if self.is_small:
+            return np.ascontiguousarray(self.table[:, self.position[indices]].T)
+        return np.hstack([dense(part.rows[indices]) for part in self._tables])
 
     def round(self, indices: IntArray | None = None, pending: Pending | None = None, copied: bool = False) -> Round:
         """The round on some candidates, or on all of them, while some trials are pending.
@@ -207,9 +267,8 @@ class Round:
         return values if self._copied or self._positions is None else values[..., self._positions]
 
 
-def _point_out_empty_models(models: ModelClass, table: FloatArray) -> None:
-    """Warn of models whose features all vanish on every candidate."""
-    filled = np.asarray(table.any(axis=1))
+def _point_out_empty_models(models: ModelClass, filled: BoolArray) -> None:
+    """Warn of models whose features all vanish on every candidate; `filled` (P,) says which do not."""
     if filled.all():
         return
     empty = np.flatnonzero(~np.logical_or.reduceat(filled[models.columns_flat], models.offsets[:-1]))

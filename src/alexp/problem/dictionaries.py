@@ -6,7 +6,7 @@ columns, so a feature that many models share is computed and stored once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix, positive
 from alexp.problem.descriptions import Description
-from alexp.problem.labels import check_same_rows, frame_labels
 
 
 class Transformer(Protocol):
@@ -222,61 +221,6 @@ class RandomFourier:
             "lengthscale": self.lengthscale,
             "seed": self.seed,
         }
-
-
-class Matrices:
-    """Feature matrices of a fixed list of candidates, side by side; points are row numbers.
-
-    `labels` are what DataFrames call their rows; None where rows are merely numbered.
-    """
-
-    labels: list[Hashable] | None = None
-
-    def __init__(self, blocks: Mapping[str, ArrayLike]) -> None:
-        self.labels = check_same_rows([str(name) for name in blocks], [frame_labels(b) for b in blocks.values()])
-        rows: int | None = None
-        checked: dict[str, FloatArray] = {}
-        for name, block in blocks.items():
-            checked[str(name)] = matrix(f"features {name!r}", block, rows)
-            rows = checked[str(name)].shape[0]
-        self.sizes = [block.shape[1] for block in checked.values()]
-        self.table = np.hstack(list(checked.values()))
-        self._names = [f"{name}[{i}]" for name, block in checked.items() for i in range(block.shape[1])]
-
-    @property
-    def n_columns(self) -> int:
-        """P, the sum of the matrices' widths."""
-        return int(self.table.shape[1])
-
-    @property
-    def n_rows(self) -> int:
-        """Number of candidates the matrices describe."""
-        return int(self.table.shape[0])
-
-    @property
-    def names(self) -> list[str]:
-        """matrix[column]."""
-        return self._names
-
-    def __call__(self, x: ArrayLike) -> FloatArray:
-        """Features of the candidates with row numbers `x`, shape (n, P)."""
-        rows = np.atleast_1d(np.asarray(x))
-        if not np.issubdtype(rows.dtype, np.integer) or rows.ndim != 1:
-            raise TypeError("models made from matrices are evaluated at row numbers: pass an integer or several")
-        if rows.size and (rows.min() < 0 or rows.max() >= self.n_rows):
-            raise IndexError(f"row numbers must lie in 0..{self.n_rows - 1}, got {rows.min()}..{rows.max()}")
-        return np.asarray(self.table[rows])
-
-    def to_dict(self) -> Description:
-        """JSON-safe after `pack`: the matrices themselves."""
-        return {"family": "matrices", "table": self.table, "names": self._names, "sizes": self.sizes}
-
-    @classmethod
-    def from_table(cls, table: FloatArray, names: Sequence[str], sizes: Sequence[int]) -> Matrices:
-        """Rebuild from what `to_dict` stored."""
-        out = cls.__new__(cls)
-        out.table, out._names, out.sizes = matrix("table", table), list(names), list(sizes)
-        return out
 
 
 class Maps:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.problem.checks import distinct, non_empty
-from alexp.problem.dictionaries import Dictionary, Maps, Matrices
+from alexp.problem.dictionaries import Dictionary, Maps
 from alexp.problem.domains import Box, Interval
 from alexp.problem.kernels import Kernel, Matern, Precomputed
 from alexp.problem.kernels.choosing import LINEAR, KernelChoice, KernelModels, kernel_models
@@ -19,6 +17,7 @@ from alexp.problem.kernels.inputs import as_choice, input_columns
 from alexp.problem.kernels.stationary import Stationary
 from alexp.problem.kernels.subsets import subset_models
 from alexp.problem.layout import Layout
+from alexp.problem.tables.matrices import Matrices
 
 
 class FromTables(Layout):
@@ -53,8 +52,7 @@ class FromTables(Layout):
         dictionary = Matrices(given.matrices)
         if given.kernels == LINEAR:
             return cls._side_by_side(dictionary, list(matrices), constant)
-        edges = [0, *np.cumsum(dictionary.sizes).tolist()]
-        blocks = {str(name): dictionary.table[:, a:b] for name, (a, b) in zip(matrices, pairwise(edges), strict=True)}
+        blocks = dict(zip(map(str, matrices), dictionary.blocks, strict=True))
         return cls._from_kernels(dictionary, kernel_models(blocks, given.kernels), constant)
 
     @classmethod

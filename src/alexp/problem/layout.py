@@ -117,6 +117,14 @@ class Layout:
         """The map that each model belongs to, shape (M,); 0, 1, ... unless several models share one."""
         return np.arange(self.n_models) if self._families is None else self._families
 
+    @property
+    def roots(self) -> FloatArray:
+        """Square roots of the models' sizes, (M,): coefficients of variance 1/d have norm one. One for kernels."""
+        roots = np.sqrt(np.diff(self.offsets))
+        for j, kernel in enumerate(self.kernels or ()):
+            roots[j] = roots[j] if kernel is None else 1.0
+        return roots
+
     def kernel(self, j: int) -> Kernel | None:
         """The kernel of model j; None where it is linear."""
         return None if self.kernels is None else self.kernels[j]

@@ -12,12 +12,14 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.checks import non_empty
 from alexp.problem.descriptions import Description
-from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps, Matrices
+from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.from_tables import FromTables
 from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.labels import check_labels
 from alexp.problem.storage import dictionary_from_dict
+from alexp.problem.tables.blocks import FeatureTable
+from alexp.problem.tables.matrices import Matrices
 
 
 class ModelClass(FromTables):
@@ -122,13 +124,7 @@ class ModelClass(FromTables):
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be an Interval, a Box or a FiniteSet, got {type(domain).__name__}")
         if isinstance(self.dictionary, Matrices):
-            if self.dictionary.n_rows != domain.n_candidates:
-                raise ValueError(
-                    f"the feature matrices have {self.dictionary.n_rows} rows but the domain has "
-                    f"{domain.n_candidates} candidates; they must match row by row"
-                )
-            if self.dictionary.labels is not None and isinstance(domain, FiniteSet):
-                check_labels(self.dictionary.labels, domain.candidates)
+            _check_rows(self.dictionary, domain)
             return self.dictionary.table
         if isinstance(self.dictionary, Legendre):
             self.dictionary.check_covers(domain.points)
@@ -140,6 +136,13 @@ class ModelClass(FromTables):
             )
         self._layout()
         return columns
+
+    def tables(self, domain: Domain) -> list[FeatureTable]:
+        """The same in the pieces it is kept in: large matrices are neither copied nor converted."""
+        if not isinstance(self.dictionary, Matrices):
+            return [FeatureTable(self.matrix(domain), np.arange(self.n_columns))]
+        _check_rows(self.dictionary, domain)
+        return self.dictionary.tables
 
     def rows(self, domain: Domain, x: Action) -> tuple[FloatArray, bool]:
         """The dictionary at the action(s) `x` of a domain, shape (n, P), and whether `x` was a single action."""
@@ -225,6 +228,16 @@ class ModelClass(FromTables):
             log_prior=data.get("log_prior"),
             families=data.get("families"),
         )
+
+
+def _check_rows(matrices: Matrices, domain: Domain) -> None:
+    if matrices.n_rows != domain.n_candidates:
+        raise ValueError(
+            f"the feature matrices have {matrices.n_rows} rows but the domain has {domain.n_candidates} candidates; "
+            "they must match row by row"
+        )
+    if matrices.labels is not None and isinstance(domain, FiniteSet):
+        check_labels(matrices.labels, domain.candidates)
 
 
 def _plural(n: int, what: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from alexp.problem.descriptions import Description
-from alexp.problem.dictionaries import Dictionary, Fourier, Legendre, Matrices, Polynomial, RandomFourier
+from alexp.problem.dictionaries import Dictionary, Fourier, Legendre, Polynomial, RandomFourier
+from alexp.problem.tables.matrices import Matrices
 
 
 def dictionary_from_dict(data: Description) -> Dictionary:

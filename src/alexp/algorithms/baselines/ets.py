@@ -77,7 +77,7 @@ class ETS(ETC):
     def _recommend(self) -> tuple[int, float, int | None]:
         position, value, leader = super()._recommend()
         if self._pool is not None:
-            position, value = self._pool.best(0, self._candidates.table)
+            position, value = self._pool.best(0, self._everything.choices)
         return position, value, leader
 
     def _selection(self, fit: Estimate) -> tuple[AgentPool, IntArray]:

@@ -11,7 +11,7 @@ from alexp.algorithms.protocol.rounds import Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.decision.forecasters import AggregatingForecaster
-from alexp.estimation.factory import posteriors
+from alexp.estimation.factory import linear_posteriors
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -31,7 +31,7 @@ class FSSCB(SquareCB):
 
     def __init__(self, models: ModelClass, domain: Domain, **settings: Any) -> None:
         super().__init__(models, domain, **settings)
-        fits = posteriors(models, self.noise_std / self.norm_bound)
+        fits = linear_posteriors(models, self.noise_std / self.norm_bound)
         self._forecaster = AggregatingForecaster(fits, models.n_columns)
         self._bound = self.reward_bound + 3.0 * self.noise_std
 

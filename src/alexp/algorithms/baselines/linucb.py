@@ -54,6 +54,7 @@ class LinUCB(Certified):
         """The class whose only model is the one to play."""
         if self.model is not None:
             return self.models.only(self.model)
+        self.models.require_linear("LinUCB without model=", "it puts all columns into one model; state which kernel")
         return self.models.pooled(self._candidates.distinct_columns())
 
     def _decide(self, round_: Round) -> Decision:
@@ -71,7 +72,7 @@ class LinUCB(Certified):
         return super()._numbers() if self.model is None else np.array([self.model])
 
     def _recommend(self) -> tuple[int, float, int | None]:
-        return *self._pool.best(0, self._candidates.table), self.model
+        return *self._pool.best(0, self._everything.choices), self.model
 
     def _state(self) -> State:
         return {"pool": self._pool.state()}

@@ -15,7 +15,7 @@ from alexp.common.codec import State
 from alexp.common.validation import fraction, positive
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.decision.plays import Certain
-from alexp.estimation.factory import posteriors
+from alexp.estimation.factory import linear_posteriors
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -48,12 +48,12 @@ class O2CSEW(Certified):
         super().__init__(models, domain, **shared)
         self.delta, self.scale = fraction("delta", delta), positive("scale", scale)
         self.ridge = self.noise_std / self.norm_bound
-        self._forecaster = AggregatingForecaster(posteriors(models, self.ridge), models.n_columns)
-        self._set = posteriors(models.pooled(self._candidates.distinct_columns()), self.ridge)
+        self._forecaster = AggregatingForecaster(linear_posteriors(models, self.ridge), models.n_columns)
+        self._set = linear_posteriors(models.pooled(self._candidates.distinct_columns()), self.ridge)
 
     def _decide(self, round_: Round) -> Decision:
         fits = self._set.believing(round_.pending.rows) if round_.pending else self._set
-        return Decision(Certain(int(fits.argmax_ucb(round_.choices.table, self.width())[0])))
+        return Decision(Certain(int(fits.argmax_ucb(round_.choices, self.width())[0])))
 
     def _bound(self) -> float:
         """Y_t, which all rewards up to the next one stay below with probability 1 - delta."""

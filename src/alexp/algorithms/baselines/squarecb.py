@@ -17,7 +17,7 @@ from alexp.common.validation import one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.plays import Weighted
 from alexp.decision.pool import AgentPool, Agents
-from alexp.estimation.factory import posteriors
+from alexp.estimation.factory import linear_posteriors
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -64,7 +64,7 @@ class SquareCB(Certified):
         self.agents, self.gain, self.arms = UCB() if agents is None else agents, positive("gain", gain), arms
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
         pooled = models.pooled(self._candidates.distinct_columns())
-        self._oracle = posteriors(pooled, self.noise_std / self.norm_bound)
+        self._oracle = linear_posteriors(pooled, self.noise_std / self.norm_bound)
 
     def _decide(self, round_: Round) -> Decision:
         choices = round_.choices

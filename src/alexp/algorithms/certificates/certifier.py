@@ -17,7 +17,7 @@ from alexp.estimation.checking.ledger import Ledger, Rewards
 from alexp.estimation.checking.level import log_odds_of_a_constant
 from alexp.estimation.checking.monitor import Monitor
 from alexp.estimation.posteriors import Posteriors
-from alexp.problem.candidates import CandidateTable
+from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.curvature import curvature_bounds
 from alexp.problem.domains import Domain, Interval
 from alexp.problem.models import ModelClass
@@ -41,7 +41,7 @@ def rewards_told(log: TrialLog, candidates: CandidateTable, sign: float) -> Rewa
     ids = log.told_in_order()
     indices = np.array(log.index, dtype=np.int64)[ids]
     rewards = sign * np.array(log.reward, dtype=np.float64)[ids]
-    return Rewards(indices, rewards, candidates.table[:, candidates.position[indices]].T.copy())
+    return Rewards(indices, rewards, candidates.rows(indices))
 
 
 def missing(stated: Stated) -> str | None:
@@ -60,9 +60,9 @@ class Certifier:
         if (reason := missing(stated)) is not None:
             raise NotCertified(reason)
         assert stated.noise_std is not None
-        self._models, self._columns, self._stated = models, candidates.table, stated
+        self._models, self._candidates, self._stated = models, candidates, stated
         self._noise_std = stated.noise_std
-        self.told = Rewards(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, len(candidates.table))))
+        self.told = Rewards(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, models.n_columns)))
 
     @cached_property
     def norms(self) -> NormBounds:
@@ -71,7 +71,11 @@ class Certifier:
             m = self._models.n_models
             return NormBounds(np.full(m, self._stated.norm_bound), np.ones(m, dtype=bool))
         assert self._stated.reward_bound is not None
-        return norm_bounds(self._models, self._columns, self._stated.reward_bound)
+        if self._models.kernels is not None:
+            raise NotCertified(
+                "reward_bound says nothing about a function's norm under a kernel; state norm_bound, a bound on that"
+            )
+        return norm_bounds(self._models, self._candidates.table, self._stated.reward_bound)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -79,14 +83,14 @@ class Certifier:
 
     @cached_property
     def _monitor(self) -> Monitor:
-        return Monitor(self._models, self._columns, self._noise_std, self.norms.values, self._size())
+        return Monitor(self._models, self._candidates.table, self._noise_std, self.norms.values, self._size())
 
     def _size(self) -> float:
         """A typical size of rewards, if what was stated is not far off."""
         if self._stated.reward_bound is not None:
             return self._stated.reward_bound / 3.0
-        roots = np.sqrt(np.diff(self._models.offsets))
-        size = float(np.median(self.norms.values * typical_norms(self._models, self._columns) / roots))
+        typical = typical_norms(self._models, self._candidates)
+        size = float(np.median(self.norms.values * typical / self._models.roots))
         return size if size > 0.0 else self._noise_std
 
     def check(self, delta: float) -> ModelCheck:
@@ -102,7 +106,7 @@ class Certifier:
 
     def lacks_a_constant(self, delta: float) -> str | None:
         """Why models without a constant should not be trusted with these rewards; None if nothing speaks for one."""
-        norms = typical_norms(self._models, self._columns)
+        norms = typical_norms(self._models, self._candidates)
         if log_odds_of_a_constant(self._models, norms, self.told) <= np.log(1.0 / delta):
             return None
         low, high = float(self.told.rewards.min()), float(self.told.rewards.max())
@@ -142,7 +146,8 @@ class Certifier:
 
         The same bound as for candidates on a finer grid, plus what any model can bend between two points of that.
         """
-        if not isinstance(domain, Interval) or not self.norms.determined[plausible.local].all():
+        known = self._models.kernels is None and self.norms.determined[plausible.local].all()
+        if not isinstance(domain, Interval) or not known:
             return None
         curvature = curvature_bounds(self._models.dictionary, domain)
         if curvature is None or domain.n_candidates < 2:
@@ -156,8 +161,8 @@ class Certifier:
         if finer > 1:
             grid = np.linspace(domain.lower, domain.upper, cells + 1)
             table = self._models.columns(grid).T
-            table = np.ascontiguousarray(np.column_stack([self._columns[:, position], table]))
-            gaps, _ = plausible.fits.largest_gaps(plausible.local, plausible.radii, table, 0)
+            table = np.ascontiguousarray(np.column_stack([self._candidates.table[:, position], table]))
+            gaps, _ = plausible.fits.largest_gaps(plausible.local, plausible.radii, Choices(None, table), 0)
             larger = max(float(gaps.max()) - epsilon, 0.0)
         step = (domain.upper - domain.lower) / cells
         return larger + steepest * step**2 / 8.0

@@ -126,7 +126,7 @@ class Algorithm(Telling):
         self._known: dict[Hashable, object] = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
         self._vigilance = Vigilance(self.stated, used, lambda: self.relies_on)
-        self._vigilance.look_at_features(models, self._candidates.table)
+        self._vigilance.look_at_features(models, self._candidates)
 
     def __repr__(self) -> str:
         models, candidates = self.models.n_models, self.domain.n_candidates

@@ -123,12 +123,17 @@ class Saved(ABC):
     def fingerprint(self) -> str:
         """Content hash of the features on the candidates and of the groups of columns."""
         if self._fingerprint is None:
-            parts = [self.features().T, self.models.columns_flat, self.models.offsets, self.models.scales]
-            hashes = [fingerprint(part) for part in parts]
-            kernels = self.models.kernel_marks(self.features())
+            parts = [self.models.columns_flat, self.models.offsets, self.models.scales]
+            hashes = [*self._candidates.hashes(), *(fingerprint(part) for part in parts)]
+            small = self._candidates.is_small
+            rows = self.features() if small else self._candidates.rows(np.arange(_MARKED))
+            kernels = self.models.kernel_marks(rows)
             own = [] if kernels is None else [kernels.kinds, fingerprint(kernels.numbers)]
             self._fingerprint = fingerprint(np.array([*hashes, str(self.models.intercept), *own]))
         return self._fingerprint
+
+
+_MARKED = 256  # candidates of a large table that kernels are recognised by
 
 
 def _stored(problem: State, key: str, build: Callable[[State], _T]) -> _T:

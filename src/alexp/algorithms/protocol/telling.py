@@ -149,8 +149,7 @@ class Telling(Saved):
         if vigilance.is_time(self._log.n_told):
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = ~np.isnan(rewards)
-            positions = self._candidates.position[np.array(self._log.index, dtype=np.int64)[known]]
-            rows = np.asarray(self._candidates.table[:, positions].T)
+            rows = self._candidates.rows(np.array(self._log.index, dtype=np.int64)[known])
             vigilance.look_at_noise(self.models, rows, rewards[known])
 
     def abandon(self, trial: Trial | int | str) -> None:

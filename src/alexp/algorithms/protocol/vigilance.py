@@ -17,6 +17,7 @@ from alexp.algorithms.protocol.assumptions import AssumptionWarning, Stated
 from alexp.common.arrays import FloatArray
 from alexp.estimation.checking.credible import typical_norms
 from alexp.estimation.checking.noise import residual_noise
+from alexp.problem.candidates import CandidateTable
 from alexp.problem.models import ModelClass
 
 _NOISES = 5.0  # how many times the noise beyond the bound a reward may be
@@ -58,13 +59,13 @@ class Vigilance:
         self._stated, self._used, self._relies_on = stated, used, relies_on
         self._warned: set[str] = set()
 
-    def look_at_features(self, models: ModelClass, columns: FloatArray) -> None:
+    def look_at_features(self, models: ModelClass, candidates: CandidateTable) -> None:
         """Warn if no coefficients within the norm bound can give rewards of the size that is expected."""
         norm, bound = self._used.norm_bound, self._used.reward_bound
         if "norm_bound" not in self._relies_on() or norm is None or bound is None:
             return
-        norms = typical_norms(models, columns)
-        largest, usual = norm * float(norms.max()), norm * float((norms / np.sqrt(np.diff(models.offsets))).min())
+        norms = typical_norms(models, candidates)
+        largest, usual = norm * float(norms.max()), norm * float((norms / models.roots).min())
         if not (largest < 0.1 * bound or usual > 10.0 * bound):
             return
         size = float(np.median(norms))

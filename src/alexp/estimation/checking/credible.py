@@ -14,6 +14,7 @@ from alexp.common.arrays import FloatArray
 from alexp.estimation.checking.ledger import Rewards
 from alexp.estimation.factory import posteriors
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
+from alexp.problem.candidates import CandidateTable
 from alexp.problem.models import ModelClass
 
 _RATIOS = (1e-3, 1e-2, 1e-1)
@@ -37,18 +38,21 @@ class Credence:
         return float(max(gaps.max(), 0.0))
 
 
-def typical_norms(models: ModelClass, columns: FloatArray) -> FloatArray:
-    """Root mean square of ||phi_j(x)|| over the candidates, shape (M,); of centred features, with an intercept."""
-    squares = np.einsum("pn,pn->p", columns, columns) / columns.shape[1]
-    if models.intercept:
-        squares = np.maximum(squares - columns.mean(axis=1) ** 2, 0.0)
+def typical_norms(models: ModelClass, candidates: CandidateTable) -> FloatArray:
+    """Root mean square of ||phi_j(x)|| over the candidates, shape (M,); of centred features, with an intercept.
+
+    Of a kernel, the root mean of k(x, x).
+    """
+    squares = candidates.mean_squares(models.intercept)
     sums = np.add.reduceat(squares[models.columns_flat], models.offsets[:-1])
+    for j, kernel in enumerate(models.kernels or ()):
+        sums[j] = sums[j] if kernel is None else candidates.prior_variance(models.groups[j], kernel)
     return np.asarray(np.sqrt(sums) / models.scales)
 
 
-def believe(models: ModelClass, columns: FloatArray, told: Rewards) -> Credence:
-    """The mixture's belief about all candidates, columns (P, N), after at least one reward."""
-    norms = typical_norms(models, columns)
+def believe(models: ModelClass, candidates: CandidateTable, told: Rewards) -> Credence:
+    """The mixture's belief about all candidates, in visiting order, after at least one reward."""
+    norms, choices = typical_norms(models, candidates), candidates.everything.choices
     norms = np.where(norms > 0.0, norms, 1.0)
     prior = max(float(np.var(told.rewards)), 1e-300)
     cells: list[Posteriors] = []
@@ -65,11 +69,11 @@ def believe(models: ModelClass, columns: FloatArray, told: Rewards) -> Credence:
         scales.append(ratio * total / (_SHAPE + 0.5 * freedom))
     weights = np.exp(np.array(evidence) - np.max(evidence))
     weights /= weights.sum()
-    moments = CandidateMoments.empty(columns.shape[1])
+    moments = CandidateMoments.empty(len(choices))
     for flat in np.argsort(-weights, axis=None, kind="stable")[:_MOST]:
         cell, j = divmod(int(flat), models.n_models)
         if weights[cell, j] > 1e-6:
             share, own = np.array([weights[cell, j]]), np.array([float(scales[cell][j])])
-            cells[cell].merge_moments(moments, np.array([j]), share, own, columns)
+            cells[cell].merge_moments(moments, np.array([j]), share, own, choices)
     variance = (moments.within + moments.between) / moments.total
     return Credence(moments.mean, np.sqrt(variance), weights.sum(axis=0))

@@ -21,11 +21,11 @@ _MOST_MODELS = 10_000
 
 
 def log_odds_of_a_constant(models: ModelClass, norms: FloatArray, told: Rewards) -> float:
-    """Logarithm of the evidence with a constant over that without one; zero where models have one, or are too many.
+    """Logarithm of the evidence with a constant over that without one; zero if models have one, are many, or kernels.
 
     `norms` (M,) are typical sizes of the models' features, see `credible.typical_norms`.
     """
-    if models.intercept or len(told) < 2 or models.n_models > _MOST_MODELS:
+    if models.intercept or models.kernels is not None or len(told) < 2 or models.n_models > _MOST_MODELS:
         return 0.0
     unit = float(np.mean(np.square(told.rewards)))
     if unit == 0.0:

@@ -15,10 +15,10 @@ _SPARE = 8  # rewards beyond twice the size of a model, below which its residual
 def residual_noise(models: ModelClass, rows: FloatArray, rewards: FloatArray) -> float | None:
     """Standard deviation of the residuals of the model that fits t rewards best, by least squares; rows (t, P).
 
-    None where some model is too large for so few rewards, or the models too many for a quick look.
+    None where some model is a kernel or too large for so few rewards, or the models too many for a quick look.
     """
     t, sizes = len(rewards), np.diff(models.offsets) + int(models.intercept)
-    if t < 2 * int(sizes.max()) + _SPARE or models.n_models > _MOST_MODELS:
+    if models.kernels is not None or t < 2 * int(sizes.max()) + _SPARE or models.n_models > _MOST_MODELS:
         return None
     if float(np.square(sizes, dtype=np.float64).sum()) * t > _MOST_WORK:
         return None

@@ -14,9 +14,9 @@ from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.mixture.student import StudentMixture, prior_divisors, prior_scales, trace_divisors
 
 if TYPE_CHECKING:
-    from alexp.problem.blocks import ModelOnTable
     from alexp.problem.candidates import CandidateTable
     from alexp.problem.models import ModelClass
+    from alexp.problem.tables.blocks import ModelOnTable
 
 
 class _Levels(TypedDict):
@@ -59,7 +59,7 @@ def level_mixture(
     power: float,
 ) -> Mixture:
     """Components (model, noise level, prior scale), in multiples of the two; and sizes of candidates' own effects."""
-    groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * _roots(models), models.intercept)
+    groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * models.roots, models.intercept)
     levels: _Levels = {
         "noise_std": noise_std, "reward_bound": norm_bound, "noise_grid": noise_grid, "scale_grid": scale_grid,
     }  # fmt: skip
@@ -79,11 +79,3 @@ def _common(models: ModelClass, candidates: CandidateTable, power: float) -> _Co
 
 def _log_prior(models: ModelClass) -> FloatArray | None:
     return models.log_prior if np.ptp(models.log_prior) > 0.0 else None
-
-
-def _roots(models: ModelClass) -> FloatArray:
-    """Square roots of sizes, (M,): a prior variance of 1/d per coefficient has norm one. One for kernels."""
-    roots = np.sqrt(np.diff(models.offsets))
-    for j, kernel in enumerate(models.kernels or ()):
-        roots[j] = roots[j] if kernel is None else 1.0
-    return roots

@@ -23,8 +23,8 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.posteriors import Component, PosteriorGrid
-from alexp.problem.blocks import ModelOnTable
 from alexp.problem.candidates import NOTHING, Choices, Pending
+from alexp.problem.tables.blocks import ModelOnTable
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
 # would round the small ones away; candidates are then done one component at a time.

@@ -26,8 +26,8 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.problem.blocks import ModelOnTable
 from alexp.problem.candidates import Choices
+from alexp.problem.tables.blocks import ModelOnTable
 
 _SHAPE = 1.0  # a0
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import ieee
+
+BLOCK = 512  # candidates whose values stay in the cache
 
 
 @ieee.loose_leaf
@@ -22,26 +24,75 @@ def _subtract(target: FloatArray, factor: float, row: FloatArray, n: int) -> Non
         target[k] -= factor * row[k]
 
 
+@ieee.leaf
+def _forward(factor: FloatArray, n: int, z: FloatArray) -> None:
+    """Solve L z = z in place."""
+    for k in range(n):
+        row = factor[k]
+        z[k] = (z[k] - _dot(row, z, k)) / row[k]
+
+
+@ieee.leaf
+def _backward(factor: FloatArray, n: int, x: FloatArray) -> None:
+    """Solve L'x = x in place."""
+    for k in range(n - 1, -1, -1):
+        row = factor[k]
+        x[k] /= row[k]
+        _subtract(x, x[k], row, k)
+
+
 @ieee.entry
 def forward(factors: FloatArray, n: int, right: FloatArray) -> None:
-    """Solve L_c z = right_c in place, in every cell c and for each of its right-hand sides (cells, sides, capacity)."""
+    """Solve L_c z = right_c in place, in every cell c and for each of its right-hand sides (cells, sides, n)."""
     for c in range(right.shape[0]):
         for side in range(right.shape[1]):
-            z = right[c, side]
-            for k in range(n):
-                row = factors[c, k]
-                z[k] = (z[k] - _dot(row, z, k)) / row[k]
+            _forward(factors[c], n, right[c, side])
 
 
 @ieee.entry
 def backward(factors: FloatArray, n: int, right: FloatArray) -> None:
-    """Solve L_c' x = right_c in place, in every cell c, shape (cells, capacity)."""
+    """Solve L_c' x = right_c in place, in every cell c, shape (cells, n)."""
     for c in range(right.shape[0]):
-        x = right[c]
-        for k in range(n - 1, -1, -1):
-            row = factors[c, k]
-            x[k] /= row[k]
-            _subtract(x, x[k], row, k)
+        _backward(factors[c], n, right[c])
+
+
+@ieee.entry
+def fit_point(
+    factors: FloatArray,
+    order: IntArray,
+    means: FloatArray,
+    similarities: FloatArray,
+    own: float,
+    intercept: bool,
+    z: FloatArray,
+    numbers: FloatArray,
+    weights: FloatArray,
+) -> None:
+    """Posterior of one point in every cell: ``numbers`` (3, cells) become mean, variance and constant.
+
+    The factors' rows are the points by ``order`` (D,); ``means``, ``similarities`` (D,) and ``weights`` (cells, D) go
+    by the points' own numbers. ``z`` (3, D) is for work: z_k, z_m and z_e of `DualFactor`.
+    """
+    n = order.shape[0]
+    for c in range(factors.shape[0]):
+        for k in range(n):
+            z[0, k] = similarities[order[k]]
+            z[1, k] = means[order[k]]
+            z[2, k] = 1.0
+        _forward(factors[c], n, z[0])
+        _forward(factors[c], n, z[1])
+        mean, variance, constant = _dot(z[0], z[1], n), own - _dot(z[0], z[0], n), 0.0
+        if intercept:
+            _forward(factors[c], n, z[2])
+            s, shared = _dot(z[2], z[2], n), _dot(z[0], z[2], n)
+            constant = (1.0 - shared) / s
+            mean += constant * _dot(z[1], z[2], n)
+            variance += (1.0 - shared) * constant
+            _subtract(z[0], -constant, z[2], n)
+        _backward(factors[c], n, z[0])
+        for k in range(n):
+            weights[c, order[k]] = z[0, k]
+        numbers[0, c], numbers[1, c], numbers[2, c] = mean, max(variance, 0.0), constant
 
 
 @ieee.entry
@@ -69,14 +120,87 @@ def drop(factors: FloatArray, n: int, i: int) -> None:
 
 
 @ieee.entry
-def grow(factors: FloatArray, n: int, row: FloatArray, diagonal: float, noise: FloatArray) -> None:
-    """Append the row (row_c, sqrt(diagonal + noise_c - |row_c|^2)) to every factor.
+def append(factors: FloatArray, order: IntArray, gram: FloatArray, number: int, noise: FloatArray) -> None:
+    """Append point ``number`` to the factors, whose rows are the points by ``order`` (D,); noise (cells,).
 
-    ``row`` (cells, capacity); what is left on the diagonal is at least ``noise`` (cells,), in exact arithmetic as well.
+    What is left on the diagonal is at least the noise, in exact arithmetic as well.
     """
+    n = order.shape[0]
     for c in range(factors.shape[0]):
-        left = diagonal + noise[c]
+        row = factors[c, n]
         for k in range(n):
-            factors[c, n, k] = row[c, k]
-            left -= row[c, k] * row[c, k]
-        factors[c, n, n] = math.sqrt(max(left, noise[c]))
+            row[k] = gram[number, order[k]]
+        _forward(factors[c], n, row)
+        left = gram[number, number] + noise[c] - _dot(row, row, n)
+        row[n] = math.sqrt(max(left, noise[c]))
+
+
+@ieee.entry
+def move(mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray) -> None:
+    """Add gain_c C_c to the means and take C_c^2 / total_c off the variances, (cells, N) each."""
+    for c in range(mean.shape[0]):
+        own, spread, column = mean[c], variance[c], covariances[c]
+        for i in range(own.shape[0]):
+            own[i] += gain[c] * column[i]
+            spread[i] = max(spread[i] - column[i] * column[i] / total[c], 0.0)
+
+
+@ieee.entry
+def shrink(variance: FloatArray, covariances: FloatArray, total: FloatArray) -> None:
+    """Take C_c^2 / total_c off the variances (cells, N)."""
+    for c in range(variance.shape[0]):
+        spread, column = variance[c], covariances[c]
+        for i in range(spread.shape[0]):
+            spread[i] = max(spread[i] - column[i] * column[i] / total[c], 0.0)
+
+
+@ieee.entry
+def merge(
+    mean: FloatArray,
+    variance: FloatArray,
+    cells: IntArray,
+    shares: FloatArray,
+    scales: FloatArray,
+    total: float,
+    moments: FloatArray,
+) -> None:
+    """Merge some cells of a model into moments (3, N), mean and variance within and between: see `CandidateMoments`.
+
+    ``shares`` and ``scales`` of the variances have one entry per cell merged; ``total`` is the share merged before.
+    """
+    centre, within, between = moments[0], moments[1], moments[2]
+    for k in range(cells.shape[0]):
+        own, spread = mean[cells[k]], variance[cells[k]]
+        total += shares[k]
+        step, factor = shares[k] / total, shares[k] * scales[k]
+        pull = shares[k] * (1.0 - step)
+        for i in range(own.shape[0]):
+            delta = own[i] - centre[i]
+            centre[i] += step * delta
+            between[i] += pull * delta * delta
+            within[i] += factor * spread[i]
+
+
+@ieee.loose_leaf
+def _subtract_four(target: FloatArray, w: FloatArray, rows: FloatArray, k: int, low: int, high: int) -> None:
+    one, two, three, four = w[k], w[k + 1], w[k + 2], w[k + 3]
+    first, second, third, fourth = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
+    for i in range(low, high):
+        target[i] -= one * first[i] + two * second[i] + three * third[i] + four * fourth[i]
+
+
+@ieee.entry
+def subtract_products(out: FloatArray, weights: FloatArray, rows: FloatArray) -> None:
+    """out -= weights rows, (cells, n) and the first n of the rows (capacity, N); out (cells, N)."""
+    n, size = weights.shape[1], out.shape[1]
+    whole = n // 4 * 4
+    for low in range(0, size, BLOCK):
+        high = min(low + BLOCK, size)
+        for k in range(0, whole, 4):
+            for c in range(out.shape[0]):
+                _subtract_four(out[c], weights[c], rows, k, low, high)
+        for k in range(whole, n):
+            for c in range(out.shape[0]):
+                target, factor, row = out[c], weights[c, k], rows[k]
+                for i in range(low, high):
+                    target[i] -= factor * row[i]

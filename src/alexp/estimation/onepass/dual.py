@@ -25,7 +25,7 @@ from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.points import Points
 
 
-class Probe(NamedTuple):
+class PointFit(NamedTuple):
     """What the data say of one point, in every cell, and how a reward there would act on all others.
 
     Attributes
@@ -50,25 +50,17 @@ class DualFactor:
         self.residuals, self._determinants = np.zeros((2, ratios.size))  # as `Posteriors` has them
         self._gram, self._factors = np.zeros((8, 8)), np.zeros((ratios.size, 8, 8))  # rows of factors by `order`
 
-    def probe(self, points: Points, similarities: FloatArray, own: float) -> Probe:
+    def probe(self, points: Points, similarities: FloatArray, own: float) -> PointFit:
         """What is known of a point with these similarities (D,) to the points told, and to itself."""
-        if points.n == 0:
-            none = np.zeros(self.ratios.size)
-            return Probe(none, np.full(self.ratios.size, own), np.zeros((self.ratios.size, 0)), none)
-        z = self._solved(points, similarities)
-        s, level = self._level(z)
-        mean = _dots(z[:, 0], z[:, 1] - level[:, None] * z[:, 2]) + level
-        variance = own - _dots(z[:, 0], z[:, 0])
-        solution, constant = z[:, 0].copy(), np.zeros(self.ratios.size)
-        if self.intercept:
-            surprise = 1.0 - _dots(z[:, 0], z[:, 2])
-            constant = surprise / s
-            variance += surprise * constant
-            solution += constant[:, None] * z[:, 2]
-        kernels.backward(self._factors, points.n, solution)
-        weights = np.empty_like(solution)
-        weights[:, points.order] = solution
-        return Probe(mean, np.maximum(variance, 0.0), weights, constant)
+        n, cells = points.n, self.ratios.size
+        numbers, weights = np.zeros((3, cells)), np.empty((cells, n))
+        if n == 0:
+            numbers[1] = own
+        else:
+            work = np.empty((3, n))
+            known = (points.order, points.means, similarities, own, self.intercept)
+            kernels.fit_point(self._factors, *known, work, numbers, weights)
+        return PointFit(numbers[0], numbers[1], weights, numbers[2])
 
     def _solved(self, points: Points, similarities: FloatArray) -> FloatArray:
         """z_k, z_m and z_e, shape (cells, 3, D)."""
@@ -84,20 +76,20 @@ class DualFactor:
         s = _dots(z[:, 2], z[:, 2])
         return s, _dots(z[:, 2], z[:, 1]) / s
 
-    def tell(self, points: Points, row: FloatArray, similarities: FloatArray, own: float, y: float) -> None:
+    def tell(
+        self, points: Points, row: FloatArray, similarities: FloatArray, own: float, y: float, candidate: int | None
+    ) -> None:
         """Absorb a reward y of the point with features (d,), here and among the `points`."""
-        n, number = points.n, points.find(row)
-        if number < n:
-            kernels.drop(self._factors, n, points.order.index(number))
-            n -= 1
+        number = points.find(row)
+        if number < points.n:
+            kernels.drop(self._factors, points.n, int(np.flatnonzero(points.order == number)[0]))
         else:
             self.add_similarities(number, similarities, own)
-        points.note(row, y)
-        new = np.repeat(self._gram[number, points.order[:-1]][None, None], self.ratios.size, axis=0)
-        kernels.forward(self._factors, n, new)
-        kernels.grow(self._factors, n, new[:, 0], own, self.ratios / points.counts[number])
+        points.note(row, y, candidate)
+        noise = self.ratios / points.counts[number]
+        kernels.append(self._factors, points.order[:-1], self._gram, number, noise)
 
-    def count(self, points: Points, probe: Probe, y: float) -> None:
+    def count(self, points: Points, probe: PointFit, y: float) -> None:
         """Add a reward to the evidence, before it is told; the first one fixes the level, whatever it is."""
         if not self.intercept or points.n_observations:
             self.residuals = self.residuals + (y - probe.mean) ** 2 * self.ratios / (probe.variance + self.ratios)

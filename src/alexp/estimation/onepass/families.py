@@ -12,32 +12,31 @@ anew where that run last did and carried on from there, has the same bits and ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.estimation.onepass.dual import Probe
-from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression
-from alexp.problem.blocks import Block
+from alexp.estimation.onepass import _kernels as kernels
+from alexp.estimation.onepass.dual import PointFit
+from alexp.estimation.onepass.products import product
+from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold
 from alexp.problem.kernels import Kernel
+from alexp.problem.tables.blocks import Block
 
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly
 _PIECE = 1 << 18  # similarities in memory when they are
 
 
-KernelRow = Callable[[], FloatArray]  # makes k(x, point) for all candidates, (N,), where it is not known yet
-
-
 class Pass(Protocol):
     """How posterior covariances with one point come about on all candidates."""
 
-    def covariances(self, number: int, probe: Probe, fresh: KernelRow) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N); the `number` of a point told is below D, that of a new one D."""
 
-    def add(self, fresh: KernelRow) -> None:
+    def add(self, at: PointTold) -> None:
         """Take note of a point that is new to the regression."""
 
     def similarities(self, part: slice) -> FloatArray | None:
@@ -53,13 +52,13 @@ class LinearPass:
     def __init__(self, block: Block) -> None:
         self._block = block
 
-    def covariances(self, number: int, probe: Probe, fresh: KernelRow) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
-        out = self._block.product(probe.weights)
+        out = product(self._block.rows, probe.weights)
         out += probe.constant[:, None]
         return out
 
-    def add(self, fresh: KernelRow) -> None:
+    def add(self, at: PointTold) -> None:
         """Points are known to the regression, which has their features."""
 
     def similarities(self, part: slice) -> None:
@@ -78,13 +77,13 @@ class KernelPass:
         self._chunks: list[FloatArray] = []  # of kernel rows, (n, N); each as large as all before it
         self._used: list[int] = []  # rows of each chunk
 
-    def covariances(self, number: int, probe: Probe, fresh: KernelRow) -> FloatArray:
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
         known = number < sum(self._used)
-        out = np.add.outer(probe.constant, self._row(number) if known else fresh())
+        out = np.add.outer(probe.constant, self._row(number) if known else at.similarities())
         first = 0
         for chunk, used in zip(self._chunks, self._used, strict=True):
-            out -= probe.weights[:, first : first + used] @ chunk[:used]
+            kernels.subtract_products(out, probe.weights[:, first : first + used], chunk)
             first += used
         return out
 
@@ -95,12 +94,12 @@ class KernelPass:
             number -= used
         raise IndexError("there is no such point")
 
-    def add(self, fresh: KernelRow) -> None:
+    def add(self, at: PointTold) -> None:
         """Keep the kernel row of a new point."""
         if not self._chunks or self._used[-1] == len(self._chunks[-1]):
             self._chunks.append(np.empty((max(16, sum(self._used)), self._n_candidates)))
             self._used.append(0)
-        self._chunks[-1][self._used[-1]] = fresh()
+        self._chunks[-1][self._used[-1]] = at.similarities()
         self._used[-1] += 1
 
     def similarities(self, part: slice) -> FloatArray:
@@ -140,29 +139,32 @@ class Family:
             self.regression = KernelRegression(kernel, block.n_columns, ratios, intercept)
             self._pass, prior = KernelPass(block.n_rows), kernel.diagonal(block.rows)
         self._since = 0  # rewards since values were made anew
+        self._roots: dict[
+            tuple[int, bytes], FloatArray
+        ] = {}  # of covariances that were drawn from since the last reward
         self.mean = np.zeros((ratios.size, block.n_rows))
         self.variance = np.repeat(prior[None], ratios.size, axis=0)
 
-    def update(self, row: FloatArray, y: float, index: int | None, fresh: KernelRow) -> None:
-        """Absorb a reward of the point with features (d,), candidate `index` if it is one."""
-        points, probe = self.regression.points, self.regression.probe(row)
-        number, is_first = points.find(row), points.n_observations == 0
+    def update(self, at: PointTold, y: float) -> None:
+        """Absorb a reward of a point."""
+        self._roots.clear()
+        points, probe = self.regression.points, self.regression.probe(at)
+        number, is_first = points.find(at.row), points.n_observations == 0
         is_new = number == points.n
-        covariances = None if is_first and self._intercept else self._pass.covariances(number, probe, fresh)
-        self.regression.tell(row, y, probe)
+        covariances = None if is_first and self._intercept else self._pass.covariances(number, probe, at)
+        self.regression.tell(at, y, probe)
         if is_new:
-            self._pass.add(fresh)
+            self._pass.add(at)
         self._since += 1
         if covariances is None or _is_due(self._since, points.n, self.regression.limit, is_new):
             self._refresh()
             return
-        gain = (y - probe.mean) / (probe.variance + self.ratios)
-        for own, add, column in zip(self.mean, gain, covariances, strict=True):
-            own += add * column
-        self.variance = _shrunk(self.variance, covariances, probe.variance + self.ratios)
-        if index is not None:  # exactly, where products in single precision would cancel
-            self.mean[:, index] = probe.mean + gain * probe.variance
-            self.variance[:, index] = probe.variance * (self.ratios / (probe.variance + self.ratios))
+        total = probe.variance + self.ratios
+        gain = (y - probe.mean) / total
+        kernels.move(self.mean, self.variance, covariances, gain, total)
+        if at.candidate is not None:  # exactly, where products in single precision would cancel
+            self.mean[:, at.candidate] = probe.mean + gain * probe.variance
+            self.variance[:, at.candidate] = probe.variance * (self.ratios / total)
 
     def _refresh(self) -> None:
         """Make factors and values anew."""
@@ -174,11 +176,11 @@ class Family:
         """After how many rewards of points (d,) values were made anew for the last time."""
         return _last_due(rows, self.regression.limit, self._intercept)
 
-    def recall(self, row: FloatArray, y: float, is_last: bool, fresh: KernelRow) -> None:
+    def recall(self, at: PointTold, y: float, is_last: bool) -> None:
         """Take in a reward of a run before its last refresh; values are right once the last of these is in."""
-        if self.regression.points.find(row) == self.regression.points.n:
-            self._pass.add(fresh)
-        self.regression.note(row, y)
+        if self.regression.points.find(at.row) == self.regression.points.n:
+            self._pass.add(at)
+        self.regression.note(at, y)
         if is_last:
             self._refresh()
 
@@ -198,43 +200,47 @@ class Family:
         unit = scale / float(np.sqrt(self.ratios[cell]))
         mean = np.asarray(self.mean[cell][indices])
         if isinstance(self.regression, LinearRegression):
-            drawn = self._block.product(self.regression.direction(cell, normals)[None])[0]
+            drawn = product(self._block.rows, self.regression.direction(cell, normals)[None])[0]
             return np.asarray(mean + unit * drawn[indices])
         chosen = np.arange(indices.size)
         if indices.size > MOST_DRAWN:
             upper = mean + 2.0 * unit * np.sqrt(self.variance[cell][indices])
             chosen = np.sort(np.argpartition(-upper, MOST_DRAWN)[:MOST_DRAWN])
-        mean[chosen] += unit * self.regression.deviations(cell, self._block.taken(indices[chosen]), normals)
+        key = (cell, indices[chosen].tobytes())
+        if key not in self._roots:
+            self._roots[key] = self.regression.root(cell, self._block.taken(indices[chosen]))
+        mean[chosen] += unit * (self._roots[key] @ normals[: chosen.size])
         return mean
 
-    def belief(self) -> Belief:
+    def belief(self) -> Believed:
         """What variances will be once pending rewards are in: none yet."""
-        return Belief(self.regression, self._pass, self._block, self.variance)
+        return Believed(self.regression, self._pass, self._block, self.variance)
 
     def at(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance at any points (n, d), (cells, n) each."""
         return self.regression.moments(rows)
 
 
-class Belief:
+class Believed:
     """The variances of a family, some of them after rewards that are pending; means are no others."""
 
     def __init__(self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray) -> None:
         self._regression, self._pass, self._block, self.variance = regression, over, block, variance
 
-    def believing(self, row: FloatArray, fresh: KernelRow) -> Belief:
-        """The same once a reward of the point with features (d,) is in."""
-        probe, regression, over = self._regression.probe(row), self._regression.copy(), self._pass.copy()
-        number, is_first = regression.points.find(row), regression.points.n == 0 and regression.intercept
+    def believing(self, at: PointTold) -> Believed:
+        """The same once a reward of a point is in."""
+        probe, regression, over = self._regression.probe(at), self._regression.copy(), self._pass.copy()
+        number, is_first = regression.points.find(at.row), regression.points.n == 0 and regression.intercept
         if number == regression.points.n:
-            over.add(fresh)
-        regression.believe(row)
+            over.add(at)
+        regression.believe(at)
         if is_first:  # what it takes from the constant's variance cannot be said, because that is infinite
             variance = _made(regression, over, self._block)[1]
         else:
-            total = probe.variance + regression.ratios
-            variance = _shrunk(self.variance.copy(), self._pass.covariances(number, probe, fresh), total)
-        return Belief(regression, over, self._block, variance)
+            variance = self.variance.copy()
+            covariances = self._pass.covariances(number, probe, at)
+            kernels.shrink(variance, covariances, probe.variance + regression.ratios)
+        return Believed(regression, over, self._block, variance)
 
 
 def _made(regression: KernelRegression, over: Pass, block: Block) -> tuple[FloatArray, FloatArray]:
@@ -246,16 +252,6 @@ def _made(regression: KernelRegression, over: Pass, block: Block) -> tuple[Float
         known = over.similarities(part)
         mean[:, part], variance[:, part] = regression.moments(block.dense(part), known)
     return mean, variance
-
-
-def _shrunk(variance: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
-    """Variances (cells, N) less covariances^2 / total, in place; uses up the covariances."""
-    for own, column, divisor in zip(variance, covariances, total, strict=True):
-        np.square(column, out=column)
-        column /= divisor
-        own -= column
-        np.maximum(own, 0.0, out=own)
-    return variance
 
 
 def _is_due(since: int, n_points: int, limit: float, is_new: bool) -> bool:

@@ -8,12 +8,14 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable
-from alexp.estimation.onepass.families import Belief, Family, KernelRow
+from alexp.estimation.onepass import _kernels as kernels
+from alexp.estimation.onepass.families import Believed, Family
+from alexp.estimation.onepass.regressions import PointTold
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
-from alexp.problem.blocks import ModelOnTable
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels import SharedKernels
 from alexp.problem.kernels.rows import dense
+from alexp.problem.tables.blocks import ModelOnTable
 
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
@@ -58,7 +60,7 @@ class OnePassGrid:
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
         self._elsewhere: list[FloatArray] = []  # dictionary rows of those
-        self._believed: tuple[list[bytes], list[Belief]] = ([], [])  # pending rows, and what they leave
+        self._believed: tuple[list[bytes], list[Believed]] = ([], [])  # pending rows, and what they leave
 
     def _share(self) -> dict[int, tuple[KernelRows, int]]:
         """Where the kernel rows of each model come from: those on one table are made together."""
@@ -69,11 +71,12 @@ class OnePassGrid:
         shared = [KernelRows(specs) for specs in tables.values()]
         return {j: (rows, place) for rows in shared for place, j in enumerate(rows.models)}
 
-    def _fresh(self, j: int, row: FloatArray) -> KernelRow:
+    def _told(self, j: int, row: FloatArray, index: int | None) -> PointTold:
+        """A point as model j sees it."""
         if j not in self._shared:
-            return lambda: np.empty(0)  # linear models need none
+            return PointTold(row[self._models[j].group], index, _nothing)
         rows, place = self._shared[j]
-        return lambda: np.asarray(rows.at(row)[place])
+        return PointTold(row[self._models[j].group], index, lambda: np.asarray(rows.at(row)[place]))
 
     @property
     def n_observations(self) -> int:
@@ -82,8 +85,8 @@ class OnePassGrid:
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward of an action with dictionary row (P,), the candidate `index` if it is one."""
-        for j, (family, model) in enumerate(zip(self.families, self._models, strict=True)):
-            family.update(row[model.group], y, index, self._fresh(j, row))
+        for j, family in enumerate(self.families):
+            family.update(self._told(j, row, index), y)
         self._log(row, y, index)
 
     def _log(self, row: FloatArray, y: float, index: int | None) -> None:
@@ -113,10 +116,20 @@ class OnePassGrid:
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward under weights and noise variances, (cells, M) each, shapes (n,)."""
-        merged = CandidateMoments.empty(len(choices))
-        for part in self.components(weights, variances, choices, pending):
-            merged.merge(part.share, part.mean, part.variance)
-        return merged.mean, merged.within + merged.between
+        if choices.indices is None:
+            merged = CandidateMoments.empty(len(choices))
+            for part in self.components(weights, variances, choices):
+                merged.merge(part.share, part.mean, part.variance)
+            return merged.mean, merged.within + merged.between
+        kept, total, beliefs = float(weights[weights > _NEGLIGIBLE].sum()), 0.0, self._believing(pending)
+        moments = np.zeros((3, self._models[0].block.n_rows))
+        for j, family in enumerate(self.families):
+            cells = np.flatnonzero(weights[:, j] > _NEGLIGIBLE)
+            shares, scales = weights[cells, j] / kept, variances[cells, j] / self._ratios[cells, j]
+            spread = family.variance if beliefs is None else beliefs[j].variance
+            kernels.merge(family.mean, spread, cells, shares, scales, total, moments)
+            total += float(shares.sum())
+        return moments[0][choices.indices], (moments[1] + moments[2])[choices.indices]
 
     def components(
         self,
@@ -153,7 +166,7 @@ class OnePassGrid:
             raise ValueError("functions are drawn at candidates only, where values are kept")
         return self.families[model].draw(cell, choices.indices, normals, scale)
 
-    def _believing(self, pending: FloatArray | None) -> list[Belief] | None:
+    def _believing(self, pending: FloatArray | None) -> list[Believed] | None:
         """Beliefs of all families after pending rows (k, P), taken in one after the other."""
         rows = [] if pending is None else [np.ascontiguousarray(row) for row in pending]
         if not rows:
@@ -163,10 +176,7 @@ class OnePassGrid:
         if not known or known != keys[: len(known)]:
             known, beliefs = [], [family.belief() for family in self.families]
         for row in rows[len(known) :]:
-            beliefs = [
-                belief.believing(row[model.group], self._fresh(j, row))
-                for j, (belief, model) in enumerate(zip(beliefs, self._models, strict=True))
-            ]
+            beliefs = [belief.believing(self._told(j, row, None)) for j, belief in enumerate(beliefs)]
         self._believed = (keys, beliefs)
         return beliefs
 
@@ -193,12 +203,12 @@ class OnePassGrid:
         ]
         for k, y in enumerate(rewards):
             full, index = row(k), indices[k] if indices[k] >= 0 else None
-            for j, (family, model) in enumerate(zip(self.families, self._models, strict=True)):
-                own, fresh = full[model.group], self._fresh(j, full)
+            for j, family in enumerate(self.families):
+                at = self._told(j, full, index)
                 if k < anew[j]:
-                    family.recall(own, y, k == anew[j] - 1, fresh)
+                    family.recall(at, y, k == anew[j] - 1)
                 else:
-                    family.update(own, y, index, fresh)
+                    family.update(at, y)
             self._log(full, y, index)
 
     def _row(self, index: int) -> FloatArray:
@@ -208,3 +218,8 @@ class OnePassGrid:
         for table in tables:
             out[table.columns] = dense(table.rows[index : index + 1])[0]
         return out
+
+
+def _nothing() -> FloatArray:
+    """Similarities of linear models, which have no need of them."""
+    return np.empty(0)

@@ -14,13 +14,14 @@ class Points:
 
     Attributes
     ----------
-    order : the points by when they were told last.
+    order : (D,) the points by when they were told last.
+    candidates : (D,) their numbers among the candidates; -1 for those that are none.
     scatter : sum of squares of the rewards about the means of their points.
     """
 
     def __init__(self, n_columns: int) -> None:
         self.n, self.n_observations, self.scatter = 0, 0, 0.0
-        self.order: list[int] = []
+        self.order, self.candidates = np.empty((2, 0), dtype=np.int64)
         self._rows, self._counts, self._means = np.empty((8, n_columns)), np.zeros(8), np.zeros(8)
         self._numbers: dict[bytes, int] = {}
 
@@ -43,16 +44,15 @@ class Points:
         """The number of the point with features (d,); D if there is none."""
         return self._numbers.get(row.tobytes(), self.n)
 
-    def note(self, row: FloatArray, y: float) -> None:
+    def note(self, row: FloatArray, y: float, candidate: int | None) -> None:
         """Take note of a reward; its point is the last of the `order` from now on."""
         point = self.find(row)
         if point == self.n:
             self._make_room()
             self._rows[point], self._numbers[row.tobytes()] = row, point
+            self.candidates = np.append(self.candidates, -1 if candidate is None else candidate)
             self.n += 1
-        else:
-            self.order.remove(point)
-        self.order.append(point)
+        self.order = np.append(self.order[self.order != point], point)
         n, mean = self._counts[point], self._means[point]
         self.scatter += float(n / (n + 1.0) * (y - mean) ** 2)
         self._means[point] = mean + (y - mean) / (n + 1.0)
@@ -68,6 +68,6 @@ class Points:
     def copy(self) -> Points:
         """An independent copy."""
         out = copy(self)
-        out.order, out._numbers = self.order.copy(), self._numbers.copy()
+        out._numbers = self._numbers.copy()  # `order` and `candidates` are never written to
         out._rows, out._counts, out._means = self._rows.copy(), self._counts.copy(), self._means.copy()
         return out

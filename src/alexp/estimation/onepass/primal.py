@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from alexp.common.arrays import FloatArray
-from alexp.estimation.onepass.dual import Probe
+from alexp.estimation.onepass.dual import PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.ridge.factors import PackedFactors
 
@@ -48,14 +48,14 @@ class PrimalFactor:
         """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
         return np.array([cell.log_determinants()[0] for cell in self._cells])
 
-    def probe(self, row: FloatArray) -> Probe:
+    def probe(self, row: FloatArray) -> PointFit:
         """What is known of the point with features (d,); its weights are directions, see `LinearRegression`."""
         own = np.append(1.0, row) if self.intercept else row
         solutions = np.array([cell.solve(0, own) for cell in self._cells]) * self.ratios[:, None]
         variance = np.maximum(solutions @ own, 0.0)
         theta, constants = self.coefficients()
         constant = solutions[:, 0] if self.intercept else np.zeros(self.ratios.size)
-        return Probe(theta @ row + constants, variance, solutions[:, int(self.intercept) :], constant)
+        return PointFit(theta @ row + constants, variance, solutions[:, int(self.intercept) :], constant)
 
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
         """Posterior means (cells, d), and constants (cells,)."""

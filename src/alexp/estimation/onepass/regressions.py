@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.estimation.onepass.dual import DualFactor, Probe
+from alexp.estimation.onepass.dual import DualFactor, PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
 from alexp.problem.kernels import Kernel
 
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
+
+
+@dataclass(frozen=True)
+class PointTold:
+    """A point that was told or asked about.
+
+    Attributes
+    ----------
+    row : (d,) its features.
+    candidate : its number among the candidates; None if it is none of them.
+    similarities : makes k(x, point) for all candidates x, (N,); not called for linear models.
+    """
+
+    row: FloatArray
+    candidate: int | None
+    similarities: Callable[[], FloatArray]
 
 
 class KernelRegression:
@@ -39,25 +57,25 @@ class KernelRegression:
         """log det(I + K / r), (cells,); of centred features if there is an intercept."""
         return self._dual.log_determinants(self.points.n_observations)
 
-    def probe(self, row: FloatArray) -> Probe:
-        """What is known of the point with features (d,)."""
-        return self._dual.probe(self.points, *self._similar(row))
+    def probe(self, at: PointTold) -> PointFit:
+        """What is known of a point."""
+        return self._dual.probe(self.points, *self._similar(at))
 
-    def tell(self, row: FloatArray, y: float, probe: Probe) -> None:
+    def tell(self, at: PointTold, y: float, probe: PointFit) -> None:
         """Absorb a reward of a point whose `probe` was just taken."""
         self._dual.count(self.points, probe, y)
-        self._dual.tell(self.points, row, *self._similar(row), y)
+        self._dual.tell(self.points, at.row, *self._similar(at), y, at.candidate)
 
-    def believe(self, row: FloatArray) -> None:
+    def believe(self, at: PointTold) -> None:
         """Absorb a reward that is as expected, on a `copy`: variances shrink; means are wrong from then on."""
-        self._dual.tell(self.points, row, *self._similar(row), 0.0)
+        self._dual.tell(self.points, at.row, *self._similar(at), 0.0, at.candidate)
 
-    def note(self, row: FloatArray, y: float) -> None:
+    def note(self, at: PointTold, y: float) -> None:
         """Take note of a reward before a `rebuild`."""
-        number = self.points.find(row)
+        number = self.points.find(at.row)
         if number == self.points.n:
-            self._dual.add_similarities(number, *self._similar(row))
-        self.points.note(row, y)
+            self._dual.add_similarities(number, *self._similar(at))
+        self.points.note(at.row, y, at.candidate)
 
     def rebuild(self) -> None:
         """Make the factors anew from the points."""
@@ -68,20 +86,33 @@ class KernelRegression:
         similarities = self._between(self.points.rows, rows) if known is None else known
         return self._dual.moments(self.points, similarities, self._own(rows))
 
-    def deviations(self, cell: int, rows: FloatArray, normals: FloatArray) -> FloatArray:
-        """A joint draw of the function less its mean at n points (n, d), in one cell and units of the prior, (n,)."""
+    def covariances(self, rows: FloatArray, row: FloatArray) -> FloatArray:
+        """Posterior covariances of n points (n, d) with one, in the first cell and units of the prior, shape (n,)."""
+        points = np.vstack([row, rows])
+        own = self._between(points, row[None])[:, 0]
+        probe = self.probe(PointTold(row, None, lambda: np.empty(0)))
+        if probe.weights.shape[1] == self.points.n and not isinstance(self, LinearRegression):
+            taken = probe.weights[0] @ self._between(self.points.rows, rows) if self.points.n else 0.0
+            return np.asarray(own[1:] - taken + probe.constant[0])
+        return np.asarray(rows @ probe.weights[0] + probe.constant[0])
+
+    def root(self, cell: int, rows: FloatArray) -> FloatArray:
+        """Cholesky factor of the posterior covariance of n points (n, d) in one cell, in units of the prior."""
         gram = self._between(rows, rows)
         covariance = self._dual.covariance(self.points, cell, self._between(self.points.rows, rows), gram)
         covariance[np.diag_indices(len(rows))] += _JITTER * float(np.trace(gram)) / len(rows)
-        return np.linalg.cholesky(covariance) @ normals[: len(rows)]
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
-    def _similar(self, row: FloatArray) -> tuple[FloatArray, float]:
+    def _similar(self, at: PointTold) -> tuple[FloatArray, float]:
         """Similarities of a point to the points told, (D,), and to itself."""
-        number = self.points.find(row)
-        if number < self.points.n:
-            both = self._dual.similarities(number, self.points.n)
+        number, points = self.points.find(at.row), self.points
+        if number < points.n:
+            both = self._dual.similarities(number, points.n)
             return both, float(both[number])
-        return self._between(self.points.rows, row[None])[:, 0], float(self._own(row[None])[0])
+        if at.candidate is not None and (points.candidates >= 0).all():
+            row = at.similarities()
+            return row[points.candidates], float(row[at.candidate])
+        return self._between(points.rows, at.row[None])[:, 0], float(self._own(at.row[None])[0])
 
     def _between(self, points: FloatArray, rows: FloatArray) -> FloatArray:
         return self._kernel(points, rows)
@@ -121,34 +152,38 @@ class LinearRegression(KernelRegression):
         """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
         return super().log_determinants() if self._primal is None else self._primal.log_determinants()
 
-    def probe(self, row: FloatArray) -> Probe:
-        """What is known of the point with features (d,)."""
+    def probe(self, at: PointTold) -> PointFit:
+        """What is known of a point."""
         if self._primal is not None:
-            return self._primal.probe(row)
-        probe = super().probe(row)
-        return probe._replace(weights=row - probe.weights @ self.points.rows)
+            return self._primal.probe(at.row)
+        probe = super().probe(at)
+        return probe._replace(weights=at.row - probe.weights @ self.points.rows)
 
-    def tell(self, row: FloatArray, y: float, probe: Probe) -> None:
+    def tell(self, at: PointTold, y: float, probe: PointFit) -> None:
         """Absorb a reward of a point whose `probe` was just taken."""
         if self._primal is None:
-            super().tell(row, y, probe)
+            super().tell(at, y, probe)
         else:
-            self._primal.tell(row, y)
-            self.points.note(row, y)
+            self._primal.tell(at.row, y)
+            self.points.note(at.row, y, at.candidate)
 
-    def believe(self, row: FloatArray) -> None:
+    def believe(self, at: PointTold) -> None:
         """Absorb a reward that is as expected, on a `copy`."""
         if self._primal is None:
-            super().believe(row)
+            super().believe(at)
         else:
-            self._primal.believe(row)
+            self._primal.believe(at.row)
 
-    def note(self, row: FloatArray, y: float) -> None:
+    def note(self, at: PointTold, y: float) -> None:
         """Take note of a reward before a `rebuild`."""
         if self._primal is None and self.points.n < self.limit:
-            super().note(row, y)
+            super().note(at, y)
         else:
-            self.points.note(row, y)
+            self.points.note(at.row, y, at.candidate)
+
+    def _similar(self, at: PointTold) -> tuple[FloatArray, float]:
+        """Inner products with the points told, (D,), and with itself."""
+        return self.points.rows @ at.row, float(at.row @ at.row)
 
     def rebuild(self) -> None:
         """Make the factors anew, d x d ones if they are smaller."""

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
-from alexp.estimation.posteriors import CandidateMoments, Envelope
+from alexp.estimation.posteriors import CandidateMoments, Envelope, feature_major
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge import _moments as moments
 from alexp.estimation.ridge import _screen as screens
 from alexp.estimation.ridge import _sweep as sweeps
 from alexp.estimation.ridge.factors import PackedFactors, float_vector, per_model
 from alexp.estimation.ridge.threads import pool, run_parts
+from alexp.problem.candidates import Choices
 
 # Handing work to a thread costs tens of microseconds; below these sizes one thread is faster.
 _THREADED_SWEEP = 10_000_000  # floats of factor times candidates, about a millisecond of work
@@ -82,11 +83,11 @@ class RidgeBank(PackedFactors):
 
     # -- one model ---------------------------------------------------------------------------------------------
 
-    def mean(self, j: int, features: npt.ArrayLike) -> FloatArray:
-        """mu_j at n points, shape (n,); ``features`` (n, P) are rows of the dictionary."""
+    def mean(self, j: int, features: Choices | npt.ArrayLike) -> FloatArray:
+        """mu_j at n points, shape (n,); ``features`` (n, P) are rows of the dictionary, or choices."""
         return self._posterior(j, features)[0]
 
-    def width(self, j: int, features: npt.ArrayLike) -> FloatArray:
+    def width(self, j: int, features: Choices | npt.ArrayLike) -> FloatArray:
         """s_j = ||phi_j||_{V_j^-1} at n points, shape (n,), never negative; ``features`` (n, P).
 
         With an intercept the norm is that of (1, phi_j); before any observation the constant's infinite variance,
@@ -109,12 +110,13 @@ class RidgeBank(PackedFactors):
 
     # -- every model's best candidate --------------------------------------------------------------------------
 
-    def argmax_ucb(self, table: FloatArray, width: npt.ArrayLike) -> IntArray:
+    def argmax_ucb(self, choices: Choices | FloatArray, width: npt.ArrayLike) -> IntArray:
         """Index of the best candidate of every agent, argmax_i mu_j(x_i) + width_j s_j(x_i), shape (M,).
 
-        ``table`` (P, N), C-contiguous, holds feature p at candidate i; ``width`` (M,) >= 0 or a number.  The first
+        A table (P, N), C-contiguous, holds feature p at candidate i; ``width`` (M,) >= 0 or a number.  The first
         of equal candidates wins.  The intercept shifts all of a model's scores alike and is left out of them.
         """
+        table = feature_major(choices)
         self._check_table(table)
         widths = per_model("width", width, self.n_models)
         if widths.min() < 0.0:
@@ -136,6 +138,14 @@ class RidgeBank(PackedFactors):
             float_vector("intercepts", intercepts, self.n_models)
         return self._search(table, sweeps.sweep_linear, (self._columns, self._offsets, theta))
 
+    def argmax_mean(self, choices: Choices) -> IntArray:
+        """Index of the best candidate of every agent by its mean, shape (M,)."""
+        return self.argmax_linear(choices.table, *self.coefficients())
+
+    def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
+        """Index of the best candidate of every agent under one draw of its coefficients, shape (M,)."""
+        return self.argmax_linear(choices.table, self.sample(rng.standard_normal(len(self._columns)), scale))
+
     # -- all models together -----------------------------------------------------------------------------------
 
     def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -144,11 +154,12 @@ class RidgeBank(PackedFactors):
         moments.point_posteriors(*self._layout(), *self.coefficients(), row, mean, quadratic)
         return mean, quadratic
 
-    def envelope(self, members: IntArray, radii: FloatArray, table: FloatArray) -> Envelope:
+    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices | FloatArray) -> Envelope:
         """Smallest and largest reward of any of ``members`` (K,) with its coefficients within ``radii`` (K,).
 
-        min_j and max_j of mu_j(x) -/+ radius_j ||phi_j(x)||_{V_j^-1} at the candidates of ``table`` (P, n).
+        min_j and max_j of mu_j(x) -/+ radius_j ||phi_j(x)||_{V_j^-1} at the choices, or at a table (P, n).
         """
+        table = feature_major(choices)
         n = table.shape[1]
         out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
         fits = (*self._layout(), *self.coefficients(), members, radii, table)
@@ -156,13 +167,14 @@ class RidgeBank(PackedFactors):
         return out
 
     def largest_gaps(
-        self, members: IntArray, radii: FloatArray, table: FloatArray, reference: int
+        self, members: IntArray, radii: FloatArray, choices: Choices | FloatArray, reference: int
     ) -> tuple[FloatArray, FloatArray]:
         """By how much some candidate can beat candidate ``reference`` under each of ``members``, shapes (K,).
 
         First with any coefficients within ``radii`` (K,), then with the estimated ones. Differences of rewards under
         one model are bounded directly, which is sharper than the difference of two ends of a band.
         """
+        table = feature_major(choices)
         differences = np.ascontiguousarray(table - table[:, reference : reference + 1])
         theta, _ = self.coefficients()
         gaps, estimates = np.empty(members.size), np.empty(members.size)
@@ -191,9 +203,15 @@ class RidgeBank(PackedFactors):
         moments.add_second_moments(*fits, variances, reference, support, out)
 
     def merge_moments(
-        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, table: FloatArray
+        self,
+        into: CandidateMoments,
+        members: IntArray,
+        shares: FloatArray,
+        variances: FloatArray,
+        choices: Choices | FloatArray,
     ) -> None:
         """Merge weighted means and variances of some models' rewards into the moments at all candidates (P, n)."""
+        table = feature_major(choices)
         n = table.shape[1]
         fits = (*self._layout(), *self.coefficients(), members, shares, variances, table)
         target = (into.total, into.mean, into.within, into.between)
@@ -211,10 +229,10 @@ class RidgeBank(PackedFactors):
     def _own(self, j: int) -> IntArray:
         return self._columns[self._offsets[j] : self._offsets[j + 1]]
 
-    def _posterior(self, j: int, features: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def _posterior(self, j: int, features: Choices | npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         if not 0 <= j < self.n_models:
             raise IndexError(f"model index must lie in 0..{self.n_models - 1}, got {j}")
-        points = np.asarray(features, dtype=np.float64)
+        points = features.table.T if isinstance(features, Choices) else np.asarray(features, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] < self._n_columns:
             raise ValueError(f"features must have shape (n, P) with P >= {self._n_columns}, got {points.shape}")
         own = self._own(j)

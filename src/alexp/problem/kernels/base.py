@@ -12,7 +12,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
 from alexp.problem.descriptions import Description
-from alexp.problem.kernels.rows import Rows, blocks, dense, take
+from alexp.problem.kernels.rows import Rows, blocks, dense, is_sparse, take
 from alexp.problem.kernels.steps import Steps
 
 
@@ -43,7 +43,7 @@ class Kernel(ABC):
         """k(x_i, x_i), shape (n,)."""
         out = np.empty(x.shape[0])
         for part, block in blocks(x):
-            out[part] = self.own(block)
+            out[part] = self.own(block if is_sparse(block) else dense(block))
         return out
 
     def fitted(self, x: Rows) -> Kernel:
@@ -67,11 +67,11 @@ class Kernel(ABC):
 
     @abstractmethod
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """k(x_i, z_j) for a block of rows: contiguous in double precision, or CSR."""
+        """k(x_i, z_j) for a block of rows: contiguous in single or double precision, or CSR."""
 
     @abstractmethod
     def own(self, z: Rows) -> FloatArray:
-        """k(z_j, z_j) for a block of rows."""
+        """k(z_j, z_j) for a block of rows: contiguous in double precision, or CSR."""
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
         """The number of the step that computes this kernel on some columns of a table, see `SharedKernels`."""
@@ -201,6 +201,9 @@ class Scaled(Kernel):
 
     kernel: Kernel
     factor: float
+
+    def __post_init__(self) -> None:
+        positive("the factor of a kernel", self.factor)
 
     @classmethod
     def of(cls, kernel: Kernel, factor: object) -> Kernel:

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import matrix
-from alexp.problem.dictionaries import Dictionary, Matrices, Polynomial
+from alexp.problem.dictionaries import Dictionary, Polynomial
 from alexp.problem.domains import Box, Interval
 from alexp.problem.kernels.choosing import Choice, KernelChoice
 from alexp.problem.kernels.own import Precomputed
+from alexp.problem.tables.matrices import Matrices
 
 
 class Given(NamedTuple):

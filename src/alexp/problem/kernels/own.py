@@ -13,10 +13,28 @@ from alexp.common.codec import fingerprint
 from alexp.common.validation import matrix
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
-from alexp.problem.kernels.rows import Rows, dense, dense_blocks
+from alexp.problem.kernels.rows import Rows, dense, dense_blocks, spread
 
-_TOLERANCE = 1e-8  # of symmetry and of negative eigenvalues, as a share of the largest entry
+_SYMMETRY = 1e-6  # as a share of the largest entry: what single precision leaves
+_TOLERANCE = 1e-8  # of negative eigenvalues, as a share of the largest entry times the size
+_LOOKED_AT = 50  # candidates that a function is tried on
 _MOST_DECOMPOSED = 2000  # things up to which all eigenvalues are looked at
+
+
+def check_gram(what: str, values: FloatArray) -> None:
+    """Raise unless a square matrix is symmetric and positive semidefinite up to rounding, and not zero."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0.0:
+        raise ValueError(f"{what} is zero: no two candidates are alike, not even with themselves")
+    if float(np.abs(values - values.T).max()) > _SYMMETRY * largest:
+        raise ValueError(f"{what} must be symmetric, K[i, k] = K[k, i]")
+    part = values[:_MOST_DECOMPOSED, :_MOST_DECOMPOSED]
+    lowest = float(np.linalg.eigvalsh(part)[0])
+    if lowest < -_TOLERANCE * largest * part.shape[0]:
+        raise ValueError(
+            f"{what} must be positive semidefinite, its smallest eigenvalue is {lowest:.3g}; similarities become a "
+            "kernel when negative eigenvalues are set to zero, or by K @ K"
+        )
 
 
 class Precomputed(Kernel):
@@ -32,21 +50,8 @@ class Precomputed(Kernel):
         values = matrix("the Gram matrix", gram)
         if values.shape[0] != values.shape[1]:
             raise ValueError(f"the Gram matrix must be square, got shape {values.shape}")
-        largest = float(np.abs(values).max(initial=0.0))
-        if largest == 0.0:
-            raise ValueError("the Gram matrix is zero: no two candidates are alike, not even with themselves")
-        if float(np.abs(values - values.T).max()) > _TOLERANCE * largest:
-            raise ValueError("the Gram matrix must be symmetric, K[i, k] = K[k, i]")
-        part = values if values.shape[0] <= _MOST_DECOMPOSED else values[:_MOST_DECOMPOSED, :_MOST_DECOMPOSED]
-        lowest = float(np.linalg.eigvalsh(part)[0])
-        if lowest < -_TOLERANCE * largest * part.shape[0]:
-            raise ValueError(
-                f"the Gram matrix must be positive semidefinite, its smallest eigenvalue is {lowest:.3g}; similarities "
-                "become a kernel when negative eigenvalues are set to zero, or by K @ K"
-            )
-        self._gram = (
-            values if values.flags.owndata and not np.shares_memory(values, np.asarray(gram)) else values.copy()
-        )
+        check_gram("the Gram matrix", values)
+        self._gram = 0.5 * (values + values.T)
         self._gram.flags.writeable = False
         self._label = str(label)
 
@@ -121,6 +126,12 @@ class Function(Kernel):
 
     def __repr__(self) -> str:
         return f"Function({self._label})"
+
+    def fitted(self, x: Rows) -> Function:
+        """Itself, after a look at some of the candidates: is it a kernel at all?"""
+        some = dense(x[spread(x.shape[0], _LOOKED_AT)])
+        check_gram(f"what kernel {self._label!r} gives for some candidates", self.block(some, some))
+        return self
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """What the function returns, checked."""

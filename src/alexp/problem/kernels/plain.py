@@ -57,8 +57,7 @@ class Linear(Kernel):
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """Inner products of the divided rows."""
-        own = self._weights
-        return inner(x, z) if own is None else inner(x * own, divided(z, own))
+        return inner(x, z, self._weights)
 
     def own(self, z: Rows) -> FloatArray:
         """Squared norms of the divided rows."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
-from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
+from alexp.problem.kernels._compiled import narrow_distances, narrow_products
 
 if TYPE_CHECKING:  # slow to import, and whoever passes one has imported it
     from scipy.sparse import csr_array, csr_matrix
@@ -30,13 +31,26 @@ def is_sparse(rows: Rows) -> TypeGuard[Sparse]:
     return not isinstance(rows, np.ndarray) and getattr(rows, "format", None) == "csr"
 
 
+def is_narrow(rows: Rows) -> TypeGuard[NarrowArray]:
+    """Whether rows are dense and in single precision."""
+    return isinstance(rows, np.ndarray) and rows.dtype == np.float32
+
+
 def blocks(rows: Rows, width: int = 1) -> Iterator[tuple[slice, Rows]]:
-    """Consecutive rows, a bounded number: dense ones contiguous, in double precision; `width` numbers come of each."""
+    """Consecutive rows, a bounded number, as `ready`; `width` numbers come of each."""
     n, d = rows.shape
     step = _SPARSE_ROWS if is_sparse(rows) else max(1, _BLOCK // max(d, width, 1))
     for low in range(0, n, step):
         part = slice(low, min(low + step, n))
-        yield part, rows[part] if is_sparse(rows) else np.ascontiguousarray(rows[part], dtype=np.float64)
+        yield part, ready(rows[part])
+
+
+def ready(rows: Rows) -> Rows:
+    """Rows as `inner` and `squared_distances` take them: CSR, or contiguous in single or double precision."""
+    if is_sparse(rows):
+        return rows
+    values = np.asarray(rows)
+    return np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
 
 
 def dense_blocks(rows: Rows) -> Iterator[FloatArray]:
@@ -72,41 +86,51 @@ def divided(rows: Rows, weights: FloatArray | None) -> Rows:
 def squared_norms(rows: Rows) -> FloatArray:
     """||z||^2 of each row, shape (n,)."""
     if is_sparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+        squares = rows.copy()
+        squares.data = np.square(squares.data, dtype=np.float64)
+        return np.asarray(squares @ np.ones(rows.shape[1]))
     values = cast(AnyArray, rows)
     return np.asarray(np.einsum("ij,ij->i", values, values))
 
 
-def inner(x: FloatArray, z: Rows) -> FloatArray:
-    """<x_i, z_j>, shape (n, m)."""
+def inner(x: FloatArray, z: Rows, weights: FloatArray | None = None) -> FloatArray:
+    """sum_c x_ic z_jc w_c^2, shape (n, m), for rows that are `ready`."""
     out = np.empty((x.shape[0], z.shape[0]))
-    for i, point in enumerate(x):
+    for i, point in enumerate(x if weights is None else x * weights**2):
         if is_sparse(z):
             out[i] = z @ point
+        elif is_narrow(z):
+            narrow_products(z, point, out[i])
         else:  # row by row: what BLAS gives depends on the rows beside it, and on threads
             np.einsum("ij,j->i", cast(AnyArray, z), point, out=out[i])
     return out
 
 
-def squared_distances(x: FloatArray, z: Rows) -> FloatArray:
-    """||x_i - z_j||^2, shape (n, m).
+def squared_distances(x: FloatArray, z: Rows, weights: FloatArray | None = None) -> FloatArray:
+    """sum_c ((x_ic - z_jc) w_c)^2, shape (n, m), for rows that are `ready`.
 
     Dense rows: the sum of squared differences. CSR: from norms and inner products, which would cancel where rows are
     close; those few are computed from their differences.
     """
-    if not is_sparse(z):
+    out = np.empty((x.shape[0], z.shape[0]))
+    if is_narrow(z):
+        own = np.ones(x.shape[1]) if weights is None else weights
+        for i, point in enumerate(x):
+            narrow_distances(z, point, own, out[i])
+        return out
+    points, rows = x if weights is None else x * weights, divided(z, weights)
+    if not is_sparse(rows):
         from scipy.spatial.distance import cdist  # slow to import
 
-        return np.asarray(cdist(x, cast(AnyArray, z), "sqeuclidean"))
-    out = np.empty((x.shape[0], z.shape[0]))
-    norms = squared_norms(z)
-    for i, point in enumerate(x):
+        return np.asarray(cdist(points, cast(AnyArray, rows), "sqeuclidean"))
+    norms = squared_norms(rows)
+    for i, point in enumerate(points):
         total = norms + point @ point
-        out[i] = total - 2.0 * (z @ point)
+        out[i] = total - 2.0 * (rows @ point)
         near = np.flatnonzero(out[i] <= _CANCELLED * total)
         for low in range(0, near.size, 1024):
             part = near[low : low + 1024]
-            difference = z[part].toarray() - point
+            difference = rows[part].toarray() - point
             out[i, part] = np.einsum("ij,ij->i", difference, difference)
     return out
 

@@ -9,10 +9,11 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.plain import Linear
-from alexp.problem.kernels.rows import Rows
+from alexp.problem.kernels.rows import Rows, is_sparse
 from alexp.problem.kernels.steps import Steps
 
 _ENTRIES = 1 << 16  # of a block of rows: half a megabyte
+_SPARSE_ENTRIES = 1 << 25  # most of which are zero
 _RESULTS = 1 << 23  # of all steps on a block: 64 megabytes
 _FEWEST = 256  # rows of a block
 
@@ -48,7 +49,8 @@ class SharedKernels:
         """
         point, n = np.asarray(row, dtype=np.float64)[None], table.shape[0]
         values = np.empty((len(self._outputs), n)) if out is None else out
-        step = max(_FEWEST, min(_ENTRIES // self._widest, _RESULTS // len(self._steps)))
+        entries = _SPARSE_ENTRIES if is_sparse(table) else _ENTRIES
+        step = max(_FEWEST, min(entries // self._widest, _RESULTS // len(self._steps)))
         for low in range(0, n, step):
             part = slice(low, min(low + step, n))
             done = list(self._steps.run(point, table[part]))

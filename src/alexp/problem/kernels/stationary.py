@@ -14,7 +14,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
-from alexp.problem.kernels.rows import Rows, divided, squared_distances
+from alexp.problem.kernels.rows import Rows, squared_distances
 from alexp.problem.kernels.steps import Steps
 from alexp.problem.kernels.units import Scales, checked_scales, column_scales, median_distance, weights
 
@@ -100,8 +100,7 @@ class Stationary(Kernel):
         own = self._weights
         if own is not None and own.size != x.shape[1]:
             raise ValueError(f"{self.name!r} is for {own.size} columns, got {x.shape[1]}")
-        apart = squared_distances(x, z) if own is None else squared_distances(x * own, divided(z, own))
-        return self.profile(apart / self._square)
+        return self.profile(squared_distances(x, z, own) / self._square)
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
         """Distances, which lengthscales share, and their profile."""

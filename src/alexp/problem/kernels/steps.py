@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.problem.kernels.rows import Rows, divided, inner, is_sparse, squared_distances, take
+from alexp.problem.kernels.rows import Rows, inner, ready, squared_distances, take
 
 Step = Callable[[list[FloatArray]], FloatArray]  # from the results of the steps before
 Leaf = Callable[[FloatArray, Rows], FloatArray]  # from points (n, d) and rows (m, d)
@@ -19,8 +19,8 @@ class Steps:
     def __init__(self) -> None:
         self._steps: list[tuple[int, Leaf] | Step] = []  # a leaf and its columns, or a function of earlier steps
         self._numbers: dict[Hashable, int] = {}
-        self._columns: list[tuple[IntArray, FloatArray | None]] = []
-        self._columns_of: dict[Hashable, int] = {}
+        self._columns: list[IntArray] = []
+        self._columns_of: dict[bytes, int] = {}
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -29,22 +29,22 @@ class Steps:
         """The number of a step that follows others; `key` says what it computes."""
         return self._number(("after", key), step)
 
-    def leaf(self, key: Hashable, columns: IntArray, leaf: Leaf, weights: FloatArray | None = None) -> int:
-        """The number of a step on some columns, multiplied by weights."""
-        which = (columns.tobytes(), None if weights is None else weights.tobytes())
+    def leaf(self, key: Hashable, columns: IntArray, leaf: Leaf) -> int:
+        """The number of a step on some columns."""
+        which = columns.tobytes()
         if which not in self._columns_of:
             self._columns_of[which] = len(self._columns)
-            self._columns.append((columns, weights))
+            self._columns.append(columns)
         number = self._columns_of[which]
         return self._number((key, number), (number, leaf))
 
     def inner(self, columns: IntArray, weights: FloatArray | None = None) -> int:
-        """The step that computes inner products."""
-        return self.leaf("inner", columns, inner, weights)
+        """The step that computes weighted inner products."""
+        return self.leaf(("inner", _key(weights)), columns, lambda x, z: inner(x, z, weights))
 
     def apart(self, columns: IntArray, weights: FloatArray | None = None) -> int:
-        """The step that computes squared distances."""
-        return self.leaf("apart", columns, squared_distances, weights)
+        """The step that computes weighted squared distances."""
+        return self.leaf(("apart", _key(weights)), columns, lambda x, z: squared_distances(x, z, weights))
 
     def _number(self, key: Hashable, step: tuple[int, Leaf] | Step) -> int:
         if key not in self._numbers:
@@ -60,12 +60,13 @@ class Steps:
             if isinstance(step, tuple):
                 number, leaf = step
                 if number not in taken:
-                    columns, weights = self._columns[number]
-                    part = take(rows, columns)
-                    part = part if is_sparse(part) else np.ascontiguousarray(part, dtype=np.float64)
-                    own = points[:, columns]
-                    taken[number] = own if weights is None else own * weights, divided(part, weights)
+                    columns = self._columns[number]
+                    taken[number] = np.ascontiguousarray(points[:, columns]), ready(take(rows, columns))
                 done.append(leaf(*taken[number]))
             else:
                 done.append(step(done))
             yield done[-1]
+
+
+def _key(weights: FloatArray | None) -> bytes | None:
+    return None if weights is None else weights.tobytes()

@@ -1,0 +1,207 @@
+"""`Posteriors` of Gaussian processes and wide models whose values are computed where and when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable
+from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold
+from alexp.estimation.posteriors import CandidateMoments, Envelope, dictionary_rows
+from alexp.problem.candidates import Choices
+from alexp.problem.kernels import Kernel
+
+if TYPE_CHECKING:
+    from alexp.estimation.posteriors import Where
+
+MOST_DRAWN = 1000  # candidates that a draw is made for jointly
+_PIECE = 4096  # candidates whose similarities are in memory
+
+
+class Processes:
+    """M models, one regression each, with V_j and s_j as `Posteriors` has them: for a kernel
+
+        mu_j(x) = k(x)'(K + ridge_j^2 I)^-1 y,     s_j^2(x) = (k(x, x) - k(x)'(K + ridge_j^2 I)^-1 k(x)) / ridge_j^2,
+
+    which is the same as for linear models where k(x, z) = <phi(x), phi(z)>.
+
+    Parameters
+    ----------
+    groups, kernels : the columns of each model, and its kernel, None for <x, z>.
+    ridge : (M,).
+    intercept : whether every model has an unpenalised constant.
+    """
+
+    def __init__(
+        self, groups: Sequence[IntArray], kernels: Sequence[Kernel | None], ridge: FloatArray, intercept: bool
+    ) -> None:
+        self._groups, self._kernels, self.intercept = groups, kernels, intercept
+        self.n_models, self._ratios = len(groups), np.asarray(ridge, dtype=np.float64) ** 2
+        self._rows: list[FloatArray] = []
+        self._rewards: list[float] = []
+        self._fits = self._begin()
+
+    def _begin(self) -> list[KernelRegression]:
+        self._known: dict[int, tuple[Where, FloatArray, FloatArray]] = {}  # where a model was last asked for values
+        out: list[KernelRegression] = []
+        for group, kernel, ratio in zip(self._groups, self._kernels, self._ratios.tolist(), strict=True):
+            ratios = np.array([ratio])
+            if kernel is None:
+                out.append(LinearRegression(group.size, ratios, self.intercept))
+            else:
+                out.append(KernelRegression(kernel, group.size, ratios, self.intercept))
+        return out
+
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards, t."""
+        return len(self._rewards)
+
+    def update(self, row: FloatArray, y: float) -> None:
+        """Absorb one reward of an action with dictionary row (P,)."""
+        for fit, group in zip(self._fits, self._groups, strict=True):
+            at = _point(row[group])
+            fit.tell(at, y, fit.probe(at))
+            if fit.points.n == fit.limit and isinstance(fit, LinearRegression):
+                fit.rebuild()  # into its smaller form
+        self._rows.append(np.array(row))
+        self._rewards.append(float(y))
+        self._known.clear()
+
+    def believing(self, rows: FloatArray, members: IntArray | None = None) -> Processes:
+        """Others, of all models or of some, that have absorbed pending rows (k, P) at their own means."""
+        chosen = range(self.n_models) if members is None else members.tolist()
+        out = copy(self)
+        out._groups, out._kernels = [self._groups[j] for j in chosen], [self._kernels[j] for j in chosen]
+        out._ratios, out.n_models, out._known = self._ratios[list(chosen)], len(chosen), {}
+        out._fits = [self._believing(j, rows) for j in chosen]
+        return out
+
+    def _believing(self, j: int, rows: FloatArray) -> KernelRegression:
+        fit = self._fits[j].copy()
+        for row in rows:  # rewards that are as expected leave the means where they are
+            at = _point(row[self._groups[j]])
+            probe = fit.probe(at)
+            fit.tell(at, float(probe.mean[0]), probe)
+        return fit
+
+    # -- one model ---------------------------------------------------------------------------------------------
+
+    def mean(self, j: int, features: Where) -> FloatArray:
+        """mu_j at choices, or at n dictionary rows (n, P), shape (n,)."""
+        return self._values(j, features)[0]
+
+    def width(self, j: int, features: Where) -> FloatArray:
+        """s_j at choices, or at n dictionary rows (n, P), shape (n,)."""
+        return self._values(j, features)[1]
+
+    def _values(self, j: int, where: Where) -> tuple[FloatArray, FloatArray]:
+        """mu_j and s_j, shapes (n,)."""
+        if j in self._known and self._known[j][0] is where:
+            return self._known[j][1:]
+        rows = np.ascontiguousarray(dictionary_rows(where)[:, self._groups[j]])
+        mean, variance = np.empty((2, len(rows)))
+        for low in range(0, len(rows), _PIECE):
+            part = slice(low, low + _PIECE)
+            own = self._fits[j].moments(rows[part])
+            mean[part], variance[part] = own[0][0], own[1][0]
+        self._known[j] = (where, mean, np.sqrt(variance / self._ratios[j]))
+        return self._known[j][1:]
+
+    def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """mu_j and s_j^2 of every model at one dictionary row (P,), shapes (M,)."""
+        both = [self._values(j, row[None]) for j in range(self.n_models)]
+        return np.array([mean[0] for mean, _ in both]), np.array([width[0] ** 2 for _, width in both])
+
+    # -- all models --------------------------------------------------------------------------------------------
+
+    def argmax_ucb(self, choices: Choices, width: FloatArray | float) -> IntArray:
+        """Position of every model's best choice, argmax mu_j + width_j s_j, the first of equal ones, shape (M,)."""
+        widths = np.broadcast_to(np.asarray(width, dtype=np.float64), (self.n_models,))
+        both = [self._values(j, choices) for j in range(self.n_models)]
+        return np.array([np.argmax(mean + w * own) for (mean, own), w in zip(both, widths, strict=True)], np.int64)
+
+    def argmax_mean(self, choices: Choices) -> IntArray:
+        """Position of every model's best choice by its mean, shape (M,)."""
+        return self.argmax_ucb(choices, 0.0)
+
+    def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
+        """Position of every model's best choice under one draw of covariance scale^2 s_j^2, shape (M,).
+
+        The 1,000 choices of largest mean + 2 std are drawn jointly; others hardly ever are the best.
+        """
+        best = []
+        for j in range(self.n_models):
+            mean, width = self._values(j, choices)
+            upper = mean + 2.0 * scale * width
+            chosen = np.sort(np.argsort(-upper, kind="stable")[:MOST_DRAWN])
+            rows = np.ascontiguousarray(choices.table[self._groups[j]][:, chosen].T)
+            drawn = self._fits[j].root(0, rows) @ rng.standard_normal(chosen.size)
+            best.append(chosen[np.argmax(mean[chosen] + scale / np.sqrt(self._ratios[j]) * drawn)])
+        return np.array(best, dtype=np.int64)
+
+    def residuals(self) -> FloatArray:
+        """F_j = min over f of RSS + ridge_j^2 ||f||^2 in the norm that belongs to the kernel, shape (M,)."""
+        return np.array([float(fit.residuals[0]) for fit in self._fits])
+
+    def log_determinants(self) -> FloatArray:
+        """log det(I + K_j / ridge_j^2), shape (M,)."""
+        return np.array([float(fit.log_determinants()[0]) for fit in self._fits])
+
+    def evidence(self, noise: float) -> FloatArray:
+        """-F_j / (2 noise^2) - log det(I + K_j / ridge_j^2) / 2, shape (M,)."""
+        return -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
+
+    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
+        """Extremes of mu_j -/+ radius_j s_j over some models."""
+        n = len(choices)
+        lower, upper, model = np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64)
+        for j, radius in zip(members.tolist(), radii.tolist(), strict=True):
+            mean, width = self._values(j, choices)
+            lower = np.minimum(lower, mean - radius * width)
+            model = np.where(mean + radius * width > upper, j, model)
+            upper = np.maximum(upper, mean + radius * width)
+        return Envelope(lower, upper, model)
+
+    def largest_gaps(
+        self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
+        gaps, estimates = np.empty(members.size), np.empty(members.size)
+        for place, j in enumerate(members.tolist()):
+            mean, width = self._values(j, choices)
+            rows = np.ascontiguousarray(choices.table[self._groups[j]].T)
+            shared = self._fits[j].covariances(rows, rows[reference]) / self._ratios[j]
+            apart = np.sqrt(np.maximum(width**2 + width[reference] ** 2 - 2.0 * shared, 0.0))
+            ahead = mean - mean[reference]
+            apart[reference] = 0.0
+            gaps[place], estimates[place] = float((ahead + radii[place] * apart).max()), float(ahead.max())
+        return gaps, estimates
+
+    def merge_moments(
+        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, choices: Choices
+    ) -> None:
+        """Merge weighted means and variances (variances_j s_j^2) of some models into moments at all candidates."""
+        for j, share, noise in zip(members.tolist(), shares.tolist(), variances.tolist(), strict=True):
+            mean, width = self._values(j, choices)
+            into.merge(share, mean, noise * width**2)
+
+    # -- storage -----------------------------------------------------------------------------------------------
+
+    def state(self) -> Packable:
+        """The rewards and where they were measured: all else follows from that, bit for bit."""
+        return {"rows": np.array(self._rows), "rewards": np.array(self._rewards)}
+
+    def restore(self, state: Packable) -> None:
+        """Continue from `state`."""
+        self._rows, self._rewards, self._fits = [], [], self._begin()
+        for row, y in zip(np.asarray(state["rows"]), np.asarray(state["rewards"]).tolist(), strict=True):
+            self.update(row, y)
+
+
+def _point(row: FloatArray) -> PointTold:
+    return PointTold(row, None, lambda: np.empty(0))
