@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.estimation.estimate import predict
 from alexp.estimation.factory import linear_posteriors, posteriors
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.kernels import Linear, Matern
@@ -121,7 +122,30 @@ def test_a_bound_on_rewards_certifies_nothing_about_kernels():
         opt.confidence(0)
 
 
-def test_alexp_says_why_not():
-    models = alexp.ModelClass.from_matrices(maps()[0], kernels="auto")
-    with pytest.raises(ValueError, match="coefficients of columns"):
-        alexp.ALExp(models, alexp.FiniteSet(np.arange(N)))
+@pytest.mark.parametrize("intercept", [False, True])
+def test_alexp_estimates_with_kernels_as_it_does_with_columns(intercept):
+    """The evidence oracle on linear kernels gives the estimate that it gives on columns."""
+    matrices, rewards = maps()
+    linear = alexp.ModelClass.from_matrices(matrices, intercept=intercept)
+    kernel = alexp.ModelClass.from_matrices(matrices, intercept=intercept, kernels={"a": Inner(), "b": Inner()})
+    one, two = alexp.Evidence().bind(kernel), alexp.Evidence().bind(linear)
+    table = linear.matrix(alexp.FiniteSet(np.arange(N)))
+    for index in (3, 9, 9, 20, 31, 7):
+        for data in (one, two):
+            data.append(table[index], float(rewards[index]))
+        first, second = one.solve(1.0), two.solve(1.0)
+        np.testing.assert_allclose(predict(first, table.T), predict(second, table.T), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(first.magnitudes, second.magnitudes, rtol=1e-6)
+    again = one.read(first.state())
+    assert np.array_equal(predict(again, table.T), predict(first, table.T))
+
+
+def test_alexp_runs_on_kernels_and_continues_bit_for_bit():
+    matrices, rewards = maps()
+    models, domain = alexp.ModelClass.from_matrices(matrices, kernels="auto"), alexp.FiniteSet(np.arange(N))
+    opt = alexp.ALExp(models, domain, oracle=alexp.Evidence(), random_state=0)
+    play(opt, rewards, 8)
+    again = alexp.ALExp.from_dict(opt.to_dict())
+    assert play(opt, rewards, 6) == play(again, rewards, 6)
+    with pytest.raises(ValueError, match="mean features of every policy"):
+        alexp.ALExp(models, domain, oracle=alexp.Evidence(), returns="retrospective")

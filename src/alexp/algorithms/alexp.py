@@ -22,6 +22,7 @@ from alexp.decision.weights import exponential_weights
 from alexp.estimation.estimate import Estimate, Oracle, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.estimation.lasso.post_lasso import PostLasso
+from alexp.estimation.mixture.evidence import Evidence
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -71,7 +72,7 @@ class ALExp(AgentBased):
     """
 
     name: ClassVar[str] = "alexp"
-    needs_columns: ClassVar[str] = "its estimate of the reward has coefficients of columns"
+    needs_columns: ClassVar[str] = ""  # but the oracle may, see below
     settings: ClassVar[tuple[str, ...]] = (
         "agents", "oracle", "exploration", "schedules", "returns", "clip_returns", "variant", "horizon",
     )  # fmt: skip
@@ -102,6 +103,10 @@ class ALExp(AgentBased):
         self.returns, self.clip_returns, self.variant, self.horizon = returns, clip_returns, variant, horizon
         self.agents = UCB() if agents is None else agents
         self.oracle = GroupLasso() if oracle is None else oracle
+        if not isinstance(self.oracle, Evidence):
+            models.require_linear(f"ALExp with {type(self.oracle).__name__}", "pass oracle=Evidence(...) for kernels")
+        if returns == "retrospective":
+            models.require_linear('returns="retrospective"', "it keeps the mean features of every policy")
         self.exploration = Uniform() if exploration is None else exploration
         self.schedules = Schedules() if schedules is None else schedules
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)

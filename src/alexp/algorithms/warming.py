@@ -18,9 +18,11 @@ from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import Action
 from alexp.common.codec import State
-from alexp.problem import FiniteSet, Interval, ModelClass
+from alexp.problem import FiniteSet, Interval, Matrices, ModelClass
+from alexp.problem.tables.blocks import SMALL
 
 _T = TypeVar("_T")
+_ROWS = 64  # of large tables that compiling ahead is done on
 _warm: set[Hashable] = set()  # what has been through `warm_up` in this process
 
 
@@ -54,9 +56,12 @@ def _trait(value: object) -> Hashable:
 
 
 def _fresh(algorithm: Algorithm) -> Algorithm:
-    """An algorithm with the same problem and settings and no history."""
+    """An algorithm with the same problem and settings and no history; on a few rows of tables that are large."""
+    models, domain = algorithm.models, algorithm.domain
+    if isinstance(models.dictionary, Matrices) and models.dictionary.n_rows * models.n_columns > SMALL:
+        models, domain = models.head(_ROWS), FiniteSet(np.arange(_ROWS))
     arguments: State = {name: _own_copy(value) for name, value in algorithm.arguments().items()}
-    return type(algorithm)(algorithm.models, algorithm.domain, random_state=0, **arguments)
+    return type(algorithm)(models, domain, random_state=0, **arguments)
 
 
 def _own_copy(setting: _T) -> _T:

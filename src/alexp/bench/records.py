@@ -51,6 +51,10 @@ class Details(TypedDict, total=False):
     mean_ratio: float
     growth_mb: float
     log_growth_mb: float
+    # wide
+    product_ms: float
+    table_mb: float
+    limit_mb: float
     # floor
     ns_per_pair: float
     multiply_adds_per_pair: float

@@ -8,7 +8,7 @@ from pathlib import Path
 from alexp.bench.records import Measurement
 
 NAMES = ("startup", "step", "lasso", "growth", "memory", "floor")  # what a plain `alexp bench` runs
-ALONE = ("study",)  # on request only
+ALONE = ("study", "wide", "huge", "routes")  # on request only
 
 
 def run_benchmarks(
@@ -58,6 +58,14 @@ def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measu
         from alexp.bench.floor import bench_floor
 
         return bench_floor(quick)
+    if name == "routes":
+        from alexp.bench.routes import bench_routes
+
+        return bench_routes(quick)
+    if name in ("wide", "huge"):
+        from alexp.bench.wide import bench_wide
+
+        return bench_wide(quick, huge=name == "huge")
     from alexp.bench.study import bench_study
 
     return bench_study(trials=200, rounds=5) if quick else bench_study()

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from alexp.algorithms import ALExp
+from alexp.algorithms import ALExp, EvidenceMixture
 from alexp.bench.problems import LegendreProblem, Player
 from alexp.bench.records import timed
+from alexp.common.arrays import AnyArray
+from alexp.problem import FiniteSet, ModelClass
 
 EARLY = 1_000  # round at which a long study is first looked at
 
@@ -94,6 +96,39 @@ def long_study(tells: int, early: int, compared: int) -> dict[str, float]:
     }
 
 
+def wide(n: int, d: int, single: int, steps: int) -> dict[str, float]:
+    """Steps of a mixture on three tables, taken in turns with one product of each table with a vector."""
+    imported, rng = peak_mb(), np.random.default_rng(0)
+    kind = np.float32 if single else np.float64
+    tables: dict[str, AnyArray] = {name: rng.standard_normal((n, d), dtype=kind) for name in "abc"}
+    vector: AnyArray = rng.standard_normal(d, dtype=kind)
+    rewards = tables["b"] @ vector / np.sqrt(d) + 0.1 * rng.standard_normal(n)
+    opt = EvidenceMixture(ModelClass.from_matrices(tables), FiniteSet(np.arange(n)), random_state=0)
+
+    def step() -> None:
+        trial = opt.ask()
+        opt.tell(trial, float(rewards[trial.index]))
+
+    def products() -> None:
+        for table in tables.values():
+            table @ vector
+
+    for _ in range(3):
+        step()
+    laps = [(timed(step)[1], timed(products)[1]) for _ in range(steps)]
+    own, other = (float(np.median([lap[k].cpu for lap in laps])) for k in (0, 1))
+    return {
+        "step_ms": 1e3 * float(np.median([lap[0].wall for lap in laps])),
+        "step_cpu_ms": 1e3 * own,
+        "product_ms": 1e3 * other,
+        "ratio": own / other,
+        "values": float(3 * n * (len(opt.ratio_grid) if opt.ratio_grid else 6)),
+        "table_mb": sum(table.nbytes for table in tables.values()) / 1e6,
+        "imported_mb": imported,
+        "peak_mb": peak_mb(),
+    }
+
+
 def log_mb(algorithm: ALExp) -> float:
     """Size of the trial log in MB of 10^6 bytes."""
     log = algorithm.log
@@ -101,7 +136,11 @@ def log_mb(algorithm: ALExp) -> float:
     return sum(sys.getsizeof(column) for column in columns) / 1e6
 
 
-TASKS: dict[str, Callable[..., dict[str, float]]] = {"memory": memory, "long_study": long_study}
+TASKS: dict[str, Callable[..., dict[str, float]]] = {
+    "memory": memory,
+    "long_study": long_study,
+    "wide": wide,
+}
 
 if __name__ == "__main__":
     print(json.dumps(TASKS[sys.argv[1]](**json.loads(sys.argv[2]))))

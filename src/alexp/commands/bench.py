@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="startup, step, lasso, growth, memory, floor (all by default), or study.", metavar="NAME"),
+        typer.Argument(
+            help="startup, step, lasso, growth, memory, floor (all by default); study, wide, huge, routes.",
+            metavar="NAME",
+        ),
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the records as a JSON list.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the results into this file.")] = None,

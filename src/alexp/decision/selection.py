@@ -12,6 +12,7 @@ from alexp.common.arrays import FloatArray
 from alexp.estimation.posteriors import Component
 
 _NO_INFORMATION = 1e-300
+_FAR = 1e5  # standard deviations above the incumbent from which the gain is the difference
 
 
 def upper_confidence(mean: FloatArray, std: FloatArray, beta: float) -> int:
@@ -58,8 +59,10 @@ class _NormalGain:
     def __call__(self, z: FloatArray) -> FloatArray:
         from scipy.special import ndtr  # slow to import, and needed here only
 
-        z = np.clip(z, -1e100, 1e100)
-        return np.asarray(np.maximum(z * ndtr(z) + np.exp(-0.5 * z**2) / sqrt(2.0 * pi), 0.0))
+        z = np.maximum(z, -1e100)
+        return np.asarray(
+            np.maximum(z * ndtr(z) + np.exp(-0.5 * np.minimum(np.abs(z), 1e100) ** 2) / sqrt(2.0 * pi), 0.0)
+        )
 
 
 class _StudentGain:
@@ -67,7 +70,7 @@ class _StudentGain:
 
     z F(z) + f(z) (nu + z^2) / (nu - 1) with distribution function F, which is its derivative, and density f. F takes
     half a microsecond, so that logarithms are interpolated, by cubics through values and slopes at 1,400 points that
-    lie evenly on the scale of asinh z: to seven digits. Beyond |z| = 600,000 nothing changes any more.
+    lie evenly on the scale of asinh z: to seven digits. Far above zero it is z; below -600,000 nothing changes.
     """
 
     _STEP, _MOST = 0.02, 700
@@ -92,7 +95,7 @@ class _StudentGain:
         lines = self._logs[left] * v + self._logs[left + 1] * u
         rises = self._logs[left + 1] - self._logs[left]
         bends = u * v * ((self._slopes[left] - rises) * v + (rises - self._slopes[left + 1]) * u)
-        return np.asarray(np.exp(lines + bends))
+        return np.where(z > _FAR, z, np.exp(lines + bends))
 
 
 @lru_cache(maxsize=4)

@@ -39,6 +39,12 @@ class Estimate:
     groups: IntArray
     magnitudes: FloatArray
 
+    def at(self, table: FloatArray) -> FloatArray:
+        """Estimated rewards of n candidates, feature-major (P, n), shape (n,)."""
+        out = np.zeros(table.shape[1])
+        _add_combination(np.ascontiguousarray(self.beta), np.ascontiguousarray(table), out)
+        return np.asarray(out + self.intercept)
+
     def state(self) -> State:
         """The fields as a dict of arrays and numbers."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -95,9 +101,7 @@ def predict(estimate: Estimate, table: FloatArray) -> FloatArray:
 
     Group Lasso coefficients are sparse, so only the columns in use are read.
     """
-    out = np.zeros(table.shape[1])
-    _add_combination(np.ascontiguousarray(estimate.beta), np.ascontiguousarray(table), out)
-    return np.asarray(out + estimate.intercept)
+    return estimate.at(table)
 
 
 @checked.entry

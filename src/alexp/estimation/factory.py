@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.costs import Extent, prefers_one_pass
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import PosteriorGrid, Posteriors
@@ -14,8 +15,6 @@ from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.models import ModelClass
 from alexp.problem.tables.blocks import ModelOnTable
-
-_WIDE = 48.0  # mean size of models from which one pass is faster
 
 
 def posteriors(models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None) -> Posteriors:
@@ -60,6 +59,8 @@ def posterior_grid(
     return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep)
 
 
-def takes_one_pass(models: ModelClass, n_candidates: int) -> bool:
-    """Whether values at all candidates are kept: for kernels, and where models are few and wide."""
-    return models.kernels is not None or float(np.mean(np.diff(models.offsets))) >= _WIDE
+def takes_one_pass(models: ModelClass, n_candidates: int, cells: int = 5) -> bool:
+    """Whether values at all candidates are kept: for kernels, and where that is faster, see `costs`."""
+    size = models.columns_flat.size / models.n_models
+    extent = Extent(models.n_models, size, models.n_columns, cells, n_candidates)
+    return models.kernels is not None or prefers_one_pass(extent)

@@ -11,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from alexp.common.codec import fingerprint
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, take
@@ -22,6 +21,7 @@ from alexp.problem.tables.blocks import (
     FeatureTable,
     ModelOnTable,
     SideBySide,
+    columns_fingerprint,
     mean_squares,
     nonzero_columns,
     rows_fingerprint,
@@ -59,15 +59,16 @@ class CandidateTable:
     @cached_property
     def table(self) -> FloatArray:
         """The features as the hot loops of small models read them; made when first asked for."""
-        parts = [np.asarray(dense(part.rows))[self.order].T for part in self._tables]
-        table = np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.vstack(parts)
+        table = np.empty((self.n_columns, self.n_candidates))
+        for part in self._tables:
+            table[part.columns] = dense(part.rows)[self.order].T
         table.flags.writeable = False  # sweeps keep a copy in single precision
         return table
 
     @property
     def is_small(self) -> bool:
-        """Whether the table in double precision is small, or there already."""
-        return "table" in vars(self) or self.n_candidates * self.n_columns <= SMALL
+        """Whether a copy of the table in double precision does not matter."""
+        return self.n_candidates * self.n_columns <= SMALL
 
     @property
     def n_columns(self) -> int:
@@ -91,9 +92,9 @@ class CandidateTable:
 
     def hashes(self) -> list[str]:
         """Content hashes of the columns on all candidates: of what was handed in, where that is large."""
-        if self.is_small:
-            return [fingerprint(self.table[:, self.position])]
-        return [rows_fingerprint(part.rows) for part in self._tables]
+        wide = [part.rows for part in self._tables]
+        plain = [rows for rows in wide if isinstance(rows, np.ndarray) and rows.dtype == np.float64]
+        return [columns_fingerprint(plain)] if len(plain) == len(wide) else [rows_fingerprint(rows) for rows in wide]
 
     def models(self, models: ModelClass) -> list[ModelOnTable]:
         """The models on tables of all candidates, in the domain's order."""
@@ -102,7 +103,8 @@ class CandidateTable:
     def _on_table(self, group: IntArray, kernel: Kernel | None) -> ModelOnTable:
         """A model on the table that has all of its columns; on all tables side by side, if none has."""
         low, high = int(group.min()), int(group.max())
-        holds = [part for part in self._tables if part.columns[0] <= low and high <= part.columns[-1]]
+        tables = [self._whole] if kernel is not None and self.is_small else self._tables
+        holds = [part for part in tables if part.columns[0] <= low and high <= part.columns[-1]]
         table = holds[0] if holds else self._joined
         local, key = group - table.columns[0], group.tobytes()
         if key not in self._blocks:
@@ -116,6 +118,11 @@ class CandidateTable:
         return SideBySide([part.rows for part in self._tables])
 
     @cached_property
+    def _whole(self) -> FeatureTable:
+        """All columns in double precision: what kernels of several maps share is computed once."""
+        return FeatureTable(np.hstack([dense(part.rows) for part in self._tables]), np.arange(self.n_columns))
+
+    @cached_property
     def _joined(self) -> FeatureTable:
         return FeatureTable(cast(Rows, self._side_by_side), np.arange(self.n_columns))
 
@@ -126,13 +133,13 @@ class CandidateTable:
 
     def row(self, index: int) -> FloatArray:
         """Features of candidate `index`, shape (P,)."""
-        if self.is_small:
+        if "table" in vars(self):
             return np.ascontiguousarray(self.table[:, self.position[index]])
         return np.concatenate([dense(part.rows[index : index + 1])[0] for part in self._tables])
 
     def rows(self, indices: IntArray) -> FloatArray:
         """Features of k candidates, shape (k, P)."""
-        if self.is_small:
+        if "table" in vars(self):
             return np.ascontiguousarray(self.table[:, self.position[indices]].T)
         return np.hstack([dense(part.rows[indices]) for part in self._tables])
 

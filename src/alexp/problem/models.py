@@ -144,6 +144,15 @@ class ModelClass(FromTables):
         _check_rows(self.dictionary, domain)
         return self.dictionary.tables
 
+    def head(self, n: int) -> ModelClass:
+        """The same models on the first n candidates of feature matrices."""
+        if not isinstance(self.dictionary, Matrices):
+            raise TypeError("only models made from matrices have a list of candidates")
+        out = self.__class__.__new__(self.__class__)
+        out.__dict__.update(self.__dict__)
+        out.dictionary = self.dictionary.head(n)
+        return out
+
     def rows(self, domain: Domain, x: Action) -> tuple[FloatArray, bool]:
         """The dictionary at the action(s) `x` of a domain, shape (n, P), and whether `x` was a single action."""
         points, single = domain.batch(x)

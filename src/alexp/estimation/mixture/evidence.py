@@ -20,6 +20,8 @@ from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import positive
 from alexp.estimation.estimate import Estimate
+from alexp.estimation.mixture.kernel_evidence import KernelEvidencePath
+from alexp.estimation.mixture.weighing import unknown_noise_weights
 from alexp.estimation.ridge.grid import RidgeGrid
 
 if TYPE_CHECKING:
@@ -37,8 +39,10 @@ class Evidence:
             raise ValueError("ridges must hold at least one number")
         object.__setattr__(self, "ridges", tuple(positive("ridges", ridge) for ridge in self.ridges))
 
-    def bind(self, models: ModelClass) -> EvidencePath:
+    def bind(self, models: ModelClass) -> EvidencePath | KernelEvidencePath:
         """Return an empty data set for these models."""
+        if models.kernels is not None:
+            return KernelEvidencePath(models, self.ridges)
         return self.bind_groups(models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept)
 
     def bind_groups(
@@ -100,18 +104,8 @@ class EvidencePath:
         """Posterior probability of every (ridge, model), shape (R, M)."""
         cells = self._grid.cells
         losses = np.array([cell.residuals() for cell in cells])
-        freedom = self.n_observations - int(cells[0].intercept)
-        positive_losses = losses[losses > 0.0]
-        if positive_losses.size == 0:
-            ratios = np.zeros_like(losses)
-        else:
-            # Ratios first: logarithms of ratios do not depend on the unit of the rewards. A perfect fit has
-            # infinite evidence; it counts as one that leaves the square root of the rounding unit.
-            smallest = float(positive_losses.min()) if np.all(losses > 0.0) else 1e-16 * float(positive_losses.min())
-            ratios = np.log(np.maximum(losses, smallest) / smallest)
-        scores = -0.5 * freedom * ratios - 0.5 * np.array([cell.log_determinants() for cell in cells])
-        weights = np.exp(scores - scores.max())
-        return np.asarray(weights / weights.sum())
+        levels = np.array([cell.log_determinants() for cell in cells])
+        return unknown_noise_weights(losses, levels, self.n_observations - int(cells[0].intercept))
 
     def state(self) -> Packable:
         """Return everything needed to continue bit for bit."""

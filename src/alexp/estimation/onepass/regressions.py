@@ -96,6 +96,15 @@ class KernelRegression:
             return np.asarray(own[1:] - taken + probe.constant[0])
         return np.asarray(rows @ probe.weights[0] + probe.constant[0])
 
+    def representer(self, cell: int) -> tuple[FloatArray, float]:
+        """The mean as a sum of kernels at the D points, weights (D,), plus a constant, in one cell."""
+        weights = self._dual.solved(self.points, cell, self.points.means)
+        if not self.intercept:
+            return weights, 0.0
+        counts, ratio = self.points.counts, float(self.ratios[cell])
+        values = self._between(self.points.rows, self.points.rows) @ weights + ratio / counts * weights
+        return weights, float(np.mean(self.points.means - values))
+
     def root(self, cell: int, rows: FloatArray) -> FloatArray:
         """Cholesky factor of the posterior covariance of n points (n, d) in one cell, in units of the prior."""
         gram = self._between(rows, rows)

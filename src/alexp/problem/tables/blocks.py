@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from alexp.common.codec import fingerprint
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
@@ -129,6 +129,17 @@ def mean_squares(rows: Rows, centred: bool) -> FloatArray:
     for _, block in pieces(rows):
         out += np.square(dense(block) - mean).sum(axis=0) / n
     return out
+
+
+def columns_fingerprint(tables: Sequence[AnyArray]) -> str:
+    """Content hash of tables in double precision side by side, transposed: `codec.fingerprint` of (P, N) numbers."""
+    n, p = tables[0].shape[0], sum(table.shape[1] for table in tables)
+    digest = hashlib.sha256(f"{np.dtype(np.float64).str}{(p, n)}".encode())
+    step = max(1, SMALL // max(n, 1))
+    for table in tables:
+        for low in range(0, table.shape[1], step):
+            digest.update(np.ascontiguousarray(table[:, low : low + step].T).data)
+    return digest.hexdigest()
 
 
 def rows_fingerprint(rows: Rows) -> str:

@@ -46,32 +46,28 @@ class Matrices:
         self.sizes = [int(block.shape[1]) for block in self.blocks]
         self._names = [f"{name}[{i}]" for name, size in zip(given, self.sizes, strict=True) for i in range(size)]
         if self.is_plain:
-            self._join(np.hstack([np.asarray(block) for block in self.blocks]))
-
-    def _join(self, table: FloatArray) -> None:
-        """Small matrices become views of one table."""
-        self._table = table
-        edges = np.cumsum([0, *[block.shape[1] for block in self.blocks]])
-        self.blocks = [table[:, a:b] for a, b in pairwise(edges)]
+            self.blocks = [np.array(block) for block in self.blocks]
 
     _table: FloatArray | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether everything is small and in double precision."""
-        plain = all(isinstance(b, np.ndarray) and b.dtype == np.float64 for b in self.blocks)
-        return plain and self.n_rows * self.n_columns <= SMALL
+        return self.n_rows * self.n_columns <= SMALL and all(_is_double(block) for block in self.blocks)
 
     @property
     def table(self) -> FloatArray:
         """All matrices side by side in double precision, (N, P); made anew at every call where they are large."""
-        return self._table if self._table is not None else np.hstack([dense(block) for block in self.blocks])
+        if self._table is not None:
+            return self._table
+        table = np.hstack([dense(block) for block in self.blocks])
+        if self.is_plain:
+            self._table = table
+        return table
 
     @property
     def tables(self) -> list[FeatureTable]:
         """The matrices one by one."""
-        if self._table is not None:
-            return [FeatureTable(self._table, np.arange(self.n_columns))]
         edges = np.cumsum([0, *[block.shape[1] for block in self.blocks]])
         return [
             FeatureTable(block, np.arange(a, b)) for block, (a, b) in zip(self.blocks, pairwise(edges), strict=True)
@@ -112,8 +108,8 @@ class Matrices:
     def to_dict(self) -> Description | None:
         """JSON-safe after `pack`: the matrices themselves; None where they lie in files, which must be passed again."""
         own: Description = {"family": "matrices", "names": self._names, "sizes": self.sizes}
-        if self._table is not None:
-            return own | {"table": self._table}
+        if all(_is_double(block) for block in self.blocks) and not any(_in_file(block) for block in self.blocks):
+            return own | {"table": self.table}
         if any(_in_file(block) for block in self.blocks):
             return None
         return own | {"blocks": [_described(block) for block in self.blocks]}
@@ -130,8 +126,7 @@ class Matrices:
         out = cls.__new__(cls)
         out._names, out.sizes = list(names), list(sizes)
         if blocks is None:
-            out._table = matrix("table", table)
-            out.blocks = [out._table]
+            out.blocks = [matrix("table", table)]
         else:
             out.blocks = [_rebuilt(block) for block in blocks]
         return out
@@ -175,6 +170,10 @@ def _check_finite(name: str, rows: AnyArray) -> None:
             row, column = np.argwhere(~np.isfinite(block))[0]
             where = f"row {part.start + row}, column {column}"
             raise ValueError(f"{name} has {block[row, column]} at {where}; features must be finite")
+
+
+def _is_double(block: Rows) -> bool:
+    return isinstance(block, np.ndarray) and block.dtype == np.float64
 
 
 def _in_file(block: object) -> bool:

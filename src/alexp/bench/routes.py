@@ -1,0 +1,56 @@
+"""Packed factors against one pass per reward: which is faster where, and whether the library's choice is right."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from alexp.bench.records import Measurement, record
+from alexp.common.arrays import FloatArray
+from alexp.estimation.costs import Extent, prefers_one_pass
+from alexp.estimation.onepass.grid import OnePassGrid
+from alexp.estimation.posteriors import PosteriorGrid
+from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.problem import CandidateTable, FiniteSet, ModelClass
+
+RIDGES = (0.01, 0.03, 0.1, 0.3, 0.7)
+CASES = tuple((m, d, n) for n in (200, 2000, 20_000) for m in (1, 3, 20) for d in (4, 16, 32, 64) if m * d * n < 2e7)
+QUICK = ((2, 4, 50), (2, 40, 50))
+
+
+def bench_routes(quick: bool = False) -> list[Measurement]:
+    """CPU time of a step, update and moments, on both routes; `ratio` is that of the chosen one to the faster one."""
+    out = []
+    for m, d, n in QUICK if quick else CASES:
+        packed, one = _measured(m, d, n, 4 if quick else 12)
+        chosen = one if prefers_one_pass(Extent(m, d, m * d, len(RIDGES), n)) else packed
+        label = f"M={m}, d={d}, N={n:,}"
+        out.append(record("routes", label, "packed factors", median_ms=packed, ratio=chosen / min(packed, one)))
+        out.append(record("routes", label, "one pass", median_ms=one, ratio=chosen / min(packed, one)))
+    return out
+
+
+def _measured(m: int, d: int, n: int, steps: int) -> tuple[float, float]:
+    """Milliseconds of a step on packed factors, and with one pass."""
+    rng = np.random.default_rng(0)
+    models = ModelClass.from_matrices({f"m{k}": rng.standard_normal((n, d)) for k in range(m)})
+    table = CandidateTable(models, FiniteSet(np.arange(n)), rng.permutation(n))
+    ridges = [np.full(m, ridge) for ridge in RIDGES]
+    packed = RidgeGrid(models.n_columns, models.columns_flat, models.offsets, ridges, models.intercept)
+    rewards = rng.standard_normal(steps + 2)
+    grids: tuple[PosteriorGrid, ...] = (packed, OnePassGrid(table.models(models), ridges, models.intercept))
+    first, second = (_milliseconds(grid, table, m, rewards) for grid in grids)
+    return first, second
+
+
+def _milliseconds(grid: PosteriorGrid, table: CandidateTable, m: int, rewards: FloatArray) -> float:
+    weights, noises = np.full((len(RIDGES), m), 1.0 / (len(RIDGES) * m)), np.ones((len(RIDGES), m))
+    laps = []
+    for t, y in enumerate(rewards.tolist()):
+        begin, index = time.process_time(), 7 * t % table.n_candidates
+        grid.update(table.row(index), y, index)
+        grid.residuals()
+        grid.moments(weights, noises, table.everything.choices)
+        laps.append(time.process_time() - begin)
+    return 1e3 * float(np.median(laps[2:]))

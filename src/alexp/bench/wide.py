@@ -1,0 +1,46 @@
+"""What one ask + tell costs on wide tables, against one product of each table with a vector in the same run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from alexp.bench.records import Measurement, record
+from alexp.bench.worker import in_fresh_process
+
+
+class WideCase(NamedTuple):
+    """Three tables of n candidates and d features, in single precision or double, and how many steps are timed."""
+
+    n: int
+    d: int
+    single: bool = False
+    steps: int = 20
+
+    @property
+    def label(self) -> str:
+        """In words."""
+        return f"three maps, N={self.n:,}, d={self.d:,}, {'single' if self.single else 'double'}"
+
+
+CASES = tuple(WideCase(n, d, single=n * d > 2e7) for n in (10_000, 100_000) for d in (64, 512, 2048))
+HUGE = WideCase(1_000_000, 512, single=True, steps=3)
+QUICK = (WideCase(500, 64, steps=3), WideCase(500, 64, single=True, steps=3))
+
+
+def bench_wide(quick: bool = False, huge: bool = False) -> list[Measurement]:
+    """Fresh processes, default settings: CPU time of a step, its ratio to three products, and peak memory.
+
+    `limit_mb` is 1.3 times the tables, 60 MB for every million values kept, and what importing took.
+    """
+    return [_measured(case) for case in (QUICK if quick else (HUGE,) if huge else CASES)]
+
+
+def _measured(case: WideCase) -> Measurement:
+    found = in_fresh_process("wide", n=case.n, d=case.d, single=int(case.single), steps=case.steps)
+    return record(
+        "wide", case.label, "step",
+        median_ms=found["step_ms"], cpu_ms=found["step_cpu_ms"], ratio=found["ratio"],
+        product_ms=found["product_ms"], peak_mb=found["peak_mb"], table_mb=found["table_mb"],
+        limit_mb=found["imported_mb"] + 1.3 * found["table_mb"] + 60.0 * found["values"] / 1e6,
+        ratio_of="one product of each table with a vector, in CPU time",
+    )  # fmt: skip
