@@ -29,7 +29,7 @@ class PlayedAs(TypedDict):
     repeats: bool
 
 
-class Outcome(TypedDict):
+class Reached(TypedDict):
     """What a run of n rounds reached; rewards as z-scores.
 
     `regret` is R(n), `gap` how far the best row found is below the best of the table, `top` the share of the best
@@ -74,7 +74,7 @@ class TableCell:
         ]
 
 
-def outcome(table: RealTable, record: Record) -> Outcome:
+def outcome(table: RealTable, record: Record) -> Reached:
     """What a run on all rows of a table reached."""
     scores, found = table.scores, np.unique(record.chosen)
     limit = np.sort(scores)[-table.top]

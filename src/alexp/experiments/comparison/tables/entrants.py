@@ -91,6 +91,12 @@ _OLD: Settings = {"reward_bound": 1.0, "rule": "ids", "power": 1.0}
 
 OURS: dict[str, TableEntrant] = {
     YARDSTICK: TableEntrant("evidence-mixture", "linear", _OLD, told_repeats=False),
+    "mixture of 0.1.0, noise .1": TableEntrant(
+        "evidence-mixture", "linear", {**_OLD, "noise_std": 0.1}, told_repeats=False
+    ),
+    "mixture of 0.1.0, light": TableEntrant(
+        "evidence-mixture", "linear", {**_OLD, "noise_std": 0.1, "light": True}, told_repeats=False
+    ),
     "mixture, linear maps": TableEntrant("evidence-mixture", "linear", by_goal=_goal),
     "mixture, linear maps and waves": TableEntrant(
         "evidence-mixture", "linear and waves", plays=_continuous, by_goal=_goal

@@ -34,6 +34,10 @@ def draw_tables(runs: pd.DataFrame, rounds: int, plate: int, path: Path) -> None
         rows = [(row, found[name, table]) for row, name in enumerate(names) if (name, table) in found]
         axes[0, 1].plot([own.top.mean for _, own in rows], [row for row, _ in rows], label=table, **style)
     axes[0, 0].set_xscale("log")
+    low, high = axes[0, 0].get_xlim()
+    ticks = [tick for tick in (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20) if low <= tick <= high]
+    axes[0, 0].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes[0, 0].minorticks_off()
     axes[0, 0].axvline(1.0, color="0.5", lw=0.8, zorder=0)
     axes[0, 0].set_title(f'R({rounds}), goal "sum", in units of the mixture of 0.1.0', fontsize=9)
     axes[0, 1].set_title(f'share of the top 1% found by round {rounds}, goal "best"', fontsize=9)

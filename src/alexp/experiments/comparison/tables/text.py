@@ -16,7 +16,8 @@ ENTRANTS = """\
 - *mixture of 0.1.0*: `EvidenceMixture` as version 0.1.0 had it for tables of unknown noise: linear maps,
   `noise_std=None`, `reward_bound=1`, rule "ids" with its wide beta, evidence to the power one; rows that were
   measured are not offered again. Features are centred and scaled to a squared norm of one on average. The yardstick
-  of R(n).
+  of R(n). "Noise .1" is the same with `noise_std=0.1`, which 0.1.0 assumed if nothing was said; "light" has
+  `light=True` as well.
 - *mixture, linear maps*: the same maps with today's defaults, nothing stated. On continuous tables the maps are the
   inputs, their quadratic and cubic polynomials and a hundred random waves; "and waves" adds sines and cosines of
   every single input.
