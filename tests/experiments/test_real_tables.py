@@ -195,6 +195,8 @@ def test_the_best_model_in_hindsight_and_ratios_by_hand():
     assert found.mean == pytest.approx(0.5), "geometric mean of 1/4 and 1"
     assert found.low == pytest.approx(found.high)
     assert reading.regret_ratio(own, "random", ["A", "B"]) is None
+    more = reading.chosen(by_hand([*rows, ("A", old, "", 3, 400.0)]), 9, 1, False, "sum")
+    assert reading.regret_ratio(more, "LinUCB on one map", ["A", "B"]).mean == pytest.approx(0.5), "seeds of both"
     assert reading.chosen(runs, 9, 1, False, "best").empty
 
 

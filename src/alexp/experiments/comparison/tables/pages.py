@@ -35,10 +35,11 @@ def add_arylation(seeds: int, first_seed: int, sweep: Sweep, out: Path) -> pd.Da
 
 def write_pages(out: Path) -> Iterator[Path]:
     """Page and figures from the runs in `out`; yields what was written."""
-    runs = stored_runs(out / RUNS)
     plates = stored_runs(out / PLATES) if (out / PLATES).exists() else None
-    for rounds, plate, repeats in protocols(runs):
+    runs = None if plates is not None and not (out / RUNS).exists() else stored_runs(out / RUNS)
+    for rounds, plate, repeats in [] if runs is None else protocols(runs):
         if not repeats:
+            assert runs is not None
             draw_tables(runs, rounds, plate, out / "figures" / figure_name(rounds, plate))
             yield out / "figures" / figure_name(rounds, plate)
     if plates is not None:

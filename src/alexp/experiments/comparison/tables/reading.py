@@ -81,17 +81,18 @@ def regret_ratio(
 ) -> MeanEstimate | None:
     """Geometric mean over tables of the ratio of mean regrets, with a 95% interval: seeds drawn again in pairs.
 
-    None where one of the two has not played all tables with the same seeds.
+    On the seeds that both have played; None where there are fewer than two of them on one of the tables.
     """
     pairs = []
     for table in tables:
         above, below = (
-            runs[(runs["table"] == table) & (runs["entrant"] == name)].set_index("seed")["regret"].sort_index()
+            runs[(runs["table"] == table) & (runs["entrant"] == name)].set_index("seed")["regret"]
             for name in (entrant, reference)
         )
-        if above.empty or list(above.index) != list(below.index):
+        both = above.index.intersection(below.index).sort_values()
+        if len(both) < 2:
             return None
-        pairs.append((above.to_numpy(), below.to_numpy()))
+        pairs.append((above[both].to_numpy(), below[both].to_numpy()))
     if not pairs:
         return None
     rng = np.random.default_rng(0)

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def tables_report(runs: pd.DataFrame, arylation: pd.DataFrame | None, figures: str = "figures") -> str:
+def tables_report(runs: pd.DataFrame | None, arylation: pd.DataFrame | None, figures: str = "figures") -> str:
     """The page as Markdown."""
     parts = ["# Real tables", PROTOCOL, "## Who plays", ENTRANTS]
-    for rounds, plate, repeats in protocols(runs):
+    for rounds, plate, repeats in [] if runs is None else protocols(runs):
+        assert runs is not None
         how = f"n = {rounds}" + (f", plates of {plate}" if plate > 1 else "") + (", with repeats" if repeats else "")
         for goal, title in (("sum", "Summed reward"), ("best", "The best row soon")):
             own = chosen(runs, rounds, plate, repeats, goal)

@@ -61,5 +61,5 @@ MADE_BY = """\
 arylation; `--peers` adds other libraries (`pip install 'alexp[peers]'`), `--repeats` those with repeats,
 `--arylation` the runs in plates. Runs are added to `real-tables.csv` and `arylation.csv`, from which the page is
 made; `--stored` makes it again. A file has `y`, larger is better, and feature maps `m_*`; one narrow continuous map
-means inputs. Intervals are 95%: Student's t for means, a bootstrap over seeds for ratios. Seconds are medians per
-round, taken beside other runs."""
+means inputs. Intervals are 95%: Student's t for means, a bootstrap over seeds for ratios, which are taken over the
+seeds that both have played. Seconds are medians per round, taken beside other runs."""
