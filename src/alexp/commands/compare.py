@@ -1,58 +1,127 @@
-"""`alexp compare`: every algorithm on every scenario, and the page that says which to pick."""
+"""`alexp compare`: every algorithm on every scenario or real table, and the pages that say which to pick."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+
+if TYPE_CHECKING:
+    from alexp.experiments.core.tasks import Record, Task
 
 
 def compare(
     scenarios: Annotated[list[str] | None, typer.Argument(help="Scenarios by name; all if none is named.")] = None,
     algorithms: Annotated[str | None, typer.Option(help="Names separated by semicolons; all by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Six scenarios and four seeds: a minute or two.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=2, help="Seeds per scenario, 20 by default.")] = None,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first seed; nothing was tuned from 90000 on.")] = 90_000,
-    out: Annotated[Path, typer.Option(help="Folder for which-algorithm.md and the rest.")] = Path("compare"),
-    stored: Annotated[bool, typer.Option("--stored", help="Write the page from compare.csv, run nothing.")] = False,
+    seeds: Annotated[int | None, typer.Option(min=2, help="Seeds, 20 by default; 50 with --arylation.")] = None,
+    first_seed: Annotated[int | None, typer.Option(min=0, help="90000 by default, 95000 for tables; untuned.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the pages and the rest.")] = Path("compare"),
+    tables: Annotated[Path | None, typer.Option(help="A folder of real tables *.npz to play on instead.")] = None,
+    arylation: Annotated[bool, typer.Option("--arylation", help="Play direct arylation in plates of five.")] = False,
+    peers: Annotated[bool, typer.Option("--peers", help="Tables: other libraries, where installed.")] = False,
+    goal: Annotated[str, typer.Option(help='Tables: "sum", "best" or "both".')] = "both",
+    rounds: Annotated[int, typer.Option(min=2, help="Tables: rounds per run.")] = 100,
+    plate: Annotated[int, typer.Option(min=1, help="Tables: rounds that are asked for at a time.")] = 1,
+    repeats: Annotated[bool, typer.Option("--repeats", help="Tables: a row may be measured again.")] = False,
+    stored: Annotated[bool, typer.Option("--stored", help="Write the page from stored runs, run nothing.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores by default.")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where results are kept; $ALEXP_CACHE or ~/.cache/alexp.")] = None,
 ) -> None:
-    """Compare all algorithms on a planned of scenarios: one table, one figure, and advice.
+    """Compare all algorithms on a grid of scenarios: one table, one figure, and advice.
+
+    With --tables or --arylation the problems are real tables, and the page is real-tables.md.
 
     Finished runs are kept: stopping loses nothing, and a second call computes only what is missing.
     """
     from rich.console import Console
 
-    from alexp.common.files import write_text
-    from alexp.experiments.comparison import contest
-    from alexp.experiments.comparison.figure import draw
-    from alexp.experiments.comparison.report import report
     from alexp.experiments.core.cache import ResultCache
     from alexp.experiments.core.runner import sweep
 
-    console, path = Console(), out / "compare.csv"
+    console, store = Console(), None if stored else ResultCache(cache)
+    names = None if algorithms is None else [name.strip() for name in algorithms.split(";") if name.strip()]
+
+    def run(tasks: list[Task]) -> list[Record]:
+        return sweep(tasks, workers=workers, dask=dask, cache=store, title="comparison")
+
     try:
-        if stored:
-            table = contest.stored(path)
+        if tables is not None or arylation:
+            protocol = (rounds, plate, repeats)
+            written = _on_tables(tables, arylation, names, peers, goal, seeds, first_seed, protocol, stored, run, out)
         else:
-            names = None if algorithms is None else [name.strip() for name in algorithms.split(";") if name.strip()]
-            number = seeds if seeds is not None else 4 if quick else 20
-            planned = contest.Contest.of(scenarios, names, number, first_seed, quick)
-            store = ResultCache(cache)
-            table = contest.run(
-                planned, lambda tasks: sweep(tasks, workers=workers, dask=dask, cache=store, title="comparison")
-            )
-            contest.store(table, path)
+            written = _on_scenarios(scenarios, names, quick, seeds, first_seed, stored, run, out)
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
     except KeyboardInterrupt:
         console.print("stopped; finished runs are kept, the same command goes on from here")
         raise typer.Exit(130) from None
-    draw(table, out / "figures" / "compare.png")
-    write_text(out / "which-algorithm.md", report(table, "figures/compare.png"))
+    for path in written:
+        console.print(f"{path}")
+
+
+Run: TypeAlias = "Callable[[list[Task]], list[Record]]"
+
+
+def _on_scenarios(
+    scenarios: list[str] | None,
+    names: list[str] | None,
+    quick: bool,
+    seeds: int | None,
+    first_seed: int | None,
+    stored: bool,
+    run: Run,
+    out: Path,
+) -> list[Path]:
+    """The grid of scenarios."""
+    from alexp.common.files import write_text
+    from alexp.experiments.comparison import contest
+    from alexp.experiments.comparison.figure import draw
+    from alexp.experiments.comparison.report import report
+
+    path, figure, page = out / "compare.csv", out / "figures" / "compare.png", out / "which-algorithm.md"
+    if stored:
+        table = contest.stored(path)
+    else:
+        number = seeds if seeds is not None else 4 if quick else 20
+        start = contest.FIRST_SEED if first_seed is None else first_seed
+        table = contest.run(contest.Contest.of(scenarios, names, number, start, quick), run)
+        contest.store(table, path)
+    draw(table, figure)
+    write_text(page, report(table, "figures/compare.png"))
     typer.echo(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
-    for written in (path, out / "figures" / "compare.png", out / "which-algorithm.md"):
-        console.print(f"{written}")
+    return [path, figure, page]
+
+
+def _on_tables(
+    tables: Path | None,
+    arylation: bool,
+    names: list[str] | None,
+    peers: bool,
+    goal: str,
+    seeds: int | None,
+    first_seed: int | None,
+    protocol: tuple[int, int, bool],
+    stored: bool,
+    run: Run,
+    out: Path,
+) -> list[Path]:
+    """Real tables, and direct arylation in plates."""
+    from alexp.experiments.comparison.tables import contest, entrants, pages
+    from alexp.experiments.comparison.tables.data import table_sources
+
+    start = contest.FIRST_SEED if first_seed is None else first_seed
+    if tables is not None and not stored:
+        goals = entrants.GOALS if goal == "both" else (goal,)
+        wanted = names or [*entrants.OURS, *(entrants.playing_peers(typer.echo) if peers else [])]
+        planned = contest.TableContest.of(
+            table_sources(tables), wanted, goals, 20 if seeds is None else seeds, start, *protocol
+        )
+        new = pages.add_runs(planned, run, out)
+        typer.echo(contest.overview(new).to_string(float_format=lambda value: f"{value:.3g}"))
+    if arylation and not stored:
+        pages.add_arylation(50 if seeds is None else seeds, start, run, out)
+    return list(pages.write_pages(out))

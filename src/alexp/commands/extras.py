@@ -16,6 +16,8 @@ _EXTRAS = {
     "celer": "bench",
     "skglm": "bench",
     "psutil": "bench",
+    "botorch": "peers",
+    "optuna": "peers",
 }
 _NAMES = {"sklearn": "scikit-learn"}
 

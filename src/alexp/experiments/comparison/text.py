@@ -16,12 +16,14 @@ ADVICE = """\
   a deterministic index has closed.
 - **You want the paper's algorithm and its guarantee, or agents of your own kind:** `ALExp`. With
   `oracle=Evidence()` it keeps its master, pays less regret and locks in about half as often.
-- **You believe none of the models** (real tables below): look at the tables rather than at averages. No method
-  wins both: UCB on the best single map wins one table and is beaten by almost all mixtures on the other.
-  `light=True` does better there than the grid of noise levels, which takes misfit for noise. Over hundreds of
-  rounds whatever trusts features alone keeps playing the row it predicts best; `misfit_grid=(0.3,)` lets the
-  mixture learn what single rows have beyond their features, at the price of visiting more of them: no clear gain
-  in a hundred rounds.
+- **You have a table, and believe none of the models:** `EvidenceMixture(models, domain, repeats=False)` with models
+  made by `from_matrices(kernels="auto")`, `from_inputs` or `from_components`, and nothing stated; `goal="best"` if one
+  good row is wanted soon rather than good rows all the time. [real-tables.md](real-tables.md) has what that is worth,
+  beside other libraries, and what was tried. `light=True` wants noise and bound stated, and on tables there is nothing
+  to state: whether it beats the grid depends on whether the numbers happen to fit (it does on the two tables below,
+  played with repeats and noise). Where rows may be measured again, whatever trusts features alone keeps playing the row
+  it predicts best; `misfit_grid=(0.3,)` lets the mixture learn what single rows have beyond their features, at the
+  price of visiting more of them: no clear gain in a hundred rounds.
 - Masters that see only rewards (EXP4-IX, Corral, D3RB, ED2RB) need far more rounds than models. They are here to
   compare."""
 

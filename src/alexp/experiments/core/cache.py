@@ -91,6 +91,7 @@ def _write(path: Path, rows: dict[int, Record], description: Description) -> Non
         "recommended": arrow.int64(),
         "final_gap": arrow.float64(),
         "seconds": arrow.float64(),
+        "chosen": arrow.list_(arrow.int32()),
     }
     table = arrow.table({"seed": seeds} | columns, schema=arrow.schema(types))
     table = table.replace_schema_metadata({"task": json.dumps(description, sort_keys=True)})

@@ -10,11 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.streams import Streams
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, non_negative, positive
 from alexp.experiments.core.environments import ModelEnvironment, SyntheticEnvironment
 from alexp.experiments.core.plain import Settings
+from alexp.experiments.core.simulation import Run, simulate
 from alexp.problem import Domain, FiniteSet, Interval, ModelClass
 
 _FEATURES, _MISFIT, _HEAVY = 110, 111, 112  # purposes of random numbers, apart from those of environments
@@ -103,6 +105,10 @@ class Scenario:
     def environment(self, seed: int) -> ModelEnvironment:
         """The environment of a seed; without misfit, offset and heavy tails it is `SyntheticEnvironment`'s."""
         return ScenarioEnvironment(self, seed)
+
+    def play(self, algorithm: Algorithm, environment: ModelEnvironment) -> Run:
+        """One run of an algorithm against an environment of this scenario."""
+        return simulate(algorithm, environment, self.steps)
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some fields changed."""

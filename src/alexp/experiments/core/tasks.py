@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import TypedDict
 
 import numpy as np
@@ -27,7 +28,6 @@ from alexp.experiments.core.environments import ModelEnvironment
 from alexp.experiments.core.fingerprint import code_fingerprint
 from alexp.experiments.core.plain import Settings
 from alexp.experiments.core.scenarios import Scenario
-from alexp.experiments.core.simulation import simulate
 
 RECORD_FORMAT = 1  # raise it when records of the same run change
 _CODE_OF_EVERY_RUN = ("alexp.experiments.core.environments", "alexp.experiments.core.simulation")
@@ -56,10 +56,19 @@ def algorithm_names() -> list[str]:
     return sorted({*registered(), *ALIASES} - {"linucb"})
 
 
+def algorithm_class(kind: str) -> type[Algorithm]:
+    """The class behind a name of the registry, or behind "package.module:Class", which need not be registered."""
+    module, _, name = kind.partition(":")
+    found = getattr(import_module(module), name) if name else registered()[kind]
+    if not (isinstance(found, type) and issubclass(found, Algorithm)):
+        raise TypeError(f"{kind} is no algorithm")
+    return found
+
+
 def resolve(name: str, settings: Settings | None = None) -> tuple[str, Settings]:
     """Registry name and settings of an algorithm or alias, or an error that lists the names."""
     kind, defaults = ALIASES.get(name, (name, {}))
-    if kind not in registered():
+    if ":" not in kind and kind not in registered():
         raise ValueError(f"there is no algorithm {name!r}; known are {', '.join(algorithm_names())}")
     return kind, dict(defaults) | dict(settings or {})
 
@@ -77,9 +86,9 @@ class Description(TypedDict):
 class Task:
     """A scenario, an algorithm, its settings and a seed.
 
-    `algorithm` is a name of the registry or an alias. `settings` are JSON data for its constructor; objects are
-    written as {"kind": "Schedules", "gamma": 0.01}, and three placeholders stand for what only the environment
-    knows: "$true_model", "$steps" and "$reward_range".
+    `algorithm` is a name of the registry, an alias, or "package.module:Class". `settings` are JSON data for its
+    constructor; objects are written as {"kind": "Schedules", "gamma": 0.01}, and three placeholders stand for what only
+    the environment knows: "$true_model", "$steps" and "$reward_range".
 
     Environment and algorithm get seeds of their own, spawned from `seed` (see `run_seeds`). With `shared_seed` both
     get `seed` itself, as in ``SyntheticEnvironment(..., random_state=7)`` and ``ALExp(..., random_state=7)``: that is
@@ -109,8 +118,7 @@ class Task:
     def configuration(self) -> str:
         """Content hash of everything but the seed: scenario, algorithm, settings and the code that runs it."""
         kind, settings = resolve(self.algorithm, self.settings)
-        own = (registered()[kind].__module__, type(self.scenario).__module__)
-        code = code_fingerprint(*own, *_CODE_OF_EVERY_RUN)
+        code = code_fingerprint(algorithm_class(kind).__module__, type(self.scenario).__module__, *_CODE_OF_EVERY_RUN)
         content = [RECORD_FORMAT, self.scenario.to_dict(), kind, settings, self.shared_seed, code]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -149,6 +157,7 @@ class Record:
     recommended : model behind the final recommendation, -1 if none.
     final_gap : regret of the recommended action.
     seconds : time spent in ask and tell.
+    chosen : (n,) the candidate of each round; empty in files of version 0.1.0.
     """
 
     regret: FloatArray
@@ -159,6 +168,7 @@ class Record:
     recommended: int
     final_gap: float
     seconds: float
+    chosen: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
 
 def run_seeds(seed: int) -> tuple[int, int]:
@@ -189,14 +199,14 @@ def build(task: Task) -> tuple[Algorithm, ModelEnvironment]:
     }
     stated_noise = task.scenario.noise_std * task.scenario.stated_noise
     arguments: State = {"noise_std": stated_noise, "random_state": algorithm_seed} | filled
-    return registered()[kind](environment.models, environment.domain, **arguments), environment
+    return algorithm_class(kind)(environment.models, environment.domain, **arguments), environment
 
 
 def run_task(task: Task) -> Record:
     """Play one task. Same task, same record, apart from `seconds`."""
     algorithm, environment = build(task)
     with quietly():  # methods are compared as they are, whatever they assume
-        run = simulate(algorithm, environment, task.scenario.steps)
+        run = task.scenario.play(algorithm, environment)
     models = [trial.model for trial in run.trials]
     first = {model: t for t, model in reversed(list(enumerate(models))) if model is not None}
     visited = np.cumsum(np.bincount(np.array(list(first.values()), np.int64), minlength=len(models))).astype(np.int32)
@@ -211,4 +221,5 @@ def run_task(task: Task) -> Record:
         recommended=-1 if best.model is None else best.model,
         final_gap=float(environment.best_value - environment.rewards[best.index]),
         seconds=run.seconds,
+        chosen=np.array([trial.index for trial in run.trials], np.int32),
     )

@@ -1,0 +1,1 @@
+"""Methods of other libraries, asked and told like ours."""

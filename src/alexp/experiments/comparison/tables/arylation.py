@@ -1,0 +1,102 @@
+"""Direct arylation in plates of five, beside fifty chemists and EDBO: the best yield after k experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray
+from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
+from alexp.common.validation import count
+from alexp.datasets import direct_arylation
+from alexp.experiments.comparison.tables.contest import FIRST_SEED
+from alexp.experiments.comparison.tables.data import ARYLATION
+from alexp.experiments.comparison.tables.entrants import TABLE_ENTRANTS
+from alexp.experiments.comparison.tables.scenario import RealScenario
+from alexp.experiments.core.statistics import MeanEstimate, estimate
+from alexp.experiments.core.tasks import Record, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXPERIMENTS, PLATE, GOOD = 50, 5, 99.0
+MARKS = (5, 10, 15, 25, 50)
+CHEMISTS, EDBO = "50 chemists", "EDBO"
+# Who plays: an entrant of the tables, and how its first plate is made.
+PLAYERS: dict[str, tuple[str, str]] = {
+    "mixture, kernels": ("mixture, kernels", "random"),
+    "mixture, kernels, first plate designed": ("mixture, kernels", "designed"),
+    "mixture, kernels on whole rows": ("mixture, kernels on whole rows", "random"),
+}
+
+
+def arylation_tasks(seeds: int, first_seed: int = FIRST_SEED, experiments: int = EXPERIMENTS) -> dict[str, list[Task]]:
+    """Runs by player: goal "best", nothing stated, no reaction twice, the first plate told."""
+    numbers = range(first_seed, first_seed + count("seeds", seeds, 2))
+    out = {}
+    for name, (entrant, start) in PLAYERS.items():
+        player = TABLE_ENTRANTS[entrant]
+        scenario = RealScenario.of(
+            ARYLATION, models=player.models, steps=experiments, plate=PLATE, first=PLATE, start=start
+        )
+        out[name] = [player.task(scenario, "best", seed) for seed in numbers]
+    return out
+
+
+def run_arylation(tasks: Mapping[str, list[Task]], sweep: Callable[[list[Task]], list[Record]]) -> pd.DataFrame:
+    """One row per run: player, seed, and the best yield after 1, 2, ... experiments."""
+    import pandas as pd
+
+    records = iter(sweep([task for own in tasks.values() for task in own]))
+    yields, rows = direct_arylation().rewards, []
+    for name, own in tasks.items():
+        for task in own:
+            best = np.maximum.accumulate(yields[next(records).chosen])
+            rows.append({"player": name, "seed": task.seed} | {str(k + 1): float(v) for k, v in enumerate(best)})
+    return pd.DataFrame(rows)
+
+
+def curves(runs: pd.DataFrame) -> dict[str, FloatArray]:
+    """Best yield after 1, 2, ... experiments, (runs, experiments) each: chemists, EDBO, and the players."""
+    shipped = direct_arylation()
+    columns = [name for name in runs.columns if name.isdigit()]
+    published = {
+        CHEMISTS: np.fmax.accumulate(shipped.chemists_yields, axis=1)[:, : len(columns)],
+        EDBO: np.maximum.accumulate(shipped.edbo_yields, axis=1)[:, : len(columns)],
+    }
+    played = {str(name): group[columns].to_numpy(np.float64) for name, group in runs.groupby("player", sort=False)}
+    return published | played
+
+
+def after(curve: FloatArray, k: int) -> MeanEstimate | None:
+    """Mean best yield after k experiments; None if there were fewer."""
+    return None if k > curve.shape[1] else estimate(curve[:, k - 1])
+
+
+def reached(curve: FloatArray, k: int) -> float | None:
+    """Share of runs that had a yield of 99 after k experiments."""
+    return None if k > curve.shape[1] else float(np.mean(curve[:, k - 1] >= GOOD))
+
+
+def draw_arylation(runs: pd.DataFrame, path: Path) -> None:
+    """Mean best yield with 95% intervals."""
+    figure, axes = new_figure(1, 1, width=6.4, height=4.4)
+    ax = axes[0, 0]
+    for k, (name, curve) in enumerate(curves(runs).items()):
+        means = [estimate(curve[:, j]) for j in range(curve.shape[1])]
+        experiments, colour = np.arange(1, len(means) + 1), COLOURS[k % len(COLOURS)]
+        label = f"{name} ({len(curve)} runs)" if name != CHEMISTS else name
+        ax.plot(experiments, [m.mean for m in means], color=colour, ls=DASHES[k % len(DASHES)], label=label)
+        ax.fill_between(experiments, [m.low for m in means], [m.high for m in means], color=colour, alpha=0.15, lw=0)
+    ax.axhline(100.0, color="0.5", lw=0.8)
+    ax.set(
+        xlabel="experiments",
+        ylabel="best yield found, percent",
+        ylim=(20, 102),
+        title="Direct arylation, 1,728 reactions",
+    )
+    ax.legend(frameon=False, loc="lower right", fontsize=8)
+    save_figure(figure, path)

@@ -1,0 +1,186 @@
+"""Tables from files, and the one that comes with the library: rewards, feature maps, and models made of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.datasets import direct_arylation
+from alexp.problem import ModelClass
+from alexp.problem.kernels.choosing import is_counts
+from alexp.problem.kernels.factorial import Component, find_levels
+
+ARYLATION = "direct arylation"
+_MOST_INPUTS = 6  # of a continuous table whose subsets are models
+_NARROW = 12  # columns up to which the only map of a table is taken for its inputs
+_WAVES = 100
+MODELS = ("linear", "linear and waves", "kernels", "maps with kernels", "matrices", "levels")
+
+
+@dataclass(frozen=True)
+class RealTable:
+    """N rows, what each of them is worth, and how they may be described.
+
+    Attributes
+    ----------
+    rewards : (N,) larger is better, in the table's own unit.
+    matrices : (N, d) each, as the file has them.
+    components : what rows are composed of, if they are.
+
+    A table whose only map is narrow and continuous consists of *inputs*: linear models are then polynomials and waves
+    of them, and models with kernels are subsets of them.
+    """
+
+    name: str
+    rewards: FloatArray
+    matrices: Mapping[str, FloatArray]
+    components: Mapping[str, Component] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """N."""
+        return self.rewards.size
+
+    @property
+    def scores(self) -> FloatArray:
+        """Rewards with mean 0 and standard deviation 1 over the table."""
+        return np.asarray((self.rewards - self.rewards.mean()) / self.rewards.std())
+
+    @property
+    def top(self) -> int:
+        """How many rows are the best hundredth."""
+        return ceil(self.n_rows / 100)
+
+    @cached_property
+    def inputs(self) -> FloatArray | None:
+        """(N, d) inputs of a continuous table; None for others."""
+        (only, *others) = self.matrices.values()
+        return only if not others and only.shape[1] <= _NARROW and not is_counts(only) else None
+
+    @property
+    def levels(self) -> IntArray | None:
+        """(N, C) which value each component has; None where rows are not composed."""
+        if self.components is None:
+            return None
+        return np.stack([find_levels(name, given).codes for name, given in self.components.items()], axis=1)
+
+    @cached_property
+    def maps(self) -> Mapping[str, FloatArray]:
+        """Feature maps of linear models, centred; ||phi||^2 is one on average."""
+        maps = self.matrices if self.inputs is None else input_maps(self.inputs)
+        return {name: centred(features) for name, features in maps.items()}
+
+    @property
+    def waves(self) -> Mapping[str, FloatArray]:
+        """One more map for the inputs of a continuous table: waves of each of them."""
+        return {} if self.inputs is None else {"waves": centred(input_waves(self.inputs))}
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the contents; results are kept under it, wherever the file lies."""
+        out = hashlib.sha256(self.rewards.tobytes())
+        for name, features in self.matrices.items():
+            out.update(name.encode() + b"\0" + np.ascontiguousarray(features).tobytes())
+        return out.hexdigest()[:16]
+
+    def models(self, kind: str, rows: IntArray) -> ModelClass:
+        """Models on some of the rows.
+
+        "linear": one per map; "linear and waves": one more for inputs. "kernels": subsets of the inputs of a continuous
+        table, products and sums over components of a composed one, `from_matrices(kernels="auto")` of any other, and
+        this is "maps with kernels" of all three. "matrices": one per matrix as it is in the file. "levels": the numbers
+        of the components' values, for who treats them as categories.
+        """
+        if kind in ("linear", "linear and waves"):
+            maps = self.maps if kind == "linear" else {**self.maps, **self.waves}
+            return ModelClass.from_matrices({name: features[rows] for name, features in maps.items()})
+        if kind == "kernels" and self.components is not None:
+            return ModelClass.from_components({name: _taken(given, rows) for name, given in self.components.items()})
+        if kind == "kernels" and self.inputs is not None and self.inputs.shape[1] <= _MOST_INPUTS:
+            return ModelClass.from_inputs(self.inputs[rows])
+        if kind in ("kernels", "maps with kernels", "matrices"):
+            matrices = {name: features[rows] for name, features in self.matrices.items()}
+            return ModelClass.from_matrices(matrices, kernels="linear" if kind == "matrices" else "auto")
+        if kind == "levels" and self.levels is not None:
+            return ModelClass.from_matrices({"levels": self.levels[rows].astype(np.float64)})
+        raise ValueError(f"{self.name} has no models {kind!r}; there are {', '.join(MODELS)}")
+
+
+def _taken(given: Component, rows: IntArray) -> Component:
+    if isinstance(given, Mapping):
+        return {name: np.asarray(values)[rows] for name, values in given.items()}
+    return np.asarray(given)[rows]
+
+
+def centred(features: FloatArray) -> FloatArray:
+    """Columns minus their means, divided so that the squared norm of a row is one on average; constants are dropped."""
+    out = np.asarray(features, dtype=np.float64) - features.mean(axis=0, dtype=np.float64)
+    out = out[:, np.ptp(out, axis=0) > 0.0]
+    return np.asarray(out / np.sqrt(np.mean(np.sum(out**2, axis=1))))
+
+
+def input_maps(inputs: FloatArray) -> dict[str, FloatArray]:
+    """What one might regress on: inputs (N, d), polynomials of them, and random waves of all."""
+    x = np.asarray(inputs, dtype=np.float64)
+    out = {"inputs": x, "quadratic": _monomials(x, 2)}
+    if x.shape[1] <= _MOST_INPUTS:
+        out["cubic"] = _monomials(x, 3)
+    rng = np.random.default_rng(0)
+    some = x[rng.permutation(len(x))[:300]]
+    median = np.median(np.linalg.norm(some[:, None] - some[None], axis=2)[np.triu_indices(len(some), 1)])
+    angles = x @ (rng.standard_normal((x.shape[1], _WAVES)) / median) + rng.uniform(0.0, 2.0 * np.pi, _WAVES)
+    return out | {"random waves": np.cos(angles)}
+
+
+def input_waves(inputs: FloatArray) -> FloatArray:
+    """Half a wave, one and one and a half of every input over its range, sines and cosines, shape (N, 6 d)."""
+    phase = np.pi * (inputs - inputs.min(axis=0)) / np.maximum(np.ptp(inputs, axis=0), 1e-300)
+    return np.hstack([wave(k * phase) for k in (1, 2, 3) for wave in (np.cos, np.sin)])
+
+
+def _monomials(x: FloatArray, degree: int) -> FloatArray:
+    columns = [
+        np.prod(x[:, list(factors)], axis=1)
+        for size in range(1, degree + 1)
+        for factors in combinations_with_replacement(range(x.shape[1]), size)
+    ]
+    return np.stack(columns, axis=1)
+
+
+@lru_cache(maxsize=16)
+def load_table(source: str) -> RealTable:
+    """The table of a file `*.npz`, with `y` and one or more `m_*`; or of the library, by its name."""
+    if source == ARYLATION:
+        shipped = direct_arylation()
+        rewards = np.asarray(shipped.rewards, dtype=np.float64)
+        return RealTable(ARYLATION, rewards, dict(shipped.matrices), shipped.components)
+    path = Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no table {path}")
+    with np.load(path, allow_pickle=False) as stored:
+        maps = {key[2:]: np.asarray(stored[key], dtype=np.float64) for key in stored.files if key.startswith("m_")}
+        if "y" not in stored.files or not maps:
+            raise ValueError(f"{path} must hold y, one number per row, and maps m_*; it has {', '.join(stored.files)}")
+        rewards = np.asarray(stored["y"], dtype=np.float64)
+    for name, features in maps.items():
+        if features.ndim != 2 or features.shape[0] != rewards.size:
+            raise ValueError(f"{path}: m_{name} must have one row per reward ({rewards.size}), got {features.shape}")
+    if rewards.ndim != 1 or not all(np.all(np.isfinite(array)) for array in (rewards, *maps.values())):
+        raise ValueError(f"{path}: y must be one-dimensional, and all numbers finite")
+    return RealTable(path.stem, rewards, maps)
+
+
+def table_sources(folder: Path) -> list[str]:
+    """Every table of a folder, and the one of the library."""
+    found = sorted(str(path) for path in folder.glob("*.npz"))
+    if not found:
+        raise FileNotFoundError(f"there are no tables *.npz in {folder}")
+    return [*found, ARYLATION]
