@@ -67,7 +67,7 @@ def test_a_table_of_inputs_and_one_of_maps(hill, bits):
     assert continuous.scores.mean() == pytest.approx(0.0)
     assert continuous.scores.std() == pytest.approx(1.0)
     everything = np.arange(N)
-    assert continuous.models("kernels", everything).n_models == 3 * 3
+    assert continuous.models("kernels", everything).n_models == 3 * 4
     assert continuous.models("linear and waves", everything).n_models == 5
     assert mapped.models("kernels", everything).kernels is not None
     assert mapped.models("matrices", everything).kernels is None
