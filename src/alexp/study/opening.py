@@ -257,7 +257,9 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
     kind, saved = algorithm_named(row.algorithm), json.loads(row.settings)
     try:
-        stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
+        stored = {
+            key: component_from_dict(value, key, whole=False) for key, value in saved.items() if key not in settings
+        }
     except ValueError as error:
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
 
