@@ -56,6 +56,7 @@ COLUMNS: dict[str, list[Column]] = {
                ("growth of the log MB", "log_growth_mb", _number(3))],
     "routes": [_MS, ("chosen / faster", "ratio", _fixed)],
     "wide": [_MS, _CPU, ("product CPU ms", "product_ms", _number(3)), ("step / product", "ratio", _fixed),
+             ("mean step / product", "mean_ratio", _fixed), ("slowest CPU ms", "slowest_ms", _number(3)),
              ("peak MB", "peak_mb", _number(4)), ("of it tables", "table_mb", _number(4)),
              ("limit MB", "limit_mb", _number(4))],
     "floor": [_MS, ("ns per pair", "ns_per_pair", _number(3)),

@@ -27,7 +27,7 @@ from alexp.problem.tables.blocks import Block
 
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly
-_PIECE = 1 << 18  # similarities in memory when they are
+_PIECE = 1 << 16  # similarities in memory when they are
 
 
 class Pass(Protocol):
