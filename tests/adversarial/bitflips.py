@@ -183,7 +183,7 @@ def attempt(folder, whole, expected, rng, how):
 def soak(scale=1.0, seed=0):
     """Damage so many databases; `violations` must be 0."""
     rng = np.random.default_rng(seed)
-    counts = {"databases": 0, "refused": 0, "unchanged": 0, "tails": 0, "tails noticed": 0, "violations": 0}
+    counts = {"tried": 0, "refused": 0, "unchanged": 0, "tails": 0, "tails noticed": 0, "violations": 0}
     first = ""
     with tempfile.TemporaryDirectory(prefix="alexp-bitflips-") as name:
         folder = Path(name)
@@ -194,7 +194,7 @@ def soak(scale=1.0, seed=0):
         for k in range(max(1, round(DATABASES * scale)) + tails):
             how = delete_a_tail if k < tails else DAMAGE[rng.integers(len(DAMAGE))]
             what, verdict, wrong = attempt(folder, whole, expected, rng, how)
-            counts["databases"] += 1
+            counts["tried"] += 1
             counts["refused"] += verdict == "refused"
             counts["unchanged"] += verdict == "same"
             if how is delete_a_tail:

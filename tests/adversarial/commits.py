@@ -163,8 +163,8 @@ def soak(scale=1.0, seed=0, server=None):
             study.storage.close()
             line.close()
     wrong = [f"sqlite: {text}" for text in wrong] + [f"postgresql: {text}" for text in more]
-    figures = {"lost on sqlite": on_file, "lost on postgresql": on_server, "violations": len(wrong)}
-    return figures | ({"first": wrong[0]} if wrong else {})
+    figures = {"lost on sqlite": on_file, "lost on postgresql": on_server}
+    return {"tried": on_file + on_server, "violations": len(wrong)} | figures | ({"first": wrong[0]} if wrong else {})
 
 
 @contextmanager

@@ -210,7 +210,7 @@ def fill_many(storage, times, rng):
 
 def soak(scale=1.0, seed=0, server=None):
     """Kill, stop and fill; `violations` must be 0."""
-    rng, wrong, figures = np.random.default_rng(seed), [], {}
+    rng, wrong, figures = np.random.default_rng(seed), [], {"tried": 0}
     sizes = {name: max(1, round(n * scale)) for name, n in (("k", KILLS), ("r", RESTARTS), ("f", FULL_DISKS))}
     before = replay_module.REPLAY_EVENTS, replay_module.REPLAY_SECONDS
     replay_module.REPLAY_EVENTS, replay_module.REPLAY_SECONDS = 40, np.inf  # snapshots are hit as well
@@ -226,6 +226,7 @@ def soak(scale=1.0, seed=0, server=None):
                 ("full disks", fill_many, (f"sqlite:///{folder / 'full.db'}", sizes["f"], rng)),
             ):
                 acknowledged, problems = many(*arguments)
+                figures["tried"] += arguments[-2]
                 figures |= {what: arguments[-2], f"tells acknowledged, {what}": acknowledged}
                 wrong += [f"{what}: {problem}" for problem in problems]
     finally:
