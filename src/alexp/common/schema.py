@@ -26,6 +26,7 @@ _T = TypeVar("_T")
 
 _HUGE = 10**300
 LARGE = 1e150  # numbers whose squares are finite
+SQUARE = 1e300  # their squares
 MOST = 2**53  # counts beyond it are no longer told apart from their neighbours
 
 

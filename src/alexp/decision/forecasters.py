@@ -6,7 +6,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
-from alexp.common.schema import floats, record
+from alexp.common.schema import SQUARE, floats, record
 from alexp.decision.weights import exponential_weights
 from alexp.estimation.ridge.bank import RidgeBank
 
@@ -51,4 +51,4 @@ class AggregatingForecaster:
 
     def restore(self, state: State) -> None:
         """Continue from `state`."""
-        self.losses = record("forecaster", state, {"losses": floats(self.losses.size, low=0.0)})["losses"]
+        self.losses = record("forecaster", state, {"losses": floats(self.losses.size, low=0.0, high=SQUARE)})["losses"]

@@ -25,7 +25,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
-from alexp.common.schema import anything, number, record
+from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels.rows import dense, spread
@@ -124,7 +124,7 @@ class StudentMixture(Mixture):
 
     def restore(self, state: Packable) -> None:
         """Continue from `state`."""
-        known = record("mixture", state, {"grid": anything, "mean": number(), "squares": number(low=0.0)})
+        known = record("mixture", state, {"grid": anything, "mean": number(), "squares": number(0.0, SQUARE)})
         super().restore(known["grid"])
         self._mean, self._squares = known["mean"], known["squares"]
 
