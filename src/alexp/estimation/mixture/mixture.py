@@ -22,6 +22,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
+from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.calibrating import CalibratingGrid, Divisors
 from alexp.estimation.posteriors import Component, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
@@ -164,6 +165,39 @@ class Mixture:
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
         return self.grid.draw(cell, model, choices, normals, float(self.noise[cell]))
+
+    def chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        """Probability that each choice is the best under the posterior, shape (n,), see `optimality`.
+
+        Of more than 200 choices only the most promising have any. Kernels and one pass: shares of 64 draws.
+        """
+        if len(choices) <= optimality.MOST:
+            return self._chances(weights, choices, rng)
+        some = optimality.promising(*self.moments(weights, choices))
+        out = np.zeros(len(choices))
+        indices = None if choices.indices is None else choices.indices[some]
+        out[some] = self._chances(weights, Choices(indices, np.ascontiguousarray(choices.table[:, some])), rng)
+        return out
+
+    def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        if (width := self.grid.root_width(len(choices))) is None:
+            return self._shares_of_draws(weights, choices, rng)
+        offset, stretches = rng.random(), self._stretches(rng, optimality.LINES)
+        normals = rng.standard_normal((optimality.LINES, width))
+        deviations = np.sqrt(self.noise_variances())
+        return optimality.by_lines(self.grid, weights, deviations, choices, normals, stretches, offset)
+
+    def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draws of what deviations are multiplied by, shape (n,)."""
+        return np.ones(n)
+
+    def _shares_of_draws(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        out = np.zeros(len(choices))
+        counts = optimality.evenly(weights.ravel(), optimality.DRAWS, rng.random())
+        for component in np.repeat(np.arange(counts.size), counts):
+            cell, model = divmod(int(component), weights.shape[1])
+            out[np.argmax(self.draw(cell, model, rng, choices))] += 1.0 / optimality.DRAWS
+        return out
 
     def state(self) -> Packable:
         """Everything that observations have changed."""

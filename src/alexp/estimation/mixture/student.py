@@ -113,6 +113,9 @@ class StudentMixture(Mixture):
         noise = self.noise_variances()[cell, model] * self._shape / rng.standard_gamma(self._shape)
         return self.grid.draw(cell, model, choices, normals, float(np.sqrt(noise)))
 
+    def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return np.asarray(np.sqrt(self._shape / rng.standard_gamma(self._shape, n)))
+
     @property
     def freedom(self) -> float:
         """Degrees of freedom 2 a0 + t of a component's predictions, which are t-distributed."""

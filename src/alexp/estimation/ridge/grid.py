@@ -229,6 +229,14 @@ class RidgeGrid:
         """Rewards at the choices under one draw of a component's coefficients, shape (n,)."""
         return self._banks[cell].draw(model, choices.table, normals, scale)
 
+    def root_width(self, n: int) -> int:
+        """One for each coefficient of the largest model."""
+        return int(self._sizes.max())
+
+    def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Means (m, n) and square roots (m, n, D) of the covariances of some models."""
+        return self._banks[cell].roots(members, choices.table, self.root_width(len(choices)))
+
     def state(self) -> list[FactorState]:
         """Everything that rewards have changed."""
         return [bank.state() for bank in self._banks]
