@@ -52,6 +52,11 @@ def test_the_decision_is_a_function_of_seed_and_history():
     assert opt.ask() == again.ask()
 
 
+def test_sharpness_is_a_power():
+    plain, sharp = (distribution(run(0, sharpness=power, floor=0.0)) for power in (1.0, 3.0))
+    assert sharp == pytest.approx(plain**3 / np.sum(plain**3))
+
+
 @pytest.mark.parametrize("floor", [0.0, 0.2, 1.0])
 def test_floor(floor):
     assert distribution(run(12, floor=floor)).min() >= floor / 9
@@ -101,7 +106,7 @@ def test_importance_weights_are_unbiased():
 
 def test_kernels_have_a_floor_as_well():
     models = alexp.ModelClass.from_matrices({"x": np.linspace(-1.0, 1.0, 9)[:, None]}, kernels="auto")
-    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(np.arange(9)), rule="matching", random_state=0)
+    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(np.arange(9)), rule="matching", sharpness=1, random_state=0)
     for _ in range(3):
         trial = opt.ask()
         opt.tell(trial, float(trial.x))

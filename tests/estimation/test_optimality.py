@@ -1,6 +1,7 @@
 """How likely each choice is the best: the compiled lines against slow twins, against draws, and where it is exact."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def slow_envelope(base, slope):
     pairs = [(i, j) for i in range(len(base)) for j in range(i) if slope[i] != slope[j]]
     cuts = sorted((base[j] - base[i]) / (slope[i] - slope[j]) for i, j in pairs)
     out, ends = np.zeros(len(base)), [-np.inf, *cuts, np.inf]
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         middle = np.clip(0.5 * (max(low, -1e6) + min(high, 1e6)), -1e6, 1e6)
         out[np.argmax(base + middle * slope)] += norm.cdf(high) - norm.cdf(low)
     return out

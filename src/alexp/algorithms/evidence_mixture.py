@@ -19,7 +19,7 @@ from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.common.validation import count, non_negative, one_of, positive, share
+from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Among, Certain, Explore, Play, Weighted
 from alexp.decision.selection import expected_improvement, information_directed, upper_confidence
 from alexp.decision.weights import draw_index
@@ -58,8 +58,8 @@ class EvidenceMixture(Certified):
       components; what a component expects of pending trials counts among its incumbents;
     * rule="thompson": argmax under coefficients drawn from the posterior; a round chooses evenly among `draws`
       such maximisers, so that its propensity is exact given the draws;
-    * rule="matching": Thompson sampling with its propensities integrated: every choice with the posterior probability
-      that it is the best, over components and coefficients, and at least `floor` / n. For logs that others will learn
+    * rule="matching": every choice in proportion to the posterior probability that it is the best, over components and
+      coefficients, to the power `sharpness`, and with probability `floor` / n at least. For logs that others will learn
       from.
 
     Models may be kernels: then a component is a Gaussian process. Under the prior weights of a model class the weights
@@ -90,13 +90,17 @@ class EvidenceMixture(Certified):
         `repeats=False`: a small width locks only where a candidate may be played again. For "ei" 1, and sqrt(2) where
         `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
+    sharpness : of "matching": 1 is Thompson sampling with its propensities integrated; 2, the default, has less regret.
     floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
         more; 0.01 for "matching", zero for other rules.
+    forget : weight of a reward for each one that came after it, for rewards that drift: 0.99 looks back some hundred
+        rewards. None, by default, forgets nothing. Nothing is certified then, and the order of rewards matters. For
+        models linear in at most 200 features, without `misfit_grid`.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
-    The incumbent of "ei" is the best reward told or, where noise is more than a tenth of the rewards' variance, the
-    best mean among the candidates told.
+    The incumbent of "ei" is the best reward told or, where noise is more than a tenth of the rewards' variance or old
+    rewards are forgotten, the best mean among the candidates told.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -117,7 +121,7 @@ class EvidenceMixture(Certified):
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = (
         "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "beta", "gamma", "draws", "power",
-        "floor",
+        "sharpness", "floor", "forget",
     )  # fmt: skip
 
     def __init__(
@@ -136,7 +140,9 @@ class EvidenceMixture(Certified):
         gamma: float = 0.0,
         draws: int = 8,
         power: float | None = None,
+        sharpness: float = 2.0,
         floor: float | None = None,
+        forget: float | None = None,
         **shared: Any,
     ) -> None:
         if rule is not None:
@@ -148,6 +154,8 @@ class EvidenceMixture(Certified):
         self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
         self.power = self._defaults.power if power is None else positive("power", power)
+        self.sharpness = positive("sharpness", sharpness)
+        self.forget = None if forget is None else fraction("forget", forget)
         self.floor = (_FLOOR if self.rule == "matching" else 0.0) if floor is None else share("floor", floor)
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
@@ -183,7 +191,7 @@ class EvidenceMixture(Certified):
     def _new_mixture(self) -> Mixture:
         where = (self.models, self._candidates)
         if self.ratio_grid is not None:
-            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power)
+            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=self.forget)
         assert self.noise_grid is not None
         assert self.scale_grid is not None
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
@@ -191,7 +199,7 @@ class EvidenceMixture(Certified):
         check_multiples("misfit_grid times reward_bound", effects, self.norm_bound)
         check_multiples("misfit_grid times reward_bound over noise_std", effects, self.norm_bound / self.noise_std)
         grids = (self.noise_grid, self.scale_grid)
-        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, effects, self.power)
+        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, effects, self.power, self.forget)
 
     @property
     def relies_on(self) -> frozenset[str]:
@@ -209,7 +217,9 @@ class EvidenceMixture(Certified):
         if self.rule == "thompson":
             return Among(self._maximisers(round_))
         if self.rule == "matching":
-            return Weighted(np.arange(len(round_)), self._chances(round_))
+            chances = self._chances(round_)
+            shares = (chances / chances.max()) ** self.sharpness
+            return Weighted(np.arange(len(round_)), shares / shares.sum())
         return Certain(self._index_rule(round_))
 
     def _chances(self, round_: Round) -> FloatArray:
@@ -247,7 +257,7 @@ class EvidenceMixture(Certified):
     def _best_so_far(self) -> float:
         told = rewards_told(self._log, self._candidates, self._sign)
         noise = self._mixture.noise_variance(self._weights())
-        if noise <= _NOISY * float(np.var(told.rewards)):
+        if self.forget is None and noise <= _NOISY * float(np.var(told.rewards)):
             return float(told.rewards.max())
         seen, first = np.unique(told.indices, return_index=True)
         mean, _ = self._mixture.moments(self._weights(), Choices(seen, np.ascontiguousarray(told.rows[first].T)))

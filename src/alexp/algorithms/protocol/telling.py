@@ -38,6 +38,7 @@ class Telling(Saved):
 
     _sign: float
     _vigilance: Vigilance
+    forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
 
     @abstractmethod
     def _learn(self, seen: Observation) -> None:
@@ -149,7 +150,7 @@ class Telling(Saved):
         vigilance = self._vigilance
         if abs(value) > vigilance.limit:
             vigilance.look_at_reward(value)
-        if vigilance.is_time(self._log.n_told):
+        if vigilance.is_time(self._log.n_told) and self.forget is None:
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = ~np.isnan(rewards)
             rows = self._candidates.rows(np.array(self._log.index, dtype=np.int64)[known])

@@ -10,12 +10,17 @@ components,
 with F_c = min_theta ||y - Phi_j theta||^2 + ridge_c^2 ||theta||^2.
 
 With an intercept its flat prior takes one degree of freedom: t - 1 instead of t.
+
+With `forget` a reward that k later ones have followed has the weight w = forget^k. Its likelihood is raised to that
+power, N(y; phi'theta, s^2)^w, while the prior stays as it is: V_c = Phi_j'W Phi_j + ridge_c^2 I, F_c has weighted
+squares, and t becomes the sum of the weights. That is a power likelihood, not the evidence of a model of drift: weights
+of models never become surer than some 1 / (1 - forget) rewards can make them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf, isfinite
+from math import expm1, inf, isfinite, log
 
 import numpy as np
 
@@ -51,6 +56,7 @@ class Mixture:
     log_prior : (M,) logarithms of the models' prior weights; equal by default.
     tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
     calibrate : gives the divisors for rows told, which then replace those given; see `CalibratingGrid`.
+    forget : weight of a reward for each one that came after it; see below.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
@@ -75,7 +81,9 @@ class Mixture:
         log_prior: FloatArray | None = None,
         tables: Sequence[ModelOnTable] | None = None,
         calibrate: Divisors | None = None,
+        forget: float | None = None,
     ) -> None:
+        self.forget = forget
         self.power, self.log_prior = power, log_prior
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
         self.n_columns, self._lead, self._sizes = n_columns, int(intercept), np.diff(offsets)
@@ -86,7 +94,7 @@ class Mixture:
 
         def make(divisors: FloatArray) -> PosteriorGrid:
             ridges = [ridge * divisors for ridge in self.ridges]
-            return posterior_grid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, tables)
+            return posterior_grid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, tables, forget)
 
         m = self._sizes.size
         self.grid = make(divisors) if calibrate is None else CalibratingGrid(make, calibrate, m, n_columns)
@@ -105,9 +113,15 @@ class Mixture:
         return self.grid.evidence(self._score, 1.0 / self.power)
 
     @property
-    def _freedom(self) -> int:
-        """t, less the one degree of freedom that the flat prior of an intercept takes."""
-        return max(self.n_observations - self._lead, 0)
+    def mass(self) -> float:
+        """Sum of the rewards' weights: t, or (1 - forget^t) / (1 - forget)."""
+        t = self.n_observations
+        return t if self.forget is None else -expm1(t * log(self.forget)) / (1.0 - self.forget)
+
+    @property
+    def _freedom(self) -> float:
+        """The mass, less the one degree of freedom that the flat prior of an intercept takes."""
+        return max(self.mass - self._lead, 0)
 
     def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """Log evidence from penalised residuals and log determinants, (cells, M) each."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.mixture._lines import add_chances
 from alexp.estimation.posteriors import PosteriorGrid
 from alexp.problem.candidates import Choices
@@ -52,15 +52,15 @@ def by_lines(
     return np.asarray(out / out.sum())
 
 
-def evenly(weights: FloatArray, n: int, offset: float) -> FloatArray:
+def evenly(weights: FloatArray, n: int, offset: float) -> IntArray:
     """How many of n evenly spaced points fall to each of some weights (K,), int (K,)."""
     ends = np.cumsum(weights)
     points = (np.arange(n) + offset) * (ends[-1] / n)
     places = np.minimum(np.searchsorted(ends, points, side="right"), weights.size - 1)
-    return np.bincount(places, minlength=weights.size)
+    return np.bincount(places, minlength=weights.size).astype(np.int64)
 
 
-def promising(mean: FloatArray, variance: FloatArray) -> FloatArray:
+def promising(mean: FloatArray, variance: FloatArray) -> IntArray:
     """Positions, in increasing order, of the choices that may be the best: at most `MOST`."""
     upper = mean + 2.0 * np.sqrt(variance)
     return np.sort(np.argsort(-upper, kind="stable")[:MOST])

@@ -71,14 +71,14 @@ class StudentMixture(Mixture):
         """Absorb one observation."""
         super().update(row, y, index)
         delta = y - self._mean
-        self._mean += delta / self.n_observations
-        self._squares += delta * (y - self._mean)
+        self._mean += delta / self.mass
+        self._squares = (1.0 if self.forget is None else self.forget) * self._squares + delta * (y - self._mean)
 
     @property
     def _unit(self) -> float:
         """b0."""
         if self._squares > 0.0:
-            return _SHAPE * self._squares / self.n_observations
+            return _SHAPE * self._squares / self.mass
         return _SHAPE * self._mean**2 or 1.0
 
     @property

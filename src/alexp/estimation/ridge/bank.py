@@ -45,6 +45,7 @@ class RidgeBank(PackedFactors):
     ridge : float (M,) or a number, the square root of the ridge penalty, > 0.
     intercept : whether every model has an unpenalised constant.
     threads : most threads to use for large problems; all cores by default.  Results do not depend on it.
+    forget : weight of a reward for each one that came after it: Phi_j'W Phi_j + ridge_j^2 I with W = forget^age.
 
     Example
     -------
@@ -61,8 +62,9 @@ class RidgeBank(PackedFactors):
         ridge: npt.ArrayLike,
         intercept: bool = False,
         threads: int | None = None,
+        forget: float | None = None,
     ) -> None:
-        super().__init__(columns, offsets, ridge, intercept, threads)
+        super().__init__(columns, offsets, ridge, intercept, threads, forget)
         self._winners = np.full(self.n_models, -1, dtype=np.int64)  # of the last sweep, where the next one starts
         self._screened: tuple[FloatArray, NarrowArray, FloatArray] | None = None  # the last table, see _prepared
 

@@ -53,6 +53,7 @@ class RidgeGrid:
     intercept : whether every model has an unpenalised constant.
     precise : never take moments through the coefficients, whose quadratic forms would round small variances away.
     may_sleep : let models of negligible evidence sleep if there are very many.
+    forget : weight of a reward for each one that came after it.
     """
 
     def __init__(
@@ -64,12 +65,18 @@ class RidgeGrid:
         intercept: bool,
         precise: bool = False,
         may_sleep: bool = True,
+        forget: float | None = None,
     ) -> None:
         self.n_models, self.n_columns, self._lead = len(offsets) - 1, n_columns, int(intercept)
         self._sizes, self._mean_size = np.diff(offsets), len(columns) / self.n_models
         self._precise = precise
-        kind = SleepingBank if may_sleep and self.n_models * len(ridges) >= _LAZY else RidgeBank
-        self._banks = [kind(columns, offsets, ridge, intercept) for ridge in ridges]
+        lazy = may_sleep and forget is None and self.n_models * len(ridges) >= _LAZY  # who fades must not sleep
+        self._banks = [
+            SleepingBank(columns, offsets, ridge, intercept)
+            if lazy
+            else RidgeBank(columns, offsets, ridge, intercept, forget=forget)
+            for ridge in ridges
+        ]
         self._determinants = np.zeros((len(ridges), self.n_models))  # of banks that sleep; lower bounds if asleep
 
     @property
