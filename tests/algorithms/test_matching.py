@@ -113,3 +113,52 @@ def test_kernels_have_a_floor_as_well():
     q = distribution(opt)
     assert q.min() >= 0.01 / 9
     assert np.all(np.abs((q - 0.01 / 9) / 0.99 * 64 % 1.0 - 0.5) > 0.49)  # shares of 64 draws
+
+
+# -- candidates that are new in every round --------------------------------------------------------------------
+
+BLOCKS = alexp.ModelClass.from_blocks({"user": 3, "item": 2})
+THETA = np.array([1.0, -1.0, 0.5, 0.0, 0.0])
+
+
+def contextual(steps=0, seed=0, **settings):
+    opt = alexp.EvidenceMixture(BLOCKS, alexp.Candidates(), random_state=seed, **settings)
+    rng = np.random.default_rng([seed, 2])
+    for _ in range(steps):
+        features = rng.standard_normal((4, 5))
+        trial = opt.ask(features=features)
+        opt.tell(trial, float(features[trial.index] @ THETA) + 0.3 * rng.standard_normal())
+    return opt
+
+
+def test_new_candidates_are_matched_by_default():
+    opt = contextual(30)
+    assert (opt.rule, opt.floor) == ("matching", 0.01)
+    features = np.random.default_rng(7).standard_normal((4, 5))
+    q = opt.policy(features=features)
+    assert q.sum() == pytest.approx(1.0)
+    assert q.min() >= 0.01 / 4
+    assert int(np.argmax(q)) == int(np.argmax(features @ THETA))
+    trial = opt.ask(features=features)
+    assert trial.propensity == pytest.approx(q[trial.index], rel=1e-12)
+    assert opt.probabilities[0] > 0.9
+
+
+def test_contextual_runs_calibrate_and_continue_bit_for_bit():
+    opt = contextual(40)
+    again = alexp.EvidenceMixture.from_dict(opt.to_dict(), models=BLOCKS)
+    rng = np.random.default_rng(1)
+    for _ in range(30):  # beyond the last time that prior scales are measured
+        features = rng.standard_normal((4, 5))
+        one, other = opt.ask(features=features), again.ask(features=features)
+        assert (one.index, one.propensity) == (other.index, other.propensity)
+        reward = float(features[one.index] @ THETA)
+        opt.tell(one, reward)
+        again.tell(other, reward)
+    assert opt._mixture.grid.divisors.tobytes() == again._mixture.grid.divisors.tobytes()
+
+
+def test_forgetting_goes_with_new_candidates():
+    opt = contextual(30, forget=0.95)
+    assert opt._mixture.mass == pytest.approx((1 - 0.95**30) / 0.05)
+    assert opt.probabilities[0] > 0.8

@@ -12,7 +12,7 @@ import numpy as np
 
 from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.goals import DEFAULTS
+from alexp.algorithms.goals import defaults
 from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
@@ -78,7 +78,8 @@ class EvidenceMixture(Certified):
     Parameters
     ----------
     goal : "sum", large rewards in every round, or "best", one large reward soon; decides the defaults of what follows.
-    rule : by default "ids", and "ucb" where `repeats=False`; "ei" where the goal is "best".
+    rule : by default "ids", "ucb" where `repeats=False`, "matching" where candidates are new in every round; "ei" where
+        the goal is "best".
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -149,7 +150,7 @@ class EvidenceMixture(Certified):
             one_of("rule", rule, tuple(sorted(_BETA_SQUARED)))
         self.goal = one_of("goal", goal, ("sum", "best"))
         super().__init__(models, domain, **shared)
-        self._defaults = DEFAULTS[self.goal, self.repeats]
+        self._defaults = defaults(self.goal, self.repeats, self.is_contextual)
         self.rule = rule or self._defaults.rule
         self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
@@ -313,13 +314,13 @@ class EvidenceMixture(Certified):
         mean, std = self._sign * mean, np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        outlook = self._outlook(self._everything)
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        outlook = self._outlook(round_)
         position = int(np.argmax(outlook.mean))
         return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
 
-    def _belief(self) -> Credence:
-        outlook = self._outlook(self._everything)
+    def _belief(self, round_: Round) -> Credence:
+        outlook = self._outlook(round_)
         return Credence(outlook.mean, outlook.std)
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:

@@ -50,7 +50,7 @@ def ratio_mixture(
     """
     common = _common(models, candidates, power, forget)
     columns, offsets, tables, measure = models.columns_flat, models.offsets, common["tables"], _measure(models)
-    calibrate = None
+    calibrate, reference = None, models.example_rows if reference is None else reference
     if tables is not None:
         divisors = prior_divisors(tables, models.intercept)
     elif candidates is not None:
