@@ -43,6 +43,7 @@ class Telling(Saved):
 
     _sign: float
     _vigilance: Vigilance
+    forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
 
     @abstractmethod
     def _learn(self, seen: Observation) -> None:
@@ -190,7 +191,7 @@ class Telling(Saved):
         vigilance = self._vigilance
         if abs(value) > vigilance.limit:
             vigilance.look_at_reward(value)
-        if vigilance.is_time(self._log.n_told):
+        if vigilance.is_time(self._log.n_told) and self.forget is None:
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = np.flatnonzero(~np.isnan(rewards))
             if self.log_features != "none":
