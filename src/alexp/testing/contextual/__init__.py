@@ -18,11 +18,11 @@ from alexp.testing.contextual.checks import (
     check_wrong_input,
 )
 from alexp.testing.contextual.mending import check_amend, check_none_kept, check_repair
-from alexp.testing.contextual.problems import PROBLEMS, Problem, ProblemCheck, refuses
+from alexp.testing.contextual.problems import PROBLEMS, ContextualProblem, ProblemCheck, refuses
 from alexp.testing.contextual.saving import check_observed, check_save_and_load
 from alexp.testing.settings import Kind
 
-__all__ = ["CHECKS", "PROBLEMS", "Problem", "cases"]
+__all__ = ["CHECKS", "PROBLEMS", "ContextualProblem", "cases"]
 
 CHECKS: tuple[ProblemCheck, ...] = (
     check_repeats_with_seed,
@@ -38,7 +38,7 @@ CHECKS: tuple[ProblemCheck, ...] = (
 )
 
 
-def cases(kind: Kind) -> list[tuple[ProblemCheck, Problem]]:
+def cases(kind: Kind) -> list[tuple[ProblemCheck, ContextualProblem]]:
     """All checks with all problems for a class; for one that needs a table, that it says so."""
     if kind.needs_table:
         return [(refuses, problem) for problem in PROBLEMS]

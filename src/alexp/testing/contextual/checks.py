@@ -15,11 +15,11 @@ from alexp.common.codec import State
 from alexp.problem.contextual.domains import Candidates
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.testing.contextual.problems import Problem, reward
+from alexp.testing.contextual.problems import ContextualProblem, reward
 from alexp.testing.settings import Kind, arguments_for_class
 
 
-def check_repeats_with_seed(kind: Kind, problem: Problem) -> None:
+def check_repeats_with_seed(kind: Kind, problem: ContextualProblem) -> None:
     """The same seed gives the same run bit for bit; looking in between changes nothing."""
     first, second = problem.make(kind), problem.make(kind)
     for step in range(12):
@@ -38,7 +38,7 @@ def check_repeats_with_seed(kind: Kind, problem: Problem) -> None:
     assert json.dumps(first.to_dict()) == json.dumps(second.to_dict())
 
 
-def check_policy(kind: Kind, problem: Problem) -> None:
+def check_policy(kind: Kind, problem: ContextualProblem) -> None:
     """`policy` is what asks are drawn from: propensities and scores are its entries, and frequencies follow it."""
     algorithm = problem.make(kind)
     expected, found = np.zeros(50), np.zeros(50)
@@ -70,7 +70,7 @@ def check_policy(kind: Kind, problem: Problem) -> None:
     assert np.all(np.abs(found - expected) < 5.0 * spread + 2.0), (found, expected)
 
 
-def check_batches(kind: Kind, problem: Problem) -> None:
+def check_batches(kind: Kind, problem: ContextualProblem) -> None:
     """n trials of one round are n candidates, other rounds do not matter; rewards come late and in any order."""
     algorithm = problem.make(kind)
     round_ = problem.round(3)
@@ -91,7 +91,7 @@ def check_batches(kind: Kind, problem: Problem) -> None:
     algorithm.tell(algorithm.ask(**problem.round(4)), 0.5)
 
 
-def check_direction(kind: Kind, problem: Problem) -> None:
+def check_direction(kind: Kind, problem: ContextualProblem) -> None:
     """Minimising a reward is maximising its negative, decision by decision."""
     up, down = problem.make(kind, direction="maximize"), problem.make(kind, direction="minimize")
     for step in range(10):
@@ -104,7 +104,7 @@ def check_direction(kind: Kind, problem: Problem) -> None:
     assert (one.index, one.value, one.model) == (two.index, -two.value, two.model)
 
 
-def check_wrong_input(kind: Kind, problem: Problem) -> None:
+def check_wrong_input(kind: Kind, problem: ContextualProblem) -> None:
     """Whatever does not go with domain and models raises before anything changes."""
     algorithm = problem.make(kind)
     for step in range(3):
@@ -154,7 +154,7 @@ def _refuses(action: Callable[[], object], algorithm: Algorithm, what: str) -> N
     assert json.dumps(algorithm.to_dict()) == before, f"{what}: state changed although an error was raised"
 
 
-def check_pool(kind: Kind, problem: Problem) -> None:
+def check_pool(kind: Kind, problem: ContextualProblem) -> None:
     """Rows of a finite pool that come as features are decided on like the pool with `available`.
 
     Which of equally good candidates is played, and what a random number stands for, depends on the order in which they
@@ -164,9 +164,10 @@ def check_pool(kind: Kind, problem: Problem) -> None:
     pool = np.random.default_rng(8).uniform(-1.0, 1.0, (30, 6))
     blocks = {"a": pool[:, :3], "b": pool[:, 3:4], "c": pool[:, 4:]}
     arguments = arguments_for_class(kind) | {"norm_bound": 1.0}
-    fixed = kind(ModelClass.from_matrices(blocks, intercept=False), FiniteSet(list(range(30))), **arguments)
     models = ModelClass.from_blocks({name: block.shape[1] for name, block in blocks.items()}, example=pool)
     fresh = kind(models, Candidates(), **arguments)
+    arguments |= {name: getattr(fresh, name) for name in kind.settings}  # some defaults are others here
+    fixed = kind(ModelClass.from_matrices(blocks, intercept=False), FiniteSet(list(range(30))), **arguments)
     few: IntArray = np.arange(30)
     place = fixed._listed.position
     fresh._visiting_order = lambda k, n: np.argsort(place[few])  # type: ignore[method-assign]

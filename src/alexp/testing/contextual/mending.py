@@ -8,14 +8,14 @@ from collections.abc import Callable
 import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.testing.contextual.problems import Problem, reward
+from alexp.testing.contextual.problems import ContextualProblem, reward
 from alexp.testing.mending import force, release, text_of
 from alexp.testing.settings import Kind
 
 _WRONG = 2  # the trial whose reward is told wrong, or not at all
 
 
-def check_amend(kind: Kind, problem: Problem) -> None:
+def check_amend(kind: Kind, problem: ContextualProblem) -> None:
     """A corrected run is the run that was told right at once, with the actions as they were played; so is a retracted.
 
     Rewards come late and in other orders, trials are pending and given up, on the way the run is saved and loaded.
@@ -38,7 +38,7 @@ def check_amend(kind: Kind, problem: Problem) -> None:
         assert right.ask(2, **round_) == mended.ask(2, **round_)
 
 
-def _play(algorithm: Algorithm, problem: Problem, off: float | None) -> None:
+def _play(algorithm: Algorithm, problem: ContextualProblem, off: float | None) -> None:
     for step in range(9):
         trial = algorithm.ask(available=[0, 1] if step == 4 else None, **problem.round(step))
         if step == _WRONG and off is None:
@@ -50,7 +50,7 @@ def _play(algorithm: Algorithm, problem: Problem, off: float | None) -> None:
             algorithm.abandon(5)
 
 
-def check_repair(kind: Kind, problem: Problem) -> None:
+def check_repair(kind: Kind, problem: ContextualProblem) -> None:
     """A state that was left half-way is computed anew from the log, offers and all."""
     whole, torn = problem.make(kind), problem.make(kind)
     for algorithm in (whole, torn):
@@ -63,7 +63,7 @@ def check_repair(kind: Kind, problem: Problem) -> None:
     assert text_of(whole) == text_of(torn)
 
 
-def check_none_kept(kind: Kind, problem: Problem) -> None:
+def check_none_kept(kind: Kind, problem: ContextualProblem) -> None:
     """With log_features="none" decisions are the same, rows go with the reward, and corrections are refused."""
     plain, bare = problem.make(kind), problem.make(kind, log_features="none")
     for step in range(8):

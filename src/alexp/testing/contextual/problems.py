@@ -47,7 +47,7 @@ def _numbers(candidate: Action) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ContextualProblem:
     """Models, a domain, and the rounds that are played on them.
 
     Attributes
@@ -85,7 +85,7 @@ class ProblemCheck(Protocol):
 
     __name__: str
 
-    def __call__(self, kind: Kind, problem: Problem) -> None:
+    def __call__(self, kind: Kind, problem: ContextualProblem) -> None:
         """Run the check."""
 
 
@@ -112,14 +112,14 @@ _EXAMPLE = np.random.default_rng(5).uniform(-1.0, 1.0, (20, 6))
 _BLOCKS = ModelClass.from_blocks({"a": 3, "b": 1, "c": 2}, example=_EXAMPLE)
 _PAIRS = ModelClass(Crossed(), [[0, 1, 2], [3, 4], [0, 3, 5], [5]], intercept=True, scales=[1.0, 2.0, 0.5, 1.0])
 
-PROBLEMS: tuple[Problem, ...] = (
-    Problem("features", _BLOCKS, Candidates, _features),
-    Problem("context and candidates, minimised", _PAIRS, Candidates, _candidates, {"direction": "minimize"}),
-    Problem("arms", _PAIRS, lambda: Arms(["one", "four", "fifteen", "a million"]), _context),
+PROBLEMS: tuple[ContextualProblem, ...] = (
+    ContextualProblem("features", _BLOCKS, Candidates, _features),
+    ContextualProblem("context and candidates, minimised", _PAIRS, Candidates, _candidates, {"direction": "minimize"}),
+    ContextualProblem("arms", _PAIRS, lambda: Arms(["one", "four", "fifteen", "a million"]), _context),
 )
 
 
-def refuses(kind: Kind, problem: Problem) -> None:
+def refuses(kind: Kind, problem: ContextualProblem) -> None:
     """A class that needs a table says why when it is constructed."""
     message = None
     try:

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 
-from alexp.testing.contextual.problems import Problem, reward
+from alexp.testing.contextual.problems import ContextualProblem, reward
 from alexp.testing.settings import Kind
 
 
-def check_save_and_load(kind: Kind, problem: Problem) -> None:
+def check_save_and_load(kind: Kind, problem: ContextualProblem) -> None:
     """Saved and loaded at every step, with trials pending whose rewards come late or never, a run goes on as it was."""
     straight, broken = problem.make(kind), problem.make(kind)
     late: list[tuple[int, int]] = []
@@ -40,7 +40,7 @@ def check_save_and_load(kind: Kind, problem: Problem) -> None:
     assert straight.ask(2, **round_) == broken.ask(2, **round_)
 
 
-def check_observed(kind: Kind, problem: Problem) -> None:
+def check_observed(kind: Kind, problem: ContextualProblem) -> None:
     """Logged data are taken in as trials of their own, with their propensity or none, and are saved with the rest."""
     algorithm = problem.make(kind, log_features="all")
     for step in range(6):
