@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -107,10 +106,3 @@ class Offering(Telling):
         """Candidates of the pending trials, oldest first."""
         waiting = self._log.waiting
         return np.fromiter(waiting.values(), np.int64, len(waiting))
-
-
-def each_without_its_predecessors(offers: Iterable[Offer]) -> Iterable[tuple[Offer, list[int]]]:
-    """Offers with what was taken of the same offer before, a list to be added to."""
-    taken: dict[int, list[int]] = {}
-    for one in offers:
-        yield one, taken.setdefault(id(one), [])
