@@ -24,6 +24,7 @@ from alexp.problem.contextual.offers import Ids, Offer, for_arms, n_arms_of, off
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
 
+_LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
 _FEW = 3  # candidates whose rewards say nothing about those of others
 
 IfTold = Literal["raise", "same", "amend"]
@@ -194,8 +195,12 @@ class Telling(Saved):
         if vigilance.is_time(self._log.n_told) and self.forget is None:
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = np.flatnonzero(~np.isnan(rewards))
-            if self.log_features != "none":
+            if self.log_features is None or (self.log_features != "none" and self._is_short()):
                 vigilance.look_at_noise(self.models, self._rows(known), rewards[known])
+
+    def _is_short(self) -> bool:
+        """Whether all rows of a contextual run are few enough to be looked at on the way."""
+        return self._log.n_told * self.models.n_columns <= _LOOKED_AT
 
     def _row(self, trial: int) -> FloatArray:
         """The dictionary at the action of a trial, (P,)."""
