@@ -54,6 +54,14 @@ class CandidateMoments:
         self.between = self.between + share * (1.0 - step) * delta**2
         self.within = self.within + share * variance
 
+    def merge_many(self, shares: FloatArray, means: FloatArray, variances: FloatArray) -> None:
+        """Merge K components of shares (K,) and moments (K, n) at once: squares are taken about the new mean."""
+        before, self.total = self.total, self.total + float(shares.sum())
+        mean = self.mean + (shares @ (means - self.mean)) / self.total
+        self.between = self.between + before * (self.mean - mean) ** 2 + shares @ (means - mean) ** 2
+        self.within = self.within + shares @ variances
+        self.mean = mean
+
 
 def dictionary_rows(where: Where) -> FloatArray:
     """The dictionary at choices, or the rows themselves, (n, P)."""
