@@ -163,6 +163,10 @@ class PosteriorGrid(Protocol):
     def n_observations(self) -> int:
         """Number of rewards, t."""
 
+    @property
+    def n_constants(self) -> int:
+        """Degrees of freedom that flat constants have taken: one for each that has had a reward."""
+
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; `index` is the candidate's, if it is one."""
 

@@ -50,6 +50,7 @@ class ArmBanks:
         ridges = per_model("ridge", ridge, self.n_models)
         own = (columns.columns, columns.offsets, ridges, columns.intercept)
         self.banks = [RidgeBank(*own, threads=1) for _ in range(columns.n_arms)]
+        self.n_observations = 0
         self._level = 0.0  # mean of all rewards
         self._everyone = np.arange(self.n_models)
         self._read_off(range(columns.n_arms))
@@ -61,11 +62,6 @@ class ArmBanks:
         for arm in arms:
             self._losses[arm] = self.banks[arm].residuals()
             self._volumes[arm] = self.banks[arm].log_determinants()
-
-    @property
-    def n_observations(self) -> int:
-        """Number of rewards, t."""
-        return int(self.counts.sum())
 
     @property
     def counts(self) -> IntArray:
@@ -82,6 +78,7 @@ class ArmBanks:
         features = np.asarray(row, dtype=np.float64)
         arm = self.columns.arm(features)
         self.banks[arm].update(self.columns.block(arm, features), y)
+        self.n_observations += 1
         self._level += (float(y) - self._level) / self.n_observations
         self._read_off(range(arm, arm + 1))
 
@@ -183,6 +180,21 @@ class ArmBanks:
             out[:, k, : own.size // arms] = own.reshape(arms, -1)
         return out
 
+    def roots(self, choices: Choices, members: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Means (K, n) and square roots (K, n, n) of the covariances of some models at choices."""
+        mean, squares, _ = self.values(choices, members)
+        rows, n = dictionary_rows(choices), mean.shape[1]
+        roots = np.zeros((members.size, n, n))
+        roots[:, np.arange(n), np.arange(n)] = np.sqrt(squares)
+        for arm, places, features in self.columns.pieces(rows):
+            for k, j in enumerate(members) if places.size > 1 else ():
+                units = np.eye(self.n_normals(int(j)) // self.columns.n_arms)
+                u = np.array([self.banks[arm].values(features, members[[k]], _UNSEEN, e[None])[2][0] for e in units])
+                triangle = np.linalg.qr(u, mode="r")
+                roots[k, places, places] = 0.0
+                roots[k][np.ix_(places, places[: len(triangle)])] = triangle.T
+        return mean, roots
+
     # -- all models together -----------------------------------------------------------------------------------
 
     def residuals(self) -> FloatArray:
@@ -250,4 +262,5 @@ class ArmBanks:
         for bank, saved in zip(fresh, arms, strict=True):
             bank.restore(saved)
         self.banks, self._level = fresh, known["level"]
+        self.n_observations = int(self.counts.sum())
         self._read_off(range(len(fresh)))

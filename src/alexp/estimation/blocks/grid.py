@@ -137,6 +137,14 @@ class ArmGrid:
         mean, _, deviations = self._banks.values(choices, member, self._banks.spread([normals]))
         return np.asarray(mean[0] + scale * deviations[0])
 
+    def root_width(self, n: int) -> int:
+        """D = n: choices of different arms have a dimension each, and those of one arm need no more."""
+        return n
+
+    def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Means (m, n), constants included, and square roots (m, n, n) of the covariances, noise one, of some models."""
+        return self._banks.roots(choices, cell * self.n_models + members)
+
     def state(self) -> Packable:
         """Everything that rewards have changed."""
         return self._banks.state()

@@ -48,6 +48,11 @@ class CalibratingGrid:
         """Number of rewards, t."""
         return self.inner.n_observations
 
+    @property
+    def n_constants(self) -> int:
+        """Degrees of freedom that flat constants have taken."""
+        return self.inner.n_constants
+
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward, and make everything anew where it is time to."""
         self.inner.update(row, y)
