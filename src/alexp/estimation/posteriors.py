@@ -93,6 +93,10 @@ class Posteriors(Protocol):
     def n_observations(self) -> int:
         """Number of rewards, t."""
 
+    @property
+    def counts(self) -> IntArray:
+        """Number of rewards that tell of each constant, where there is an intercept: (1,), or one for every arm."""
+
     def update(self, row: FloatArray, y: float) -> None:
         """Absorb one reward of an action with dictionary row (P,)."""
 

@@ -40,7 +40,8 @@ def choices(rng, n=9):
     return Choices(np.arange(n), table)
 
 
-def assert_same(blocks, dense, offer, members=np.array([0, 2, 3])):
+def assert_same(blocks, dense, offer):
+    members = np.array([0, 2, 3])
     close = {"rtol": 1e-10, "atol": 1e-11}
     rows = offer.table.T
     for j in range(dense.n_models):
@@ -63,7 +64,10 @@ def assert_same(blocks, dense, offer, members=np.array([0, 2, 3])):
     np.testing.assert_allclose(band.upper, known.upper, **close)
     assert band.model.tolist() == known.model.tolist()
     for reference in range(len(offer)):
-        gaps = blocks.largest_gaps(members, radii, offer, reference), dense.largest_gaps(members, radii, offer, reference)
+        gaps = (
+            blocks.largest_gaps(members, radii, offer, reference),
+            dense.largest_gaps(members, radii, offer, reference),
+        )
         np.testing.assert_allclose(*gaps, **close)
     merged = []
     for fits in (blocks, dense):

@@ -77,10 +77,7 @@ def test_believed_banks_are_kept_without_a_trace():
         if step % 3 == 0 and len(pending):
             grid.update(pending[0], float(rng.normal()))
             pending = pending[1:]
-        if step % 11 == 0:
-            pending = pending[::-1]
-        else:
-            pending = np.vstack([pending, row(rng)])
+        pending = pending[::-1] if step % 11 == 0 else np.vstack([pending, row(rng)])
         fresh = ArmGrid((ARMS, SIZE), columns, offsets, ridges, False)
         fresh.restore(unpack(pack(grid.state())))
         got, want = (one.moments(weights, variances, offer, pending) for one in (grid, fresh))

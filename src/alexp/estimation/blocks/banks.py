@@ -65,7 +65,7 @@ class ArmBanks:
 
     @property
     def counts(self) -> IntArray:
-        """Number of rewards of every arm, shape (K,)."""
+        """Number of rewards of every arm, and so of every constant, shape (K,)."""
         return np.array([bank.n_observations for bank in self.banks])
 
     @property
@@ -114,11 +114,12 @@ class ArmBanks:
         members: IntArray | None = None,
         normals: FloatArray | None = None,
         believed: dict[int, RidgeBank] | None = None,
+        unknown: float = _UNSEEN,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Means, squared widths and deviations of some models at choices or rows (n, P), shapes (K, n).
 
         Deviations are u'n of `RidgeBank.values` under `normals` (arms, K, widest), and empty without. `believed` takes
-        the place of some arms' banks.
+        the place of some arms' banks; `unknown` is how little is known of a constant without rewards.
         """
         rows, own = dictionary_rows(where), self._everyone if members is None else members
         mean, squares = np.empty((2, own.size, len(rows)))
@@ -126,7 +127,7 @@ class ArmBanks:
         for arm, places, features in self.columns.pieces(rows):
             bank = self.banks[arm] if believed is None else believed.get(arm, self.banks[arm])
             given = None if normals is None else normals[arm]
-            means, squares[:, places], noise = bank.values(features, own, _UNSEEN, given)
+            means, squares[:, places], noise = bank.values(features, own, unknown, given)
             mean[:, places] = means + self._level if self._unseen(arm) else means
             if normals is not None:
                 deviations[:, places] = noise
@@ -190,7 +191,7 @@ class ArmBanks:
             for k, j in enumerate(members) if places.size > 1 else ():
                 units = np.eye(self.n_normals(int(j)) // self.columns.n_arms)
                 u = np.array([self.banks[arm].values(features, members[[k]], _UNSEEN, e[None])[2][0] for e in units])
-                triangle = np.linalg.qr(u, mode="r")
+                triangle = np.asarray(np.linalg.qr(u, mode="r"))
                 roots[k, places, places] = 0.0
                 roots[k][np.ix_(places, places[: len(triangle)])] = triangle.T
         return mean, roots
@@ -211,13 +212,15 @@ class ArmBanks:
             return np.asarray(-self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants())
 
     def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
-        """Extremes of mu_j -/+ radius_j s_j over some models."""
-        mean, squares, _ = self.values(choices, members)
+        """Extremes of mu_j -/+ radius_j s_j over some models; infinite where an arm's constant may be anything."""
+        mean, squares, _ = self.values(choices, members, unknown=np.inf)
         if members.size == 0:
             n = mean.shape[1]
             return Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
         widths = radii[:, None] * np.sqrt(squares)
-        return Envelope((mean - widths).min(axis=0), (mean + widths).max(axis=0), members[np.argmax(mean + widths, axis=0)])
+        return Envelope(
+            (mean - widths).min(axis=0), (mean + widths).max(axis=0), members[np.argmax(mean + widths, axis=0)]
+        )
 
     def largest_gaps(
         self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
@@ -226,7 +229,7 @@ class ArmBanks:
 
         Choices of two arms have independent errors; those of one arm are compared in its bank.
         """
-        mean, squares, _ = self.values(choices, members)
+        mean, squares, _ = self.values(choices, members, unknown=np.inf)
         table = feature_major(choices)
         arms = self.columns.arms(table.T)
         same = np.flatnonzero(arms == arms[reference])

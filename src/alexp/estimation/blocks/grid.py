@@ -77,7 +77,7 @@ class ArmGrid:
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and total variance (within plus between components) at the choices, shapes (n,)."""
-        members, shares, means, spreads = self._components(weights, variances, choices, pending, _NEGLIGIBLE)
+        _, shares, means, spreads = self._components(weights, variances, choices, pending, _NEGLIGIBLE)
         merged = CandidateMoments.empty(means.shape[1])
         merged.merge_many(shares, means, spreads)
         return merged.mean, merged.within + merged.between
@@ -142,7 +142,7 @@ class ArmGrid:
         return n
 
     def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
-        """Means (m, n), constants included, and square roots (m, n, n) of the covariances, noise one, of some models."""
+        """Means (m, n), constants included, and square roots (m, n, n) of the covariances of some models."""
         return self._banks.roots(choices, cell * self.n_models + members)
 
     def state(self) -> Packable:

@@ -1,8 +1,8 @@
 """Per-arm columns: which arm a dictionary row is of, and the groups of columns within one arm's block.
 
-P = K p columns, arm-major: arm a has columns a p .. (a + 1) p - 1, and a row is zero outside the block of its arm. Every
-model uses the same columns of each block. With an intercept the first column of a block is the constant 1 of its arm,
-which every model has and none penalises.
+P = K p columns, arm-major: arm a has columns a p .. (a + 1) p - 1, and a row is zero outside the block of its arm.
+Every model uses the same columns of each block. With an intercept the first column of a block is the constant 1 of its
+arm, which every model has and none penalises.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ArmColumns:
                 f"one block after the other, got {group.tolist()[:10]}"
             )
         if self.intercept and not np.any(own[0] == 0):
-            raise ValueError("a per-arm model with an intercept must have the first column of every block, its constant")
+            raise ValueError("a per-arm model with an intercept must have the first column of a block, its constant")
         return np.asarray(own[0][own[0] > 0] if self.intercept else own[0], dtype=np.int64)
 
     def arm(self, row: FloatArray) -> int:

@@ -69,7 +69,7 @@ def ratio_mixture(
 
 def _measure(models: ModelClass) -> Divisors:
     """Divisors of the models for rows told; `arm_blocks` says that rows have columns of their own for every arm."""
-    settings = (models.columns_flat, models.offsets, models.intercept, models.arm_blocks)
+    settings = (models.columns_flat, models.offsets, models.intercept, models.arm_blocks, models.free_columns)
     return lambda rows: row_divisors(rows, *settings)
 
 
