@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from alexp.problem.contextual.blocks import Blocks
 from alexp.problem.contextual.crossed import Crossed
 from alexp.problem.contextual.per_arm import PerArm
 from alexp.problem.descriptions import Description
@@ -21,6 +22,7 @@ def dictionary_from_dict(data: Description) -> Dictionary:
         "matrices": Matrices.from_table,
         "per-arm": PerArm.from_lists,
         "crossed": Crossed.from_lists,
+        "blocks": Blocks.from_lists,
     }
     arguments = dict(data)
     family = arguments.pop("family")
