@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.blocks._kernels import block_of
+from alexp.estimation.posteriors import dictionary_rows
+
+if TYPE_CHECKING:
+    from alexp.estimation.posteriors import Where
 
 _MOST_ROWS = 1024  # rows of one arm that are looked at together
 
@@ -45,6 +49,7 @@ class ArmColumns:
     def __init__(self, blocks: tuple[int, int], columns: IntArray, offsets: IntArray, intercept: bool) -> None:
         self.n_arms, self.size = blocks
         self.intercept, self.lead = bool(intercept), int(intercept)
+        self._last: tuple[Where, list[Piece]] | None = None
         sizes = np.diff(offsets)
         owner = np.repeat(np.arange(sizes.size), sizes)
         each = np.maximum(sizes // self.n_arms, 1)[owner]  # columns of a model in one block
@@ -89,8 +94,17 @@ class ArmColumns:
         """The columns of one arm, last axis."""
         return rows[..., arm * self.size : (arm + 1) * self.size]
 
-    def pieces(self, rows: FloatArray) -> Iterator[Piece]:
-        """Dictionary rows (n, P) arm by arm, those of an arm in their order and not too many at once."""
+    def pieces(self, where: Where) -> list[Piece]:
+        """Choices or dictionary rows (n, P) arm by arm, those of an arm in their order and not too many at once.
+
+        Those of the last choices are kept: several draws of a round look at the same.
+        """
+        if self._last is None or self._last[0] is not where:
+            self._last = where, list(self._taken_apart(dictionary_rows(where)))
+        pieces, self._last = self._last[1], None if isinstance(where, np.ndarray) else self._last
+        return pieces
+
+    def _taken_apart(self, rows: FloatArray) -> Iterator[Piece]:
         arms = self.arms(rows)
         order = np.argsort(arms, kind="stable")
         starts = np.flatnonzero(np.diff(arms[order], prepend=-1)).tolist()
