@@ -253,7 +253,7 @@ class ArmBanks:
         return gaps, estimates
 
     def add_coefficients(self, members: IntArray, shares: FloatArray, out: FloatArray) -> None:
-        """Add the weighted coefficients of some models to ``out`` (P,) or longer; constants come first in their blocks."""
+        """Add the weighted coefficients of some models to ``out`` (P,) or longer; constants are first in blocks."""
         lead, size = self.columns.lead, self.columns.size
         for arm, bank in enumerate(self.banks):
             own = np.zeros(size + lead)
