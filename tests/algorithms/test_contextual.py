@@ -346,6 +346,11 @@ def test_damaged_rounds_are_refused():
     refused("distinct", ids=[["a"] * 5, None])
     refused("sum of its sizes", chosen=log["offers"]["chosen"] | {"data": np.zeros(3, dtype=np.uint8)})
     refused("must have 2 entries", contexts=[None])
+    refused("n_candidates", n_candidates=np.array([10**12, 5]))
+    whole = alexp.LinUCB.from_dict(opt.to_dict())
+    assert whole.log_features == "chosen"
+    with pytest.raises(ValueError, match="lacks the rows that trial 0 was chosen from"):
+        alexp.LinUCB.from_dict(opt.to_dict(), log_features="all")
 
 
 def test_compiling_ahead_needs_no_round():
