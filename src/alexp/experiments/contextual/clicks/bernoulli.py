@@ -62,7 +62,6 @@ PROBLEMS = (
     Clicks(0.005, 10, 5, 10000),
     Clicks(0.1, 2, 2, 1000),
     Clicks(0.1, 20, 20, 2000),
-    Clicks(0.02, 20, 20, 4000),
     Clicks(0.5, 10, 5, 1000, fixed=True),
     Clicks(0.02, 10, 5, 4000, fixed=True),
 )
@@ -117,7 +116,7 @@ ENTRANTS: dict[str, Make] = {
     "logistic": _logistic,
     "logistic, true set": _oracle,
 }
-RULES = ("ucb", "thompson")
+RULES = ("ucb", "matching", "thompson")  # matching: draws until two in a row agree, probabilities squared
 
 
 def play(problem: Clicks, entrant: str, rule: str, seed: int) -> float:
@@ -134,14 +133,20 @@ def play(problem: Clicks, entrant: str, rule: str, seed: int) -> float:
         if not problem.fixed:
             rows = rng.standard_normal((problem.arms, width))
         rates = sigmoid(level + rows @ theta)
-        if rule == "thompson":
-            chosen = int(np.argmax(learner.draw(rows, own)))
-        else:
+        if rule == "ucb":
             mean, variance = learner.moments(rows)
             chosen = upper_confidence(mean, np.sqrt(variance), sqrt(2.0 + 0.25 * log(t)))
+        else:
+            chosen = _drawn(learner, rows, own)
+            while rule == "matching" and chosen != _drawn(learner, rows, own):
+                chosen = _drawn(learner, rows, own)
         learner.update(rows[chosen], float(rng.random() < rates[chosen]))
         total += float(rates.max() - rates[chosen])
     return total
+
+
+def _drawn(learner: Learner, rows: FloatArray, rng: np.random.Generator) -> int:
+    return int(np.argmax(learner.draw(rows, rng)))
 
 
 def table(problems: Sequence[Clicks], seeds: int, workers: int) -> str:
