@@ -1,7 +1,7 @@
 """Is the Gaussian mixture of unknown noise good enough for clicks? Its regret beside that of logistic regressions.
 
-``python -m alexp.experiments.contextual.clicks.bernoulli`` prints the table of docs/clicks.md; with ``--write FILE`` it
-replaces the part of that file between its marks. 40 seeds take some CPU minutes a row.
+``python -m alexp.experiments.contextual.rewards.bernoulli`` prints the table of docs/clicks.md; with ``--write FILE``
+it replaces the part of that file between its marks. 40 seeds take some CPU minutes a row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from alexp.common.files import write_text
 from alexp.decision.selection import upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.mixture.student import StudentMixture, trace_divisors
-from alexp.experiments.contextual.clicks.logistic import LogisticMixture, sigmoid
+from alexp.experiments.contextual.rewards.logistic import LogisticMixture, sigmoid
 from alexp.problem.candidates import Choices
 
 _HEAD = ("click rate", "arms", "features", "rounds", "rule")
@@ -149,7 +149,7 @@ def _drawn(learner: Learner, rows: FloatArray, rng: np.random.Generator) -> int:
     return int(np.argmax(learner.draw(rows, rng)))
 
 
-def table(problems: Sequence[Clicks], seeds: int, workers: int) -> str:
+def table(problems: Sequence[Clicks], rules: Sequence[str], seeds: int, workers: int) -> str:
     """One row per problem and rule: mean regret and its standard error, the median, and ratios to the logistic one."""
     lines = [
         "| " + " | ".join([*_HEAD, *ENTRANTS, "Gaussian / logistic", "noisier / logistic"]) + " |",
@@ -157,7 +157,7 @@ def table(problems: Sequence[Clicks], seeds: int, workers: int) -> str:
     ]
     with ProcessPoolExecutor(workers) as pool:
         for problem in problems:
-            for rule in RULES:
+            for rule in rules:
                 runs = {
                     name: pool.map(partial(play, problem, name, rule), range(seeds), chunksize=1) for name in ENTRANTS
                 }
@@ -192,11 +192,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Regret of the Gaussian mixture on clicks, beside logistic models.")
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--rules", nargs="*", choices=RULES, default=["ucb", "thompson"])
     parser.add_argument("--problems", type=int, nargs="*", help="numbers of the problems; all by default")
     parser.add_argument("--write", type=Path, help="page whose part between the marks is replaced")
     chosen = parser.parse_args(arguments)
     numbers = range(len(PROBLEMS)) if chosen.problems is None else chosen.problems
-    text = table([PROBLEMS[k] for k in numbers], chosen.seeds, chosen.workers)
+    text = table([PROBLEMS[k] for k in numbers], chosen.rules, chosen.seeds, chosen.workers)
     if chosen.write is not None:
         page = chosen.write.read_text(encoding="utf-8")
         before, rest = page.split(_BEGIN)

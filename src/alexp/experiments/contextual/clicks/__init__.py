@@ -1,1 +1,0 @@
-"""Rewards of zero and one: the Gaussian mixture held against logistic regressions."""
