@@ -85,8 +85,8 @@ def test_vowpal_is_told_costs_and_probabilities():
     for arguments, expected in (("--cb_explore_adf -q xa", 4), ("--cb_explore {K}", None)):
         chooser = make(stream, 0, arguments=arguments)
         chooser._workspace = Workspace()
-        offering = next(iter(stream))
-        chooser.learn(offering, chooser.decide(offering)._replace(action=1, probability=0.25), 0.75)
+        presented = next(iter(stream))
+        chooser.learn(presented, chooser.decide(presented)._replace(action=1, probability=0.25), 0.75)
         lines = said.pop()
         if expected:
             assert len(lines) == expected
@@ -111,10 +111,10 @@ def test_coba_s_corral_gets_rewards_between_zero_and_one():
     stream = CONTEXT_SCENARIOS["routing, two models"].with_(steps=2).stream(0)
     for squeezed, expected in ((True, 0.5), (False, 0.15)):
         chooser = CobaChooser(Learner(), stream, squeezed)
-        offering = next(iter(stream))
-        pick = chooser.decide(offering)
+        presented = next(iter(stream))
+        pick = chooser.decide(presented)
         assert pick == Pick(1, 0.5, {"info": 7})
-        chooser.learn(offering, pick, 0.15)
+        chooser.learn(presented, pick, 0.15)
         action, reward, probability, kwargs = told.pop()
         assert (action, probability, kwargs) == ((0.0, 1.0), 0.5, {"info": 7})
         assert np.isclose(reward, expected)

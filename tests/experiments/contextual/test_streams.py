@@ -8,32 +8,34 @@ from alexp.experiments.contextual.linear import linear_stream
 from alexp.experiments.contextual.playing import Pick, play
 from alexp.experiments.contextual.routing import routing_stream
 from alexp.experiments.contextual.scenario import CONTEXT_SCENARIOS, ContextScenario
-from alexp.experiments.contextual.streams import LinearMap
 
 
 def test_classification_has_every_row_once_per_pass_and_pays_the_label():
     stream = classification.classification_stream("wine", 2, 0)
-    assert stream.contexts.shape == (2 * 178, 13)
+    assert stream.contexts.shape == (2 * 178, 13 + 5)
     assert np.array_equal(stream.rewards.sum(axis=1), np.ones(356))
     assert np.array_equal(np.bincount(stream.rewards[:178].argmax(axis=1)), [59, 71, 48])
     first, second = (np.unique(part, axis=0) for part in (stream.contexts[:178], stream.contexts[178:]))
     assert np.array_equal(first, second)
     assert not np.array_equal(stream.contexts[:178], stream.contexts[178:])
     assert np.allclose(stream.contexts[:178].mean(axis=0), 0.0)
-    assert np.allclose(stream.contexts[:178].std(axis=0), 1.0)
+    assert np.allclose(stream.contexts[:178, :13].std(axis=0), 1.0)
 
 
 def test_pixel_blocks_are_what_they_are_called():
     stream = classification.classification_stream("digits", 1, 0, steps=3)
-    image = np.zeros((8, 8))
-    image[1, 2], image[6, 6] = 1.0, 2.0
-    flat = image.ravel()
-    assert stream.maps["top left"](flat).sum() == 1.0
-    assert stream.maps["bottom right"](flat).sum() == 2.0
-    assert stream.maps["top right"](flat).sum() == stream.maps["bottom left"](flat).sum() == 0.0
-    assert stream.maps["middle"](flat).sum() == 1.0 * (2 <= 1 < 6)
-    assert np.array_equal(stream.maps["rows and columns"](flat), [0, 1, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0])
-    assert {name: stream.maps[name](flat).size for name in stream.sets} == {
+    image = stream.contexts[1, :64].reshape(8, 8)
+    own = {name: stream.contexts[1, list(columns)] for name, columns in stream.sets.items()}
+    assert np.array_equal(own["top left"], image[:4, :4].ravel())
+    assert np.array_equal(own["top right"], image[:4, 4:].ravel())
+    assert np.array_equal(own["bottom left"], image[4:, :4].ravel())
+    assert np.array_equal(own["bottom right"], image[4:, 4:].ravel())
+    assert np.array_equal(own["middle"], image[2:6, 2:6].ravel())
+    assert np.allclose(own["rows and columns"], [*image.sum(axis=1), *image.sum(axis=0)])
+    assert np.array_equal(own["raw"], image.ravel())
+    assert np.array_equal(own["32 components"][:8], own["8 components"])
+    assert stream.n_raw == 64
+    assert {name: values.size for name, values in own.items()} == {
         "top left": 16, "top right": 16, "bottom left": 16, "bottom right": 16, "middle": 16, "rows and columns": 16,
         "8 components": 8, "16 components": 16, "32 components": 32, "raw": 64,
     }  # fmt: skip
@@ -41,7 +43,7 @@ def test_pixel_blocks_are_what_they_are_called():
 
 def test_principal_components_are_uncorrelated_and_sorted():
     stream = classification.classification_stream("breast cancer", 1, 3)
-    scores = stream.maps["5 components"](stream.contexts)
+    scores = stream.contexts[:, stream.sets["5 components"]]
     spread = np.cov(scores.T)
     assert np.allclose(spread, np.diag(np.diag(spread)), atol=1e-9)
     assert np.all(np.diff(np.diag(spread)) < 0.0)
@@ -78,11 +80,11 @@ def test_linear_rewards_are_linear_in_the_true_block_only():
     norms = np.linalg.norm(theta, axis=1)
     assert np.allclose(norms[stream.true_set], 1.0)
     assert np.allclose(np.delete(norms, stream.true_set), 0.0, atol=1e-12)
-    alone = stream.with_sets((stream.sets[stream.true_set],))
+    alone = stream.with_set(f"block {stream.true_set}")
     assert alone.true_set == 0
     assert np.allclose(alone.candidates @ theta[stream.true_set], stream.values)
     other = next(name for k, name in enumerate(stream.sets) if k != stream.true_set)
-    assert stream.with_sets((other,)).true_set is None
+    assert stream.with_set(other).true_set is None
 
 
 @pytest.mark.parametrize("name", CONTEXT_SCENARIOS)
@@ -96,8 +98,8 @@ def test_a_seed_says_everything(name):
     assert np.all(first.regrets >= 0.0)
     assert np.all(first.regrets.min(axis=1) == 0.0)
     assert scenario.n_models == len(first.sets)
-    only = scenario.with_(only=first.sets[1])
-    assert only.stream(7).sets == (first.sets[1],)
+    only = scenario.with_(only=scenario.sets[1])
+    assert list(only.stream(7).sets) == [scenario.sets[1]]
     assert np.array_equal(only.stream(7).rewards, first.rewards)
     assert ContextScenario.from_dict(only.to_dict()) == only
 
@@ -109,12 +111,12 @@ def test_play_hands_on_what_was_decided():
         def __init__(self):
             self.t, self.told = 0, []
 
-        def decide(self, offering):
-            assert np.array_equal(offering.context, stream.contexts[self.t])
+        def decide(self, presented):
+            assert np.array_equal(presented.context, stream.contexts[self.t])
             self.t += 1
             return Pick(self.t % 3, 1 / 3, self.t)
 
-        def learn(self, offering, pick, reward):
+        def learn(self, presented, pick, reward):
             self.told.append((pick.note, pick.action, reward))
 
         def weights(self):
@@ -135,9 +137,8 @@ def test_wrong_names():
     with pytest.raises(ValueError, match="family must be one of"):
         ContextScenario(family="iris")
     with pytest.raises(ValueError, match="no feature set 'x'; known are"):
-        linear_stream(3, 0).with_sets(("x",))
+        linear_stream(3, 0).with_set("x")
     with pytest.raises(ValueError, match="n_models must be 2 or 3"):
         routing_stream(3, 0, 4)
     with pytest.raises(TypeError, match="no fixed candidates"):
         ContextScenario().environment(0)
-    assert LinearMap.columns([2, 0], 3)(np.array([1.0, 2.0, 3.0])).tolist() == [3.0, 1.0]

@@ -30,9 +30,9 @@ def linear_stream(
     features = (rng.standard_normal(shape) + rng.standard_normal((steps, 1, n_sets * size))) / sqrt(2.0 * size)
     values = features[:, :, true * size : (true + 1) * size] @ theta
     rewards = values + noise_std * rng.standard_normal(values.shape)
-    blocks = {f"block {k}": size for k in range(n_sets)}
+    sets = {f"block {k}": range(k * size, (k + 1) * size) for k in range(n_sets)}
     width = 4.0 * (1.0 + noise_std)
     return ContextStream(
-        np.empty((steps, 0)), values, rewards, candidates=features, blocks=blocks, true_set=true,
+        np.empty((steps, 0)), values, rewards, sets, candidates=features, true_set=true,
         reward_range=(-width, width),
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alexp.common.arrays import FloatArray
-from alexp.experiments.contextual.streams import ContextStream, Offering
+from alexp.experiments.contextual.streams import ContextRound, ContextStream
 
 
 class Pick(NamedTuple):
@@ -24,10 +24,10 @@ class Pick(NamedTuple):
 class Chooser(Protocol):
     """Somebody who decides and learns; ours, or an adapter of another library's learner."""
 
-    def decide(self, offering: Offering) -> Pick:
+    def decide(self, presented: ContextRound) -> Pick:
         """Choose one of what is offered."""
 
-    def learn(self, offering: Offering, pick: Pick, reward: float) -> None:
+    def learn(self, presented: ContextRound, pick: Pick, reward: float) -> None:
         """Take in the reward of what was chosen."""
 
     def weights(self) -> FloatArray:
@@ -60,13 +60,13 @@ def play(chooser: Chooser, stream: ContextStream) -> ContextRun:
     """All rounds of a stream, in order."""
     n = len(stream)
     actions, propensities, rewards, seconds = np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n)
-    for t, offering in enumerate(stream):
+    for t, presented in enumerate(stream):
         begin = perf_counter()
-        pick = chooser.decide(offering)
+        pick = chooser.decide(presented)
         middle = perf_counter()
         actions[t], propensities[t], rewards[t] = pick.action, pick.probability, stream.rewards[t, pick.action]
         after = perf_counter()
-        chooser.learn(offering, pick, float(rewards[t]))
+        chooser.learn(presented, pick, float(rewards[t]))
         seconds[t] = perf_counter() - after + middle - begin
     regret = np.cumsum(stream.regrets[np.arange(n), actions])
     return ContextRun(regret, actions, propensities, rewards, chooser.weights(), seconds)

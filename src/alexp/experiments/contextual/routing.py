@@ -22,7 +22,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count
-from alexp.experiments.contextual.streams import ContextStream, FeatureMap, LinearMap
+from alexp.experiments.contextual.streams import ContextStream
 
 N_SUBJECTS, N_EMBEDDED, N_OTHER = 12, 24, 8
 BLOCKS = {"counts": 4, "subject": N_SUBJECTS, "embedding": N_EMBEDDED, "other": N_OTHER}
@@ -66,7 +66,7 @@ def routing_stream(steps: int, seed: int, n_models: int = 2) -> ContextStream:
         price = model.base + model.rate * np.minimum(tokens, 2000.0) / 1000.0
         values[:, k], rewards[:, k] = right - price, (luck[:, k] < right) - price
     names = tuple(model.name for model in MODELS[:n_models])
-    return ContextStream(contexts, values, rewards, names, maps=_maps(), reward_range=(-0.7, 1.0))
+    return ContextStream(contexts, values, rewards, _sets(), contexts.shape[1], names, reward_range=(-0.7, 1.0))
 
 
 def _luck(n: int, n_models: int, rng: np.random.Generator) -> FloatArray:
@@ -95,12 +95,12 @@ def _seen(subjects: IntArray, difficulty: FloatArray, tokens: FloatArray, rng: n
     return np.column_stack([logs, logs**2 - 1.0, digits, code, one_hot, embedding, rng.standard_normal((n, N_OTHER))])
 
 
-def _maps() -> dict[str, FeatureMap]:
+def _sets() -> dict[str, list[int]]:
     """Every block alone, subject and counts together, and everything."""
-    total, start, parts = sum(BLOCKS.values()), 0, dict[str, list[int]]()
+    start, out = 0, dict[str, list[int]]()
     for name, size in BLOCKS.items():
-        parts[name] = list(range(start, start + size))
+        out[name] = list(range(start, start + size))
         start += size
-    parts["subject and counts"] = parts["subject"] + parts["counts"]
-    parts["everything"] = list(range(total))
-    return {name: LinearMap.columns(which, total) for name, which in parts.items()}
+    out["subject and counts"] = out["subject"] + out["counts"]
+    out["everything"] = list(range(start))
+    return out

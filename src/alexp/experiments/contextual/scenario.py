@@ -45,7 +45,7 @@ class ContextScenario(Scenario):
     @property
     def sets(self) -> tuple[str, ...]:
         """Names of all feature sets."""
-        return self.with_(steps=2, only=None).stream(0).sets
+        return tuple(self.with_(steps=2, only=None).stream(0).sets)
 
     @property
     def n_models(self) -> int:
@@ -60,7 +60,7 @@ class ContextScenario(Scenario):
             whole = linear_stream(self.steps, seed, n_sets=self.n_maps, noise_std=self.noise_std)
         else:
             whole = classification.classification_stream(self.family, self.passes, seed, self.steps)
-        return whole if self.only is None else whole.with_sets((self.only,))
+        return whole if self.only is None else whole.with_set(self.only)
 
     def environment(self, seed: int) -> ModelEnvironment:
         """There is none with a fixed set of candidates."""

@@ -12,7 +12,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.validation import one_of
 from alexp.experiments.comparison.peers.base import library
 from alexp.experiments.contextual.playing import Pick
-from alexp.experiments.contextual.streams import ContextStream, Offering
+from alexp.experiments.contextual.streams import ContextRound, ContextStream
 
 Numbers = tuple[float, ...]
 
@@ -51,17 +51,18 @@ class CobaChooser:
         self._low, high = stream.reward_range if squeezed else (0.0, 1.0)
         self._width = high - self._low
         n = len(stream.arms)
+        self._n_raw = stream.n_raw
         self._arms: list[Numbers] = [tuple(float(i == k) for i in range(n)) for k in range(n)]
 
-    def decide(self, offering: Offering) -> Pick:
+    def decide(self, presented: ContextRound) -> Pick:
         """Predict."""
-        context, actions = self._translated(offering)
+        context, actions = self._translated(presented)
         action, probability, kwargs = self._learner.predict(context, actions)
         return Pick(actions.index(action), float(probability), kwargs)
 
-    def learn(self, offering: Offering, pick: Pick, reward: float) -> None:
+    def learn(self, presented: ContextRound, pick: Pick, reward: float) -> None:
         """Hand the reward on, with what `predict` said."""
-        context, actions = self._translated(offering)
+        context, actions = self._translated(presented)
         assert isinstance(pick.note, dict)
         reward = (reward - self._low) / self._width
         self._learner.learn(context, actions[pick.action], reward, pick.probability, **pick.note)
@@ -70,10 +71,10 @@ class CobaChooser:
         """None."""
         return np.empty(0)
 
-    def _translated(self, offering: Offering) -> tuple[Numbers | None, list[Numbers]]:
-        if offering.candidates is None:
-            return tuple(offering.context.tolist()), self._arms
-        return None, [tuple(row) for row in offering.candidates.tolist()]
+    def _translated(self, presented: ContextRound) -> tuple[Numbers | None, list[Numbers]]:
+        if presented.candidates is None:
+            return tuple(presented.context[: self._n_raw].tolist()), self._arms
+        return None, [tuple(row) for row in presented.candidates.tolist()]
 
 
 def make(stream: ContextStream, seed: int, *, learner: str) -> CobaChooser:
