@@ -19,6 +19,7 @@ from alexp.experiments.core.tasks import RECORD_FORMAT, Record, Task, algorithm_
 OURS = "alexp.experiments.contextual.ours:make"
 _ROOM = "alexp.experiments.contextual"
 _CODE_OF_EVERY_STREAM = (f"{_ROOM}.playing", f"{_ROOM}.scenario")
+_STREAMS = tuple(f"{_ROOM}.{name}" for name in ("streams", "classification", "routing", "linear"))
 
 
 class ContextTask(Task):
@@ -44,8 +45,8 @@ class ContextTask(Task):
             own = algorithm_class(str(self.settings["algorithm"])).__module__
             made_by = code_fingerprint(module, own, *_CODE_OF_EVERY_STREAM)
         else:
-            adapter = read_module(module)[0].decode()
-            made_by = f"{code_fingerprint(*_CODE_OF_EVERY_STREAM)} {import_module(module).installed()} {adapter}"
+            sources = [read_module(name)[0].decode() for name in (module, *_STREAMS, *_CODE_OF_EVERY_STREAM)]
+            made_by = "\n".join([import_module(module).installed(), *sources])  # our algorithms have no say in it
         content = [RECORD_FORMAT, self.scenario.to_dict(), self.algorithm, dict(self.settings), made_by]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
