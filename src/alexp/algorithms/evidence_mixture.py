@@ -198,7 +198,8 @@ class EvidenceMixture(Certified):
     def _new_mixture(self) -> Mixture:
         where = (self.models, self._candidates)
         if self.ratio_grid is not None:
-            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power)
+            reference = self.models.example_rows
+            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, reference)
         assert self.noise_grid is not None
         assert self.scale_grid is not None
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
@@ -307,13 +308,13 @@ class EvidenceMixture(Certified):
         mean, std = self._sign * mean, np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        outlook = self._outlook(self._everything)
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        outlook = self._outlook(round_)
         position = int(np.argmax(outlook.mean))
         return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
 
-    def _belief(self) -> Credence:
-        outlook = self._outlook(self._everything)
+    def _belief(self, round_: Round) -> Credence:
+        outlook = self._outlook(round_)
         return Credence(outlook.mean, outlook.std)
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:

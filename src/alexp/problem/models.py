@@ -11,10 +11,13 @@ import numpy as np
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import check_sizes, count
 from alexp.problem.checks import non_empty
+from alexp.problem.contextual.blocks import Blocks
+from alexp.problem.contextual.constructors import FromContexts
+from alexp.problem.contextual.domains import ContextualDomain
+from alexp.problem.contextual.maps import ContextMaps, ContextualMap
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps
 from alexp.problem.domains import Domain, FiniteSet
-from alexp.problem.from_tables import FromTables
 from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.labels import check_labels
 from alexp.problem.storage import dictionary_from_dict
@@ -22,7 +25,7 @@ from alexp.problem.tables.blocks import FeatureTable
 from alexp.problem.tables.matrices import Matrices
 
 
-class ModelClass(FromTables):
+class ModelClass(FromContexts):
     """M candidate feature maps phi_j(x) = dictionary(x)[groups[j]] / scales[j].
 
     Parameters
@@ -84,7 +87,12 @@ class ModelClass(FromTables):
 
     @classmethod
     def from_maps(
-        cls, maps: Mapping[str, FeatureMap], *, intercept: bool = False, example: object = None
+        cls,
+        maps: Mapping[str, FeatureMap] | Mapping[str, ContextualMap],
+        *,
+        contextual: bool = False,
+        intercept: bool = False,
+        example: object = None,
     ) -> ModelClass:
         """One model per feature map: callables on points, or fitted scikit-learn transformers.
 
@@ -92,11 +100,27 @@ class ModelClass(FromTables):
         FiniteSet, and returns `(n, d)`. Sizes become known at the first evaluation, or now if `example` points
         are given.
 
+        With `contextual` a callable takes the context and the candidates of a round and returns `(n, d)`, a transformer
+        takes the candidates alone, and `example` is a pair (context, candidates) or a list of such pairs.
+
         >>> maps = {"line": lambda x: x[:, None], "parabola": lambda x: np.stack([x, x**2], axis=1)}
         >>> ModelClass.from_maps(maps, example=np.zeros(1)).n_columns
         3
         """
-        return cls._side_by_side(Maps(non_empty(maps, "maps"), example), list(maps), intercept)
+        dictionary = (ContextMaps if contextual else Maps)(non_empty(maps, "maps"), example)  # type: ignore[arg-type]
+        return cls._side_by_side(dictionary, list(maps), intercept)
+
+    @classmethod
+    def from_blocks(cls, blocks: Mapping[str, int], *, intercept: bool = False, example: object = None) -> ModelClass:
+        """One model per block of columns, for rounds that bring their features along: `ask(features=...)`.
+
+        `blocks` says how many columns each block has; `example` has features of typical candidates, (n, P) or a dict
+        of blocks (n, size). Nothing of it is code, so that it can be stored.
+
+        >>> ModelClass.from_blocks({"user": 5, "item": 8, "cross": 40}).n_columns
+        53
+        """
+        return cls._side_by_side(Blocks(blocks, example), list(blocks), intercept)
 
     def __repr__(self) -> str:
         size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"
@@ -111,6 +135,13 @@ class ModelClass(FromTables):
         """The dictionary at n points, shape (n, P)."""
         return self.dictionary(x)
 
+    def offered(self, context: object, candidates: Action) -> FloatArray:
+        """The dictionary at the n candidates of a round, shape (n, P); contextual models only."""
+        if not self.is_contextual:
+            raise TypeError("these models know nothing of contexts: their features are those of an action, columns(x)")
+        rows: FloatArray = self.dictionary.offered(context, candidates)  # type: ignore[attr-defined]
+        return rows
+
     def features(self, j: int, x: Action) -> FloatArray:
         """phi_j at n points, shape (n, d_j)."""
         if self.kernel(j) is not None:
@@ -121,6 +152,8 @@ class ModelClass(FromTables):
 
     def matrix(self, domain: Domain) -> FloatArray:
         """The dictionary on all candidates of a domain, shape (N, P)."""
+        if isinstance(domain, ContextualDomain) or self.is_contextual:
+            raise TypeError("contextual rounds have no table of candidates: their features are known in the round only")
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be an Interval, a Box or a FiniteSet, got {type(domain).__name__}")
         if isinstance(self.dictionary, Matrices):
