@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alexp.algorithms.protocol.vigilance import quietly
 from alexp.bench.records import Lap, Measurement, median_ms, one_blas_thread, record, timed
 from alexp.bench.worker import in_fresh_process, peak_mb, resident_mb
 from alexp.experiments.contextual.entrants import OWN, ContextEntrant
@@ -88,7 +89,8 @@ class ContextPlayer:
         """One decision, and what is learnt from it."""
         presented, rewards = next(self._rounds)
         pick = self.chooser.decide(presented)
-        self.chooser.learn(presented, pick, rewards[pick.action])
+        with quietly():  # what a bound that was not stated is assumed to be is of no interest here
+            self.chooser.learn(presented, pick, rewards[pick.action])
 
 
 def bench_context(quick: bool = False, rounds: int = 100_000) -> list[Measurement]:
