@@ -16,7 +16,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, number, record, sequence
 from alexp.estimation.blocks.layout import ArmColumns
-from alexp.estimation.posteriors import CandidateMoments, Envelope, dictionary_rows, feature_major
+from alexp.estimation.posteriors import CandidateMoments, Envelope, feature_major
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.factors import per_model
 
@@ -121,10 +121,10 @@ class ArmBanks:
         Deviations are u'n of `RidgeBank.values` under `normals` (arms, K, widest), and empty without. `believed` takes
         the place of some arms' banks; `unknown` is how little is known of a constant without rewards.
         """
-        rows, own = dictionary_rows(where), self._everyone if members is None else members
-        mean, squares = np.empty((2, own.size, len(rows)))
+        own = self._everyone if members is None else members
+        mean, squares = np.empty((2, own.size, len(where)))
         deviations = np.empty((0, 0) if normals is None else mean.shape)
-        for arm, places, features in self.columns.pieces(rows):
+        for arm, places, features in self.columns.pieces(where):
             bank = self.banks[arm] if believed is None else believed.get(arm, self.banks[arm])
             given = None if normals is None else normals[arm]
             means, squares[:, places], noise = bank.values(features, own, unknown, given)
@@ -184,10 +184,10 @@ class ArmBanks:
     def roots(self, choices: Choices, members: IntArray) -> tuple[FloatArray, FloatArray]:
         """Means (K, n) and square roots (K, n, n) of the covariances of some models at choices."""
         mean, squares, _ = self.values(choices, members)
-        rows, n = dictionary_rows(choices), mean.shape[1]
+        n = mean.shape[1]
         roots = np.zeros((members.size, n, n))
         roots[:, np.arange(n), np.arange(n)] = np.sqrt(squares)
-        for arm, places, features in self.columns.pieces(rows):
+        for arm, places, features in self.columns.pieces(choices):
             for k, j in enumerate(members) if places.size > 1 else ():
                 units = np.eye(self.n_normals(int(j)) // self.columns.n_arms)
                 u = np.array([self.banks[arm].values(features, members[[k]], _UNSEEN, e[None])[2][0] for e in units])

@@ -40,9 +40,8 @@ class ArmGrid:
         intercept: bool,
     ) -> None:
         self.n_models, self._cells = len(offsets) - 1, len(ridges)
-        tiled = np.concatenate([[0], np.cumsum(np.tile(np.diff(offsets), self._cells))])
-        groups = ArmColumns(blocks, np.tile(columns, self._cells), tiled, intercept)
-        self._banks = ArmBanks(groups, np.concatenate(ridges))
+        groups = ArmColumns(blocks, columns, offsets, intercept)
+        self._banks = ArmBanks(groups.repeated(self._cells), np.concatenate(ridges))
         self._believed: dict[int, tuple[RidgeBank, bytes, RidgeBank]] = {}  # by arm: the fits, pending rows, both
 
     @property
