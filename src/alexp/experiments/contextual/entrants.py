@@ -71,6 +71,8 @@ def _vowpal(arguments: str, arms: bool = True) -> ContextEntrant:
 OWN: dict[str, ContextEntrant] = {
     MIXTURE: _own("evidence-mixture"),
     ALONE: _alone("evidence-mixture"),
+    "mixture, ucb": _own("evidence-mixture", rule="ucb"),
+    "mixture, ucb, one set": _alone("evidence-mixture", rule="ucb"),
     "mixture-thompson": _own("mixture-thompson"),
     "alexp": _own("alexp", noise_std=0.3),
     "lm-ucb": _own("lm-ucb", noise_std=0.3),
