@@ -18,8 +18,8 @@ _EXTRAS = {
     "psutil": "bench",
     "botorch": "peers",
     "optuna": "peers",
-    "coba": "contextual",
-    "vowpalwabbit": "contextual",
+    "coba": "contextual-peers",
+    "vowpalwabbit": "contextual-peers",
 }
 _NAMES = {"sklearn": "scikit-learn", "vowpalwabbit": "Vowpal Wabbit"}
 

@@ -127,7 +127,7 @@ def test_what_is_not_installed_is_said(monkeypatch):
     monkeypatch.setattr(base, "import_module", missing)
     said = []
     assert entrants.playing_libraries(said.append) == []
-    assert all("alexp[contextual]" in line for line in said)
+    assert all("alexp[contextual-peers]" in line for line in said)
     assert len(said) == 2
 
 

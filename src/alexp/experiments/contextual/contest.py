@@ -11,7 +11,7 @@ import numpy as np
 
 from alexp.common.files import write_text
 from alexp.common.validation import count
-from alexp.experiments.contextual.entrants import ALONE, CONTEXT_ENTRANTS, MIXTURE, OWN
+from alexp.experiments.contextual.entrants import CONTEXT_ENTRANTS, MIXTURE, OWN
 from alexp.experiments.contextual.scenario import CONTEXT_SCENARIOS, ContextScenario
 from alexp.experiments.core.statistics import MeanEstimate, estimate, ratio
 from alexp.experiments.core.tasks import Record, Task
@@ -142,22 +142,14 @@ def summaries(runs: pd.DataFrame) -> dict[tuple[str, str], ContextSummary]:
     return out
 
 
-def against(found: dict[tuple[str, str], ContextSummary], scenario: str, entrant: str) -> MeanEstimate | None:
-    """Regret of an entrant over that of the mixture, on the seeds that both have played; None if there are none."""
-    one, other = found.get((scenario, entrant)), found.get((scenario, MIXTURE))
-    shared = sorted(set(one.by_seed) & set(other.by_seed)) if one is not None and other is not None else []
-    if not shared or one is None or other is None:
+def against(
+    found: dict[tuple[str, str], ContextSummary], scenario: str, entrant: str, other: str = MIXTURE
+) -> MeanEstimate | None:
+    """Regret of an entrant over that of another, on the seeds that both have played; None if there are none."""
+    above, below = found.get((scenario, entrant)), found.get((scenario, other))
+    if above is None or below is None or not (shared := sorted(set(above.by_seed) & set(below.by_seed))):
         return None
-    return ratio([one.by_seed[k] for k in shared], [other.by_seed[k] for k in shared])
-
-
-def price_of_choosing(found: dict[tuple[str, str], ContextSummary], scenario: str) -> MeanEstimate | None:
-    """Regret of the mixture over that of its best feature set in hindsight."""
-    one, other = found.get((scenario, MIXTURE)), found.get((scenario, ALONE))
-    shared = sorted(set(one.by_seed) & set(other.by_seed)) if one is not None and other is not None else []
-    if not shared or one is None or other is None:
-        return None
-    return ratio([one.by_seed[k] for k in shared], [other.by_seed[k] for k in shared])
+    return ratio([above.by_seed[k] for k in shared], [below.by_seed[k] for k in shared])
 
 
 def merged_runs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:

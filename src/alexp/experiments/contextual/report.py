@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from alexp.experiments.contextual.contest import ContextSummary, against, price_of_choosing, summaries
-from alexp.experiments.contextual.entrants import ALONE, COBA, CONTEXT_ENTRANTS, MIXTURE, OWN, VOWPAL
+from alexp.experiments.contextual.contest import ContextSummary, against, summaries
+from alexp.experiments.contextual.entrants import COBA, CONTEXT_ENTRANTS, MIXTURE, OWN, VOWPAL
 from alexp.experiments.contextual.text import ENTRANTS, MADE_BY, PROTOCOL
 
 if TYPE_CHECKING:
@@ -30,31 +30,34 @@ def context_report(runs: pd.DataFrame, figure: str) -> str:
 
 
 def _verdict(found: dict[tuple[str, str], ContextSummary], streams: list[str]) -> str:
-    """One row per stream: what choosing costs, and how far others are."""
-    head = "| stream | mixture | best set in hindsight | mixture / best set | within 1.15 | best of coba / mixture | "
-    lines = [head + "best of VW / mixture |", "|---" * 7 + "|"]
+    """One row per stream and rule: what choosing among the sets costs, and how far others are."""
+    head = "| stream | who | regret | best set in hindsight | ratio | within 1.15 | best of coba / this | "
+    lines = [head + "best of VW / this |", "|---" * 8 + "|"]
     for scenario in streams:
-        if (scenario, MIXTURE) not in found:
-            continue
-        price, alone = price_of_choosing(found, scenario), found.get((scenario, ALONE))
-        cells = [
-            scenario,
-            f"{found[scenario, MIXTURE].regret.mean:.4g}",
-            "" if alone is None else f"{alone.regret.mean:.4g} ({alone.chosen})",
-            "" if price is None else str(price),
-            "" if price is None else "yes" if price.mean <= LIMIT else "**no**",
-            *(_best_of(found, scenario, list(group)) for group in (COBA, VOWPAL)),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+        for name in (MIXTURE, "mixture, ucb"):
+            own, alone = found.get((scenario, name)), found.get((scenario, f"{name}, one set"))
+            if own is None:
+                continue
+            price = against(found, scenario, name, f"{name}, one set")
+            cells = [
+                scenario,
+                name,
+                f"{own.regret.mean:.4g}",
+                "" if alone is None else f"{alone.regret.mean:.4g} ({alone.chosen})",
+                "" if price is None else str(price),
+                "" if price is None else "yes" if price.mean <= LIMIT else "**no**",
+                *(_best_of(found, scenario, list(group), name) for group in (COBA, VOWPAL)),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n\nMean regret; ratios of means with 95% intervals."
 
 
-def _best_of(found: dict[tuple[str, str], ContextSummary], scenario: str, names: list[str]) -> str:
+def _best_of(found: dict[tuple[str, str], ContextSummary], scenario: str, names: list[str], other: str) -> str:
     playing = [name for name in names if (scenario, name) in found]
     if not playing:
         return ""
     best = min(playing, key=lambda name: found[scenario, name].regret.mean)
-    return f"{against(found, scenario, best)} ({best})"
+    return f"{against(found, scenario, best, other)} ({best})"
 
 
 def _stream(found: dict[tuple[str, str], ContextSummary], scenario: str) -> str:

@@ -32,6 +32,6 @@ ENTRANTS = """\
 
 MADE_BY = """\
 `alexp compare --contextual --out docs` makes our runs, `--peers` adds coba and Vowpal Wabbit (`pip install
-'alexp[contextual]'`). Runs are added to `contextual-results.csv`, from which page and figure are made; `--stored`
+'alexp[contextual-peers]'`). Runs are added to `contextual-results.csv`, from which page and figure are made; `--stored`
 makes them again. Intervals are 95%: Student's t for means, a bootstrap over seeds for ratios. Milliseconds are
 medians over seeds of the mean of a run, taken beside other runs. Nothing was tuned on the seeds of this page."""

@@ -80,7 +80,10 @@ class CobaChooser:
 def make(stream: ContextStream, seed: int, *, learner: str) -> CobaChooser:
     """A learner by its name in `LEARNERS`, or "corral" for Corral over epsilon, UCB and LinUCB."""
     one_of("learner", learner, (*LEARNERS, "corral"))
-    learners, safety = library("coba.learners", "coba", "contextual"), library("coba.safety", "coba", "contextual")
+    learners, safety = (
+        library("coba.learners", "coba", "contextual-peers"),
+        library("coba.safety", "coba", "contextual"),
+    )
     number = 1 + seed % 2**20
     build: Callable[[str], CobaLearner] = lambda name: getattr(learners, LEARNERS[name])(seed=number)  # noqa: E731
     if learner == "corral":
@@ -92,5 +95,5 @@ def make(stream: ContextStream, seed: int, *, learner: str) -> CobaChooser:
 
 def installed() -> str:
     """The versions that results are kept under."""
-    library("coba", "coba", "contextual")
+    library("coba", "coba", "contextual-peers")
     return f"coba {version('coba')}"

@@ -20,7 +20,7 @@ class VowpalChooser:
     """
 
     def __init__(self, arguments: str, stream: ContextStream, seed: int) -> None:
-        vowpal = library("vowpalwabbit", "vowpalwabbit", "contextual")
+        vowpal = library("vowpalwabbit", "vowpalwabbit", "contextual-peers")
         self._workspace = vowpal.Workspace(f"{arguments} --quiet --random_seed {1 + seed % 2**20}")
         self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(124,)))
         self._adf, self._n_arms, self._n_raw = "_adf" in arguments, len(stream.arms), stream.n_raw
@@ -69,5 +69,5 @@ def make(stream: ContextStream, seed: int, *, arguments: str) -> VowpalChooser:
 
 def installed() -> str:
     """The version that results are kept under."""
-    library("vowpalwabbit", "vowpalwabbit", "contextual")
+    library("vowpalwabbit", "vowpalwabbit", "contextual-peers")
     return f"vowpalwabbit {version('vowpalwabbit')}"
