@@ -15,6 +15,7 @@ from alexp.experiments.contextual.playing import Pick
 from alexp.experiments.contextual.streams import ContextRound, ContextStream
 
 Numbers = tuple[float, ...]
+EXTRA = "contextual-peers"
 
 
 class CobaLearner(Protocol):
@@ -80,10 +81,7 @@ class CobaChooser:
 def make(stream: ContextStream, seed: int, *, learner: str) -> CobaChooser:
     """A learner by its name in `LEARNERS`, or "corral" for Corral over epsilon, UCB and LinUCB."""
     one_of("learner", learner, (*LEARNERS, "corral"))
-    learners, safety = (
-        library("coba.learners", "coba", "contextual-peers"),
-        library("coba.safety", "coba", "contextual"),
-    )
+    learners, safety = (library(module, "coba", EXTRA) for module in ("coba.learners", "coba.safety"))
     number = 1 + seed % 2**20
     build: Callable[[str], CobaLearner] = lambda name: getattr(learners, LEARNERS[name])(seed=number)  # noqa: E731
     if learner == "corral":
@@ -95,5 +93,5 @@ def make(stream: ContextStream, seed: int, *, learner: str) -> CobaChooser:
 
 def installed() -> str:
     """The versions that results are kept under."""
-    library("coba", "coba", "contextual-peers")
+    library("coba", "coba", EXTRA)
     return f"coba {version('coba')}"
