@@ -128,7 +128,10 @@ def dense_maps():
 
 
 @pytest.mark.filterwarnings("ignore::alexp.AssumptionWarning")
-@pytest.mark.parametrize("settings", [{}, {"rule": "ucb", "noise_std": 0.3}, {"noise_std": 0.3, "reward_bound": 3.0}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"rule": "ids"}, {"rule": "ucb", "noise_std": 0.3}, {"rule": "ids", "noise_std": 0.3, "reward_bound": 3.0}],
+)
 def test_a_mixture_on_blocks_decides_like_one_on_dense_columns(settings):
     blocks = alexp.ModelClass.per_arm(SETS, arms=ARMS, intercept=False)
     runs = [alexp.EvidenceMixture(one, alexp.Arms(ARMS), random_state=1, **settings) for one in (blocks, dense_maps())]

@@ -34,6 +34,7 @@ class ArmBanks:
     ----------
     columns : the groups, see `ArmColumns`.
     ridge : (M,) or a number, the square root of the ridge penalty, the same for all arms.
+    forget : weight of a reward for each one that came after it, of any arm.
 
     With an intercept every arm has an unpenalised constant. Until its first reward an arm's constant is the mean of all
     rewards, give or take 1,000 standard deviations of the noise: whoever is optimistic plays every arm once.
@@ -45,11 +46,12 @@ class ArmBanks:
     [0.0, 0.6]
     """
 
-    def __init__(self, columns: ArmColumns, ridge: npt.ArrayLike) -> None:
+    def __init__(self, columns: ArmColumns, ridge: npt.ArrayLike, forget: float | None = None) -> None:
         self.columns, self.intercept, self.n_models = columns, columns.intercept, columns.offsets.size - 1
         ridges = per_model("ridge", ridge, self.n_models)
         own = (columns.columns, columns.offsets, ridges, columns.intercept)
-        self.banks = [RidgeBank(*own, threads=1) for _ in range(columns.n_arms)]
+        self.forget = forget
+        self.banks = [RidgeBank(*own, threads=1, forget=forget) for _ in range(columns.n_arms)]
         self.n_observations = 0
         self._level = 0.0  # mean of all rewards
         self._everyone = np.arange(self.n_models)
@@ -80,7 +82,13 @@ class ArmBanks:
         self.banks[arm].update(self.columns.block(arm, features), y)
         self.n_observations += 1
         self._level += (float(y) - self._level) / self.n_observations
-        self._read_off(range(arm, arm + 1))
+        if self.forget is None:
+            self._read_off(range(arm, arm + 1))
+            return
+        for other in range(len(self.banks)):
+            if other != arm:
+                self.banks[other].fade()
+        self._read_off(range(len(self.banks)))
 
     def believing(self, rows: FloatArray, members: IntArray | None = None) -> ArmBanks:
         """The same, or some models, with pending rows (k, P) absorbed at the banks' own means.

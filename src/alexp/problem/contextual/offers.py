@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Offer:
 
     Attributes
     ----------
-    rows : (n, P) the dictionary at the candidates, in the order in which they were passed.
+    rows : (n, P) the dictionary at the candidates, in the order in which they were passed; no -0.0 among them.
     actions : n of them, what `trial.x` will be: the arm's name, the candidate, its id, or its position.
     ids : one per candidate, distinct; None where they were not given.
     context : as it was passed; None where there is none.
@@ -88,14 +89,29 @@ def check_problem(models: ModelClass, domain: Domain) -> None:
         )
     if models.kernels is not None:
         raise ValueError("kernels are fitted to a table of candidates, and contextual rounds have none: use features")
+    wanted = n_arms_of(models)
     if not isinstance(domain, Arms):
-        if models.arm_blocks is not None:
+        if wanted is not None:
             raise ValueError("models per arm need arms: pass alexp.Arms([...]) as the domain")
         return
     if isinstance(models.dictionary, Blocks):
         raise ValueError("models declared by blocks take features= of fresh candidates: pass alexp.Candidates()")
-    if models.arm_blocks is not None and models.arm_blocks[0] != len(domain):
-        raise ValueError(f"these models are for {models.arm_blocks[0]} arms, and the domain has {len(domain)}")
+    if wanted not in (None, len(domain)):
+        raise ValueError(f"these models are for {wanted} arms, and the domain has {len(domain)}")
+
+
+def n_arms_of(models: ModelClass) -> int | None:
+    """How many arms have columns of their own; None where no columns belong to an arm."""
+    return getattr(models.dictionary, "n_arms", None)
+
+
+class _PerArm(Protocol):
+    def with_arms(self, arms: Domain) -> ModelClass: ...
+
+
+def for_arms(models: ModelClass, arms: Domain) -> ModelClass:
+    """Models per arm with columns for these arms, those of new ones behind those there were."""
+    return cast(_PerArm, models).with_arms(arms)
 
 
 def offer(
@@ -145,7 +161,7 @@ def _of_features(blocks: Blocks, context: object, candidates: object, features: 
             raise ValueError(f"{name}= is for models that compute features; these are declared by blocks: features=")
     if features is None:
         raise ValueError("features= is missing: a round of these models is asked for with ask(features=...)")
-    rows = np.array(blocks.rows(features), order="C")  # a copy: what the caller does with his array later is his
+    rows = blocks.rows(features) + 0.0  # a copy: what the caller does with the array later is the caller's
     keys = None if ids is None else check_ids(ids, len(rows))
     return Offer(rows, range(len(rows)) if keys is None else keys, keys)
 
@@ -174,7 +190,7 @@ def _needs_context(models: ModelClass) -> bool:
 
 
 def _evaluated(models: ModelClass, context: object, candidates: Action, n: int) -> FloatArray:
-    rows = np.array(models.offered(context, candidates), dtype=np.float64, order="C")
+    rows = np.asarray(models.offered(context, candidates), dtype=np.float64) + 0.0
     if rows.shape != (n, models.n_columns) or not np.all(np.isfinite(rows)):
         raise ValueError(
             f"the models must give finite features of shape ({n}, {models.n_columns}) for a round of {n} candidates, "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -47,6 +46,7 @@ class Offering(Telling):
 
     def _check_offer(self, available: Available = None, **presented: Unpack[Presented]) -> Offer:
         """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
+        self._keep_up()
         return offer(self.models, self.domain, available=available, **presented)
 
     def check_offers(self, n: int | None, available: Available = None, **presented: Unpack[Presented]) -> list[Offer]:
@@ -54,6 +54,7 @@ class Offering(Telling):
 
         One offer that comes n times asks for n different candidates of it.
         """
+        self._keep_up()
         wanted = None if n is None else count("n", n)
         contexts = contexts_of(presented.get("context"), wanted)
         if contexts is not None:
@@ -105,10 +106,3 @@ class Offering(Telling):
         """Candidates of the pending trials, oldest first."""
         waiting = self._log.waiting
         return np.fromiter(waiting.values(), np.int64, len(waiting))
-
-
-def each_without_its_predecessors(offers: Iterable[Offer]) -> Iterable[tuple[Offer, list[int]]]:
-    """Offers with what was taken of the same offer before, a list to be added to."""
-    taken: dict[int, list[int]] = {}
-    for one in offers:
-        yield one, taken.setdefault(id(one), [])

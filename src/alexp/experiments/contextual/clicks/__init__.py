@@ -1,0 +1,1 @@
+"""Rewards of zero and one: the Gaussian mixture held against logistic regressions."""
