@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
 
+from alexp.common.codec import State
 from alexp.experiments.contextual.rewards.playing import Stream, table
 
 STREAMS = (
@@ -17,7 +17,7 @@ STREAMS = (
     Stream("5 arms", 5, 500, 0.5, per_arm=True),
     Stream("2 arms, noise 1", 2, 500, 1.0, per_arm=True),
 )
-ENTRANTS: dict[str, dict[str, Any]] = {
+ENTRANTS: dict[str, State] = {
     "ucb": {"rule": "ucb"},
     "ids": {"rule": "ids"},
     "thompson, 8 draws": {"rule": "thompson"},
