@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from alexp.evaluation.log import Log
+from alexp.evaluation.pairing import Pairing, Range, check_weights
 from alexp.evaluation.payoffs import Bets
 from alexp.evaluation.policies import Policy
 from alexp.evaluation.predictions import predictions
-from alexp.evaluation.pairing import Range, Pairing, check_weights
 from alexp.evaluation.values import PolicyDifference
 
 

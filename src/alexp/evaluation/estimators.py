@@ -7,10 +7,10 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import positive
 from alexp.evaluation.log import Log
+from alexp.evaluation.pairing import Pairing, Range, check_weights
 from alexp.evaluation.policies import Policy
 from alexp.evaluation.predictions import predictions
 from alexp.evaluation.sequences import Payoffs, lower_sequence
-from alexp.evaluation.pairing import Range, Pairing, check_weights
 from alexp.evaluation.values import PolicyValue
 
 
