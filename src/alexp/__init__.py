@@ -46,7 +46,9 @@ from alexp.estimation.lasso.group_lasso import ConvergenceWarning, GroupLasso
 from alexp.estimation.mixture.evidence import Evidence
 from alexp.experiments import Environment, Run, SyntheticEnvironment, simulate
 from alexp.problem import (
+    Arms,
     Box,
+    Candidates,
     FiniteSet,
     Fourier,
     Interval,
@@ -78,8 +80,10 @@ __all__ = [
     "Agent",
     "Algorithm",
     "AlreadyToldError",
+    "Arms",
     "AssumptionWarning",
     "Box",
+    "Candidates",
     "ConvergenceWarning",
     "Corral",
     "DOptimal",

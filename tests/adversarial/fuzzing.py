@@ -24,7 +24,7 @@ import numpy as np
 
 import alexp
 from alexp.algorithms.capabilities import Certifies, Predicts, WeighsModels, offers
-from alexp.problem.candidates import check_available
+from alexp.problem.available import check_available
 from alexp.testing import Kind
 from tests.adversarial.problems import (
     SHARED,

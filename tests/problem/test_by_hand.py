@@ -8,7 +8,8 @@ import pytest
 import alexp
 from alexp.common.codec import pack, unpack
 from alexp.problem import CandidateTable, Maps, Matrices
-from alexp.problem.candidates import Pending, check_available
+from alexp.problem.available import check_available
+from alexp.problem.candidates import Pending
 from alexp.problem.domains import domain_from_dict
 from alexp.problem.groups import ColumnGroups, SubsetNames, compress
 from alexp.problem.storage import dictionary_from_dict

@@ -47,9 +47,9 @@ class AgentBased(Certified):
         """The model to recommend."""
         return int(np.argmax(self.probabilities))
 
-    def _recommend(self) -> tuple[int, float, int | None]:
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         leader = self._leader()
-        return *self._pool.best(leader, self._everything.choices), leader
+        return *self._pool.best(leader, round_.choices), leader
 
     def _train(self, row: FloatArray, reward: float, model: int | None) -> None:
         """Let the agents learn: all of them, or, with data of their own, the one of `model` (all if None)."""

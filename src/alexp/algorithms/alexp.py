@@ -15,7 +15,7 @@ from alexp.common.codec import State
 from alexp.common.schema import a_dict, anything, floats, maybe, record, same, whole
 from alexp.common.validation import offering, one_of
 from alexp.decision.agents import UCB
-from alexp.decision.designs import Exploration, Uniform
+from alexp.decision.designs import Exploration, Uniform, design_weights
 from alexp.decision.plays import Explore, Follow, on_choices
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.schedules import ReleasedSchedules, Schedules
@@ -46,7 +46,8 @@ class ALExp(AgentBased):
     next policy would return; q follows the sums of these hallucinated returns by exponential weights.
 
     The next policies are scored in `ask`, where the set they will be played on is known; `probabilities` looks
-    ahead to a round with all candidates and changes nothing. If m rewards arrive between two asks, the newest
+    ahead to a round with all candidates and changes nothing; in contextual runs, where there is no set to look ahead
+    on, it has the weights that the last ask was played with. If m rewards arrive between two asks, the newest
     estimate stands for all m of them, so that the sum always has one term per reward.
 
     Parameters
@@ -116,8 +117,8 @@ class ALExp(AgentBased):
             raise TypeError(f"schedules must be Schedules or a subclass, got {type(schedules).__name__}")
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
         self._data = self.oracle.bind(models)
-        self._pi = self.exploration.design(models, domain).weights
-        self._pi_on_all = on_choices(self._pi, self._everything.indices)  # in visiting order
+        self._pi = design_weights(self.exploration, models, domain)
+        self._pi_on_all = None if self._pi is None else on_choices(self._pi, self._everything.indices)
         self._returns = np.zeros(models.n_models)  # R_t,j: hallucinated returns summed up to the last scored reward
         self._played = np.zeros((models.n_models, models.n_columns)) if returns == "retrospective" else None
         self._fit: Estimate | None = None
@@ -135,7 +136,7 @@ class ALExp(AgentBased):
             else:
                 played = played + fresh * policies.expected_features(choices.table)
                 returns = t * self._clip(predict(fit, played.T / t))
-        pi = self._pi_on_all if round_.is_full else on_choices(self._pi, round_.indices)
+        pi = self._pi_on_all if round_.is_full or self._pi is None else on_choices(self._pi, round_.indices)
         gamma = self.schedules.gamma_t(t + 1)
         play = Explore(gamma, len(choices), pi, Follow(self._weights(returns), policies))
         return Plan(play, fit, returns, played)
@@ -153,8 +154,11 @@ class ALExp(AgentBased):
 
     @property
     def _scored(self) -> tuple[Estimate | None, FloatArray]:
-        """The estimate and the summed returns on all rewards so far, if need be from a round with all candidates."""
-        if self.n_told == self._n_scored:
+        """The estimate and the summed returns on all rewards so far, if need be from a round with all candidates.
+
+        Contextual rounds offer no set to look ahead on: there they are those of the last ask.
+        """
+        if self.n_told == self._n_scored or self.is_contextual:
             return self._fit, self._returns
         plan = self._decision(self._everything)
         assert isinstance(plan, Plan)

@@ -29,10 +29,13 @@ from alexp.algorithms.certificates.certifier import Certifier, PlausibleFits, mi
 from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
 from alexp.algorithms.protocol.assumptions import NotCertified
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.common.arrays import Action, IntArray
+from alexp.algorithms.protocol.contextual.offering import Presented, given
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import fraction, positive
 from alexp.estimation.checking.credible import Credence, believe
-from alexp.problem.candidates import Choices
+from alexp.problem.available import Available
+from alexp.problem.candidates import Choices, Round
+from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
 
 DELTA = 0.05  # the default everywhere: statements fail in at most one run of twenty
@@ -59,14 +62,23 @@ class Certified(Algorithm):
         _, plausible, _ = self._certificate(delta)
         return self._numbers()[plausible.local]
 
-    def confidence(self, x: Action, delta: float = DELTA) -> Band:
+    def confidence(
+        self,
+        x: Action = None,
+        delta: float = DELTA,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+    ) -> Band:
         """Certified band of the noiseless reward at `x`, over all plausible models and all their coefficients.
 
-        NotCertified where there is no such statement: see this module.
+        At all n candidates of a contextual round, if one is passed as to `ask`. NotCertified where there is no such
+        statement: see this module.
         """
-        rows, single = self.models.rows(self.domain, x)
+        rows, single = self._rows_at(x, {"context": context, "candidates": candidates, "features": features})
         certifier, plausible, _ = self._certificate(delta)
-        if not certifier.covers(plausible, self.domain, self.domain.batch(x)[0]):
+        if not self.is_contextual and not certifier.covers(plausible, self.domain, self.domain.batch(x)[0]):
             raise NotCertified(
                 "x is no candidate, and reward_bound says nothing about other points, because the features of some "
                 "models are linearly dependent on the candidates; state norm_bound, or refine the domain"
@@ -88,22 +100,33 @@ class Certified(Algorithm):
         check = self._once(("check", delta), lambda: self._certify().check(delta))
         return ModelCheck(**(vars(check) | {"rejected": self._numbers()[check.rejected]}))
 
-    def stop_report(self, delta: float = DELTA, epsilon: float | None = None) -> StopReport:
+    def stop_report(
+        self,
+        delta: float = DELTA,
+        epsilon: float | None = None,
+        *,
+        available: Available = None,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+    ) -> StopReport:
         """Whether the recommended action is within `epsilon` of the best, and the smallest epsilon that holds.
 
         Where nothing can be certified the report says why, and how large the gap is by the algorithm's own estimate.
+        In contextual runs it is about one round, passed as to `ask`.
         """
         target = None if epsilon is None else positive("epsilon", epsilon)
         fraction("delta", delta)
-        best = self.best()
-        position = int(self._candidates.position[best.index])
+        presented: Presented = {"context": context, "candidates": candidates, "features": features}
+        round_, made = self._recommended_on(available, presented)
+        best, position = self._best(round_, made)
         try:
             certifier, (fits, local, radii), checked = self._certificate(delta)
         except NotCertified as error:
-            gap, likely = self._credible(position, delta)
+            gap, likely = self._credible(round_, position, delta)
             nobody = np.empty(0, dtype=np.int64)
             return StopReport(best.x, best.index, delta, gap, target, likely, nobody, reason=str(error))
-        gaps, estimates = fits.largest_gaps(local, radii, self._everything.choices, position)
+        gaps, estimates = fits.largest_gaps(local, radii, round_.choices, position)
         disagrees = np.flatnonzero(estimates > 0.0 if target is None else gaps > target)
         ranked = disagrees[np.argsort(-gaps[disagrees], kind="stable")]
         numbers, now = self._numbers()[local], float(gaps.max())
@@ -123,12 +146,20 @@ class Certified(Algorithm):
         """Their numbers among all models."""
         return np.arange(self.models.n_models)
 
-    def _belief(self) -> Credence:
-        """Mean and standard deviation of the reward at all candidates, in visiting order: not certified."""
+    def _belief(self, round_: Round) -> Credence:
+        """Mean and standard deviation of the reward at all choices of a round: not certified."""
         told = rewards_told(self._log, self._candidates, self._sign)
-        return believe(self.models, self._candidates, told)
+        return believe(self.models, self._known_features() or Reference(told.rows), round_.choices, told)
 
     # -- inside ------------------------------------------------------------------------------------------------
+
+    def _rows_at(self, x: Action, presented: Presented) -> tuple[FloatArray, bool]:
+        """The dictionary at an action or several, or at all candidates of a contextual round, and if it is but one."""
+        if not self.is_contextual and not given(presented):
+            return self.models.rows(self.domain, x)
+        if x is not None:
+            raise ValueError("actions of contextual runs have features in a round only: pass it as to ask, without x")
+        return self._check_offer(**presented).rows, False
 
     def _certify(self) -> Certifier:
         """The certifier, caught up with all rewards."""
@@ -147,7 +178,7 @@ class Certified(Algorithm):
             raise NotCertified(reason)
         return certifier, self._once(("plausible", delta), lambda: certifier.plausible(delta)), check.checked
 
-    def _credible(self, position: int, delta: float) -> tuple[float, IntArray]:
+    def _credible(self, round_: Round, position: int, delta: float) -> tuple[float, IntArray]:
         """The gap by an estimate, and the likeliest models with 1 - delta of the probability.
 
         Where the rewards contradict what was stated, so do they what an algorithm makes of it: then the estimate is
@@ -156,7 +187,7 @@ class Certified(Algorithm):
         from scipy.special import stdtrit  # slow to import, and needed here only
 
         contradicted = missing(self.stated) is None
-        belief = Certified._belief(self) if contradicted else self._belief()
+        belief = Certified._belief(self, round_) if contradicted else self._belief(round_)
         quantile = float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0))
         subject: object = self
         own = offers(subject, WeighsModels) and not contradicted

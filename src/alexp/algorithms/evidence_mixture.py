@@ -307,13 +307,13 @@ class EvidenceMixture(Certified):
         mean, std = self._sign * mean, np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        outlook = self._outlook(self._everything)
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        outlook = self._outlook(round_)
         position = int(np.argmax(outlook.mean))
         return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
 
-    def _belief(self) -> Credence:
-        outlook = self._outlook(self._everything)
+    def _belief(self, round_: Round) -> Credence:
+        outlook = self._outlook(round_)
         return Credence(outlook.mean, outlook.std)
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:

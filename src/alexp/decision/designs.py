@@ -28,7 +28,7 @@ from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
-__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "HasWeights", "Uniform"]
+__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "HasWeights", "Uniform", "design_weights"]
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,18 @@ class DOptimal:
             _columns=lambda: (kept, full_rank),
             _bracket=bracket,
         )
+
+
+def design_weights(exploration: Exploration, models: ModelClass, domain: Domain) -> FloatArray | None:
+    """Weights over the candidates, (N,); None for contextual rounds, which explore evenly on what they offer."""
+    if not models.is_contextual:
+        return exploration.design(models, domain).weights
+    if not isinstance(exploration, Uniform):
+        raise ValueError(
+            f"exploration={type(exploration).__name__} designs for a table of candidates, and contextual rounds have "
+            "none: Uniform(), the default, explores evenly on what a round offers"
+        )
+    return None
 
 
 def _columns(features: FloatArray) -> tuple[IntArray, bool]:

@@ -1,6 +1,7 @@
 """What is to be optimised: domains, dictionaries of features, and classes of models."""
 
 from alexp.problem.candidates import CandidateTable
+from alexp.problem.contextual.domains import Arms, Candidates
 from alexp.problem.dictionaries import (
     Dictionary,
     Fourier,
@@ -14,8 +15,10 @@ from alexp.problem.models import ModelClass
 from alexp.problem.tables.matrices import Matrices
 
 __all__ = [
+    "Arms",
     "Box",
     "CandidateTable",
+    "Candidates",
     "Dictionary",
     "Domain",
     "FiniteSet",

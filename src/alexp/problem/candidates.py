@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from alexp.problem.domains import Domain, FiniteSet
+from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, take
 from alexp.problem.models import ModelClass
@@ -27,14 +27,9 @@ from alexp.problem.tables.blocks import (
     rows_fingerprint,
 )
 
-# Candidates by number, by a boolean mask, by their own text, or all of them.
-Available = Sequence[int] | Sequence[bool] | Sequence[str] | AnyArray | None
 
-_NAMES_SHOWN = 5  # known candidates that an error message lists
-
-
-class CandidateTable:
-    """Features of N candidates, feature-major and in one fixed visiting order.
+class Listing:
+    """n candidates in one fixed visiting order, and the rounds that are played on them.
 
     Exact ties between candidates are common (even polynomials cannot tell x from -x). Loops visit candidates in
     `order`, a random permutation, and the first best wins: deterministic, and without a bias to either side.
@@ -43,18 +38,62 @@ class CandidateTable:
     ----------
     order : (N,) candidate visited k-th.
     position : (N,) inverse of `order`.
+    mark : what tells these candidates apart from those of other rounds; None if they are those of all rounds.
     everything : the round on all candidates, with nothing pending.
     """
 
-    def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
-        self.order = order
+    def __init__(self, order: IntArray, mark: bytes | None = None) -> None:
+        self.order, self.mark = order, mark
         self.position = np.empty_like(order)
         self.position[order] = np.arange(order.size)
+        self.everything = Round(self)
+        self._last: tuple[IntArray, Choices] | None = None  # positions of the last choices that were copied
+
+    @property
+    def table(self) -> FloatArray:
+        """(P, N) the features, feature-major and in visiting order."""
+        raise NotImplementedError
+
+    @property
+    def n_candidates(self) -> int:
+        """N."""
+        return int(self.order.size)
+
+    def round(self, indices: IntArray | None = None, pending: Pending | None = None, copied: bool = False) -> Round:
+        """The round on some candidates, or on all of them, while some trials are pending.
+
+        `copied` says that the features of the choices must be computed with in a table of their own, see `Round.wide`.
+        """
+        whole = indices is None or (indices.size == self.n_candidates and not copied)
+        if whole and pending is None:
+            return self.everything
+        positions = None
+        if indices is not None and not whole:
+            mask = np.zeros(self.n_candidates, dtype=bool)
+            mask[self.position[indices]] = True
+            positions = np.flatnonzero(mask)
+        return Round(self, positions, NOTHING if pending is None else pending, copied)
+
+    def copied(self, positions: IntArray) -> Choices:
+        """The candidates at some positions with features of their own; those of the last call are kept."""
+        if self._last is None or not np.array_equal(self._last[0], positions):
+            self._last = positions, Choices(self.order[positions], partial(self._taken, positions))
+        return self._last[1]
+
+    def _taken(self, positions: IntArray) -> FloatArray:
+        table = np.take(self.table, positions, axis=1)  # twenty times as fast as an index would be
+        table.flags.writeable = False  # like the whole table; sweeps would be compiled again for one that is
+        return table
+
+
+class CandidateTable(Listing):
+    """Features of the N candidates of a domain, feature-major and in visiting order."""
+
+    def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
+        super().__init__(order)
         self._tables = models.tables(domain)  # in the domain's order
         self._blocks: dict[bytes, Block] = {}  # columns of models, by their numbers
         _point_out_empty_models(models, self._filled())
-        self.everything = Round(self)
-        self._last: tuple[IntArray, Choices] | None = None  # positions of the last choices that were copied
 
     @cached_property
     def table(self) -> FloatArray:
@@ -126,11 +165,6 @@ class CandidateTable:
     def _joined(self) -> FeatureTable:
         return FeatureTable(cast(Rows, self._side_by_side), np.arange(self.n_columns))
 
-    @property
-    def n_candidates(self) -> int:
-        """N."""
-        return int(self.order.size)
-
     def row(self, index: int) -> FloatArray:
         """Features of candidate `index`, shape (P,)."""
         if "table" in vars(self):
@@ -142,32 +176,6 @@ class CandidateTable:
         if "table" in vars(self):
             return np.ascontiguousarray(self.table[:, self.position[indices]].T)
         return np.hstack([dense(part.rows[indices]) for part in self._tables])
-
-    def round(self, indices: IntArray | None = None, pending: Pending | None = None, copied: bool = False) -> Round:
-        """The round on some candidates, or on all of them, while some trials are pending.
-
-        `copied` says that the features of the choices must be computed with in a table of their own, see `Round.wide`.
-        """
-        whole = indices is None or (indices.size == self.n_candidates and not copied)
-        if whole and pending is None:
-            return self.everything
-        positions = None
-        if indices is not None and not whole:
-            mask = np.zeros(self.n_candidates, dtype=bool)
-            mask[self.position[indices]] = True
-            positions = np.flatnonzero(mask)
-        return Round(self, positions, NOTHING if pending is None else pending, copied)
-
-    def copied(self, positions: IntArray) -> Choices:
-        """The candidates at some positions with features of their own; those of the last call are kept."""
-        if self._last is None or not np.array_equal(self._last[0], positions):
-            self._last = positions, Choices(self.order[positions], partial(self._taken, positions))
-        return self._last[1]
-
-    def _taken(self, positions: IntArray) -> FloatArray:
-        table = np.take(self.table, positions, axis=1)  # twenty times as fast as an index would be
-        table.flags.writeable = False  # like the whole table; sweeps would be compiled again for one that is
-        return table
 
     def distinct_columns(self, columns: IntArray | None = None) -> IntArray:
         """Columns of the dictionary, or some of them; of those that are equal on every candidate only the first."""
@@ -236,7 +244,7 @@ class Round:
 
     def __init__(
         self,
-        candidates: CandidateTable,
+        candidates: Listing,
         positions: IntArray | None = None,
         pending: Pending = NOTHING,
         copied: bool = False,
@@ -244,7 +252,8 @@ class Round:
         self._candidates, self._positions, self.pending = candidates, positions, pending
         self.is_full = positions is None
         self.indices = candidates.order if positions is None else candidates.order[positions]
-        self.key = None if positions is None and not pending else self._own_key()
+        plain = positions is None and not pending and candidates.mark is None
+        self.key = None if plain else self._own_key()
         self._copied = copied or (positions is not None and 2 * positions.size <= candidates.n_candidates)
 
     def _own_key(self) -> bytes:
@@ -252,7 +261,8 @@ class Round:
         if self._positions is not None:
             mask[:] = False
             mask[self._positions] = True
-        return np.packbits(mask).tobytes() + np.array(self.pending.trials, dtype=np.int64).tobytes()
+        key = np.packbits(mask).tobytes() + np.array(self.pending.trials, dtype=np.int64).tobytes()
+        return key if self._candidates.mark is None else self._candidates.mark + key
 
     def __len__(self) -> int:
         return int(self.indices.size)
@@ -286,55 +296,3 @@ def _point_out_empty_models(models: ModelClass, filled: BoolArray) -> None:
             "for all of them; leave it out unless that is meant",
             stacklevel=4,
         )
-
-
-def check_available(available: Available, domain: Domain) -> IntArray | None:
-    """Candidate numbers that a round may use; None for all of them.
-
-    `available` are indices, a boolean mask of length N, or, where candidates are texts, the candidates themselves.
-    """
-    if available is None:
-        return None
-    array, n = np.asarray(available), domain.n_candidates
-    if array.dtype == bool:
-        if array.shape != (n,):
-            raise ValueError(f"available as a mask must have shape ({n},), got {array.shape}")
-        if array.any():
-            return np.flatnonzero(array)
-    elif array.ndim == 1 and array.size and _holds_text(available):
-        array = _named(list(available), domain)
-    if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(
-            "available must be a non-empty list of candidate indices, a boolean mask with some True, or a list of "
-            "candidates where these are texts"
-        )
-    if array.min() < 0 or array.max() >= n:
-        raise ValueError(f"available must hold indices in 0..{n - 1}, got {array.min()}..{array.max()}")
-    if np.unique(array).size != array.size:
-        raise ValueError("available must not list a candidate twice")
-    return array.astype(np.int64)
-
-
-def _holds_text(available: Any) -> bool:
-    return any(isinstance(item, str) for item in available)
-
-
-def _named(names: list[object], domain: Domain) -> IntArray:
-    """Numbers of candidates that are given by their texts."""
-    if not isinstance(domain, FiniteSet) or not isinstance(domain[0], str):
-        raise ValueError(
-            "available can hold texts only where the candidates are texts, a FiniteSet of names; here it takes indices "
-            f"in 0..{domain.n_candidates - 1} or a boolean mask, got {names[:_NAMES_SHOWN]!r}"
-        )
-    numbers = []
-    for name in names:
-        try:
-            numbers.append(domain.locate(name))
-        except ValueError:
-            known = ", ".join(repr(domain[i]) for i in range(min(domain.n_candidates, _NAMES_SHOWN)))
-            more = ", ..." if domain.n_candidates > _NAMES_SHOWN else ""
-            raise ValueError(
-                f"available holds {name!r}, which is none of the {domain.n_candidates} candidates: {known}{more}; "
-                "give all of them as texts, or all as indices"
-            ) from None
-    return np.array(numbers, dtype=np.int64)

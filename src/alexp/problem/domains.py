@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix
+from alexp.problem.contextual.domains import Arms, Candidates
 from alexp.problem.descriptions import Description
 from alexp.problem.labels import equal_candidates
 
@@ -296,4 +297,8 @@ def domain_from_dict(data: Description) -> Domain:
         import pandas as pd
 
         return FiniteSet(pd.DataFrame(data["columns"], index=data["index"]))
+    if kind == "arms":
+        return Arms(data["names"])
+    if kind == "candidates":
+        return Candidates()
     raise ValueError(f"unknown kind of domain {kind!r}")

@@ -82,6 +82,21 @@ class Layout:
         return self.dictionary.n_columns
 
     @property
+    def is_contextual(self) -> bool:
+        """Whether features belong to the candidates of a round, see `alexp.problem.contextual`."""
+        return hasattr(type(self.dictionary), "offered")
+
+    @property
+    def example_rows(self) -> FloatArray | None:
+        """The dictionary at the example that contextual models were given, (E, P); None if they were given none."""
+        return getattr(self.dictionary, "example_rows", None)
+
+    @property
+    def arm_blocks(self) -> tuple[int, int] | None:
+        """(K, p) where every one of K arms has p columns of its own and there are no others; None elsewhere."""
+        return getattr(self.dictionary, "arm_blocks", None)
+
+    @property
     def dimension(self) -> int:
         """d, the size of the largest model."""
         if self._dimension is None:

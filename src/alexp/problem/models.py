@@ -11,6 +11,8 @@ import numpy as np
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import check_sizes, count
 from alexp.problem.checks import non_empty
+from alexp.problem.contextual.blocks import Blocks
+from alexp.problem.contextual.domains import ContextualDomain
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps
 from alexp.problem.domains import Domain, FiniteSet
@@ -98,6 +100,18 @@ class ModelClass(FromTables):
         """
         return cls._side_by_side(Maps(non_empty(maps, "maps"), example), list(maps), intercept)
 
+    @classmethod
+    def from_blocks(cls, blocks: Mapping[str, int], *, intercept: bool = False, example: object = None) -> ModelClass:
+        """One model per block of columns, for rounds that bring their features along: `ask(features=...)`.
+
+        `blocks` says how many columns each block has; `example` has features of typical candidates, (n, P) or a dict
+        of blocks (n, size). Nothing of it is code, so that it can be stored.
+
+        >>> ModelClass.from_blocks({"user": 5, "item": 8, "cross": 40}).n_columns
+        53
+        """
+        return cls._side_by_side(Blocks(blocks, example), list(blocks), intercept)
+
     def __repr__(self) -> str:
         size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"
         constant = ", intercept" if self.intercept else ""
@@ -111,6 +125,13 @@ class ModelClass(FromTables):
         """The dictionary at n points, shape (n, P)."""
         return self.dictionary(x)
 
+    def offered(self, context: object, candidates: Action) -> FloatArray:
+        """The dictionary at the n candidates of a round, shape (n, P); contextual models only."""
+        if not self.is_contextual:
+            raise TypeError("these models know nothing of contexts: their features are those of an action, columns(x)")
+        rows: FloatArray = self.dictionary.offered(context, candidates)  # type: ignore[attr-defined]
+        return rows
+
     def features(self, j: int, x: Action) -> FloatArray:
         """phi_j at n points, shape (n, d_j)."""
         if self.kernel(j) is not None:
@@ -121,6 +142,8 @@ class ModelClass(FromTables):
 
     def matrix(self, domain: Domain) -> FloatArray:
         """The dictionary on all candidates of a domain, shape (N, P)."""
+        if isinstance(domain, ContextualDomain) or self.is_contextual:
+            raise TypeError("contextual rounds have no table of candidates: their features are known in the round only")
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be an Interval, a Box or a FiniteSet, got {type(domain).__name__}")
         if isinstance(self.dictionary, Matrices):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from alexp.problem.contextual.blocks import Blocks
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Dictionary, Fourier, Legendre, Polynomial, RandomFourier
 from alexp.problem.tables.matrices import Matrices
@@ -17,6 +18,7 @@ def dictionary_from_dict(data: Description) -> Dictionary:
         "polynomial": Polynomial,
         "random-fourier": RandomFourier,
         "matrices": Matrices.from_table,
+        "blocks": Blocks.from_lists,
     }
     arguments = dict(data)
     family = arguments.pop("family")

@@ -18,7 +18,7 @@ from alexp.algorithms.protocol.trials import Trial
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
-from alexp.problem.candidates import Available
+from alexp.problem.available import Available
 from alexp.study.database.events import (
     MENDS,
     Event,

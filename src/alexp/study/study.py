@@ -10,7 +10,7 @@ from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.telling import IfTold, Told, check_reward, warn_of
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
-from alexp.problem.candidates import Available
+from alexp.problem.available import Available
 from alexp.study.answering import Answering
 from alexp.study.chronicle import Chronicle, Logged
 from alexp.study.database import records

@@ -9,7 +9,7 @@ import numpy as np
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import IntArray
-from alexp.problem.candidates import Available
+from alexp.problem.available import Available
 from alexp.testing.settings import PLAIN, Kind, Setting, make, play, weights_of
 
 

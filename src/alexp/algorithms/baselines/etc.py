@@ -13,8 +13,8 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.codec import State
 from alexp.common.schema import a_dict, anything, maybe, record, same
 from alexp.common.validation import count, offering, positive
-from alexp.decision.designs import Exploration, Uniform
-from alexp.decision.plays import Certain, Weighted, on_choices
+from alexp.decision.designs import Exploration, Uniform, design_weights
+from alexp.decision.plays import Certain, Even, Weighted, on_choices
 from alexp.estimation.estimate import Estimate, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.problem.candidates import Round
@@ -64,7 +64,7 @@ class ETC(Algorithm):
         offering("oracle", self.oracle, "bind")
         offering("exploration", self.exploration, "design")
         self._data = self.oracle.bind(models)
-        self._pi = self.exploration.design(models, domain).weights
+        self._pi = design_weights(self.exploration, models, domain)
         self._fit: Estimate | None = None  # set once, when exploration ends
 
     @property
@@ -79,6 +79,8 @@ class ETC(Algorithm):
 
     def _decide(self, round_: Round) -> Decision:
         if self.n_told < self.n_explore:
+            if self._pi is None:
+                return Decision(Even(len(round_)))
             pi = on_choices(self._pi, round_.indices)
             return Decision(Weighted(np.arange(pi.size), pi, explored=True))
         fit = self._data.solve(self.lambda_1) if self._fit is None else self._fit
@@ -96,9 +98,9 @@ class ETC(Algorithm):
         if self._fit is None:
             self._data.append(seen.row, seen.reward)
 
-    def _recommend(self) -> tuple[int, float, int | None]:
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         fit = self._fit or self._data.solve(self.lambda_1)
-        estimate = predict(fit, self._candidates.table)
+        estimate = predict(fit, round_.choices.table)
         position = int(np.argmax(estimate))
         leader = int(fit.groups[np.argmax(fit.magnitudes)]) if fit.groups.size else None
         return position, float(estimate[position]), leader

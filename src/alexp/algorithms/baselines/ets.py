@@ -9,11 +9,12 @@ import numpy as np
 
 from alexp.algorithms.baselines.etc import ETC, Commitment
 from alexp.algorithms.protocol.assumptions import Stated
+from alexp.algorithms.protocol.reading import read_notes
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
-from alexp.common.schema import anything, integers, maybe, record, same
+from alexp.common.schema import a_dict, anything, floats, integers, maybe, record, same, sequence
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.plays import Alone
 from alexp.decision.pool import AgentPool
@@ -75,10 +76,10 @@ class ETS(ETC):
         else:
             self._explored[seen.trial] = (seen.row, seen.reward)
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        position, value, leader = super()._recommend()
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        position, value, leader = super()._recommend(round_)
         if self._pool is not None:
-            position, value = self._pool.best(0, self._everything.choices)
+            position, value = self._pool.best(0, round_.choices)
         return position, value, leader
 
     def _selection(self, fit: Estimate) -> tuple[AgentPool, IntArray]:
@@ -96,7 +97,7 @@ class ETS(ETC):
             chosen = np.unique(np.concatenate([groups[int(j)] for j in fit.groups]))
         else:
             chosen = self._first_to_enter(rows, rewards)
-        return self._candidates.distinct_columns(chosen)
+        return self._distinct_columns(chosen)
 
     def _first_to_enter(self, rows: FloatArray, rewards: FloatArray) -> IntArray:
         """Columns of the group that is the first to become active as lambda falls."""
@@ -126,6 +127,12 @@ class ETS(ETC):
             self._pool.restore(state["pool"])
             same("n_observations of the agent", self._pool.n_observations, self.n_told, "the number of rewards")
             return
-        # The log has it all; what states hold of it besides serves versions that read it from there.
-        told = [(k, r) for k, r in enumerate(self._log.reward) if r == r]
-        self._explored = {k: (self._candidates.row(self._log.index[k]), self._sign * r) for k, r in told}
+        # The log has it all, unless it keeps no rows; what states hold of it serves versions that read it from there.
+        told = [(k, self._sign * r) for k, r in enumerate(self._log.reward) if r == r]
+        if self.log_features != "none":
+            self._explored = {k: (self._row(k), reward) for k, reward in told}
+            return
+        kept = read_notes("state['explored']", record("state", state, {"explored": a_dict})["explored"])
+        same("trials of state['explored']", sorted(kept), [k for k, _ in told], "those with a reward")
+        row = floats(self.models.n_columns)
+        self._explored = {k: (row("a row of state['explored']", sequence("", kept[k], 2)[0]), r) for k, r in told}

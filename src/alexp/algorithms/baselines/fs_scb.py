@@ -13,6 +13,7 @@ from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.estimation.factory import linear_posteriors
+from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -49,8 +50,8 @@ class FSSCB(SquareCB):
         """Weights of the models in the aggregate, shape (M,)."""
         return self._forecaster.weights(self._bound)
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        position, value, _ = super()._recommend()
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        position, value, _ = super()._recommend(round_)
         return position, value, int(np.argmax(self.probabilities))
 
     def _state(self) -> State:

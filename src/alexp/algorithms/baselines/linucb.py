@@ -56,7 +56,7 @@ class LinUCB(Certified):
         if self.model is not None:
             return self.models.only(self.model)
         self.models.require_linear("LinUCB without model=", "it puts all columns into one model; state which kernel")
-        return self.models.pooled(self._candidates.distinct_columns())
+        return self.models.pooled(self._distinct_columns())
 
     def _decide(self, round_: Round) -> Decision:
         policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
@@ -72,8 +72,8 @@ class LinUCB(Certified):
     def _numbers(self) -> IntArray:
         return super()._numbers() if self.model is None else np.array([self.model])
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        return *self._pool.best(0, self._everything.choices), self.model
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        return *self._pool.best(0, round_.choices), self.model
 
     def _state(self) -> State:
         return {"pool": self._pool.state()}

@@ -50,7 +50,7 @@ class O2CSEW(Certified):
         self.delta, self.scale = fraction("delta", delta), positive("scale", scale)
         self.ridge = self.noise_std / self.norm_bound
         self._forecaster = AggregatingForecaster(linear_posteriors(models, self.ridge), models.n_columns)
-        self._set = linear_posteriors(models.pooled(self._candidates.distinct_columns()), self.ridge)
+        self._set = linear_posteriors(models.pooled(self._distinct_columns()), self.ridge)
 
     def _decide(self, round_: Round) -> Decision:
         fits = self._set.believing(round_.pending.rows) if round_.pending else self._set
@@ -80,8 +80,8 @@ class O2CSEW(Certified):
         """Weights of the models in the aggregate, shape (M,)."""
         return self._forecaster.weights(self._bound())
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        estimates = self._forecaster.estimate(self._candidates.table, self._bound())
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        estimates = self._forecaster.estimate(round_.choices.table, self._bound())
         position = int(np.argmax(estimates))
         return position, float(estimates[position]), int(np.argmax(self.probabilities))
 

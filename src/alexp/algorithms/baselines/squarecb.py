@@ -64,7 +64,7 @@ class SquareCB(Certified):
         one_of("arms", arms, ("suggestions", "all"))
         self.agents, self.gain, self.arms = UCB() if agents is None else agents, positive("gain", gain), arms
         self._pool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
-        pooled = models.pooled(self._candidates.distinct_columns())
+        pooled = models.pooled(self._distinct_columns())
         self._oracle = linear_posteriors(pooled, self.noise_std / self.norm_bound)
 
     def _decide(self, round_: Round) -> Decision:
@@ -85,8 +85,8 @@ class SquareCB(Certified):
         self._oracle.update(seen.row, seen.reward)
         self._pool.update(seen.row, seen.reward)
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        estimates = self._estimate(self._candidates.table)
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        estimates = self._estimate(round_.choices.table)
         position = int(np.argmax(estimates))
         return position, float(estimates[position]), None
 

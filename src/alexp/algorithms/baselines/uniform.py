@@ -17,15 +17,18 @@ from alexp.problem.models import ModelClass
 
 
 class UniformRandom(Algorithm):
-    """The baseline that learns nothing while it plays. Needs none of noise_std, reward_bound and norm_bound."""
+    """The baseline that learns nothing while it plays. Needs none of noise_std, reward_bound and norm_bound.
+
+    Where candidates are new in every round there is no average to go by: all are as good as the mean of the rewards.
+    """
 
     name: ClassVar[str] = "uniform"
     needs_columns: ClassVar[str] = ""
 
     def __init__(self, models: ModelClass, domain: Domain, **shared: Unpack[Shared]) -> None:
         super().__init__(models, domain, **shared)
-        self._sums = np.zeros(domain.n_candidates)
-        self._counts = np.zeros(domain.n_candidates)
+        n = domain.n_candidates or 1  # where candidates have no numbers, all are one
+        self._sums, self._counts = np.zeros(n), np.zeros(n)
 
     @property
     def relies_on(self) -> frozenset[str]:
@@ -37,19 +40,25 @@ class UniformRandom(Algorithm):
 
     def _learn(self, seen: Observation) -> None:
         assert seen.index is not None
-        self._sums[seen.index] += seen.reward
-        self._counts[seen.index] += 1.0
+        index = seen.index if self.domain.n_candidates else 0
+        self._sums[index] += seen.reward
+        self._counts[index] += 1.0
 
-    def _recommend(self) -> tuple[int, float, int | None]:
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        if not self.domain.n_candidates:
+            return 0, float(self._sums[0] / self._counts[0]), None
         means = np.where(self._counts > 0, self._sums / np.maximum(self._counts, 1.0), -np.inf)
+        if not round_.is_full:
+            position = int(np.argmax(means[round_.indices]))
+            return position, float(means[round_.indices[position]]), None
         index = int(np.argmax(means))
-        return int(self._candidates.position[index]), float(means[index]), None
+        return int(np.flatnonzero(round_.indices == index)[0]), float(means[index]), None
 
     def _state(self) -> State:
         return {"sums": self._sums, "counts": self._counts}
 
     def _restore(self, state: State) -> None:
-        n = self.domain.n_candidates
+        n = self._sums.size
         known = record("state", state, {"sums": floats(n), "counts": floats(n, low=0.0)})
         self._sums, self._counts = known["sums"], known["counts"]
         same("sum of state['counts']", self._counts.sum(), self.n_told, "the number of rewards")

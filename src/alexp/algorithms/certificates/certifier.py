@@ -9,6 +9,8 @@ import numpy as np
 
 from alexp.algorithms.certificates.reports import ModelCheck
 from alexp.algorithms.protocol.assumptions import NotCertified, Stated
+from alexp.algorithms.protocol.contextual.record import Forgotten
+from alexp.algorithms.protocol.telling import rows_of
 from alexp.algorithms.protocol.trials import TrialLog
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.widths import model_radii, model_radii_with_constant
@@ -18,6 +20,7 @@ from alexp.estimation.checking.level import log_odds_of_a_constant
 from alexp.estimation.checking.monitor import Monitor
 from alexp.estimation.posteriors import Posteriors
 from alexp.problem.candidates import CandidateTable, Choices
+from alexp.problem.contextual.tables import Reference
 from alexp.problem.curvature import curvature_bounds
 from alexp.problem.domains import Domain, Interval
 from alexp.problem.models import ModelClass
@@ -36,12 +39,18 @@ class PlausibleFits(NamedTuple):
     radii: FloatArray
 
 
-def rewards_told(log: TrialLog, candidates: CandidateTable, sign: float) -> Rewards:
-    """All rewards so far, in the order in which they came, to be maximised."""
-    ids = log.told_in_order()
-    indices = np.array(log.index, dtype=np.int64)[ids]
+def rewards_told(log: TrialLog, candidates: CandidateTable | None, sign: float) -> Rewards:
+    """All rewards so far, in the order in which they came, to be maximised.
+
+    Candidates of contextual rounds are never the same: their numbers are those of the trials.
+    """
+    ids = np.array(log.told_in_order(), dtype=np.int64)
     rewards = sign * np.array(log.reward, dtype=np.float64)[ids]
-    return Rewards(indices, rewards, candidates.rows(indices))
+    try:
+        rows = rows_of(log, candidates, ids)
+    except Forgotten as error:
+        raise NotCertified(str(error)) from error
+    return Rewards(np.array(log.index, dtype=np.int64)[ids] if log.offers is None else ids, rewards, rows)
 
 
 def missing(stated: Stated) -> str | None:
@@ -56,7 +65,7 @@ def missing(stated: Stated) -> str | None:
 class Certifier:
     """Certificates about some models from rewards told, all of it made when first asked for."""
 
-    def __init__(self, models: ModelClass, candidates: CandidateTable, stated: Stated) -> None:
+    def __init__(self, models: ModelClass, candidates: CandidateTable | None, stated: Stated) -> None:
         if (reason := missing(stated)) is not None:
             raise NotCertified(reason)
         assert stated.noise_std is not None
@@ -75,7 +84,20 @@ class Certifier:
             raise NotCertified(
                 "reward_bound says nothing about a function's norm under a kernel; state norm_bound, a bound on that"
             )
+        if self._candidates is None:
+            raise NotCertified(
+                "reward_bound says nothing about coefficients where candidates are not known before the round; state "
+                "norm_bound"
+            )
         return norm_bounds(self._models, self._candidates.table, self._stated.reward_bound)
+
+    @property
+    def _known(self) -> CandidateTable | Reference:
+        """What typical features are taken from: the candidates, an example of them, or the rows told."""
+        if self._candidates is not None:
+            return self._candidates
+        example = self._models.example_rows
+        return Reference(self.told.rows if example is None else example)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -83,13 +105,16 @@ class Certifier:
 
     @cached_property
     def _monitor(self) -> Monitor:
-        return Monitor(self._models, self._candidates.table, self._noise_std, self.norms.values, self._size())
+        columns = None if self._candidates is None else self._candidates.table
+        if columns is None and self._models.example_rows is not None:
+            columns = self._models.example_rows.T
+        return Monitor(self._models, columns, self._noise_std, self.norms.values, self._size)
 
-    def _size(self) -> float:
+    def _size(self, known: CandidateTable | Reference | None = None) -> float:
         """A typical size of rewards, if what was stated is not far off."""
         if self._stated.reward_bound is not None:
             return self._stated.reward_bound / 3.0
-        typical = typical_norms(self._models, self._candidates)
+        typical = typical_norms(self._models, known or self._known)
         size = float(np.median(self.norms.values * typical / self._models.roots))
         return size if size > 0.0 else self._noise_std
 
@@ -106,7 +131,7 @@ class Certifier:
 
     def lacks_a_constant(self, delta: float) -> str | None:
         """Why models without a constant should not be trusted with these rewards; None if nothing speaks for one."""
-        norms = typical_norms(self._models, self._candidates)
+        norms = typical_norms(self._models, self._known)
         if log_odds_of_a_constant(self._models, norms, self.told) <= np.log(1.0 / delta):
             return None
         low, high = float(self.told.rewards.min()), float(self.told.rewards.max())
@@ -136,7 +161,9 @@ class Certifier:
 
     def covers(self, plausible: PlausibleFits, domain: Domain, points: FloatArray) -> bool:
         """Whether bands at these points are bounded by rewards at candidates."""
-        if not isinstance(domain.points, np.ndarray) or self.norms.determined[plausible.local].all():
+        if self._candidates is None or not isinstance(domain.points, np.ndarray):
+            return True
+        if self.norms.determined[plausible.local].all():
             return True
         grid = domain.points.reshape(domain.n_candidates, -1)
         return all(np.any(np.all(grid == point, axis=1)) for point in np.asarray(points).reshape(len(points), -1))
@@ -147,7 +174,7 @@ class Certifier:
         The same bound as for candidates on a finer grid, plus what any model can bend between two points of that.
         """
         known = self._models.kernels is None and self.norms.determined[plausible.local].all()
-        if not isinstance(domain, Interval) or not known:
+        if self._candidates is None or not isinstance(domain, Interval) or not known:
             return None
         curvature = curvature_bounds(self._models.dictionary, domain)
         if curvature is None or domain.n_candidates < 2:

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
 
+from alexp.algorithms.protocol.asking import Asking
 from alexp.algorithms.protocol.assumptions import ASSUMED_BOUND, ASSUMED_NOISE, Stated
-from alexp.algorithms.protocol.course import pack_restriction
-from alexp.algorithms.protocol.rounds import Decision
-from alexp.algorithms.protocol.streams import ASK, ORDER, RandomState, Streams
-from alexp.algorithms.protocol.telling import Telling
-from alexp.algorithms.protocol.trials import Recommendation, Trial, TrialLog
+from alexp.algorithms.protocol.contextual.record import check_log_features
+from alexp.algorithms.protocol.frames import rounds_frame, trials_frame
+from alexp.algorithms.protocol.streams import ORDER, RandomState, Streams
+from alexp.algorithms.protocol.trials import Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance
-from alexp.common.arrays import IntArray
-from alexp.common.codec import Packable, State
-from alexp.common.validation import count
-from alexp.decision.plays import Proposal
-from alexp.problem.candidates import Available, CandidateTable, Pending, Round, check_available
+from alexp.common.codec import State
+from alexp.problem.candidates import CandidateTable
+from alexp.problem.contextual.domains import Arms, ContextualDomain
+from alexp.problem.contextual.offers import check_problem
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_KNOWN = 16  # results kept between two rewards
-
-
-_T = TypeVar("_T")
 
 
 class Shared(TypedDict, total=False):
@@ -41,9 +33,10 @@ class Shared(TypedDict, total=False):
     repeats: bool
     direction: str
     random_state: RandomState
+    log_features: str | None
 
 
-class Algorithm(Telling):
+class Algorithm(Asking):
     """Base class: asks, tells, the trial log, direction, randomness, saving and loading.
 
     A subclass has a `name`, stores its own constructor arguments as attributes of the same names and lists them
@@ -61,7 +54,14 @@ class Algorithm(Telling):
         assumes one (0.1 and 1), and gives no certificates. Where coefficients' norms matter and `norm_bound` is not
         stated, `reward_bound` stands in for it.
     repeats
-        Whether a candidate that has been measured may be proposed again.
+        Whether a candidate that has been measured may be proposed again; where candidates are new in every round, their
+        `ids` tell.
+    log_features
+        What the log keeps of contextual rounds: the features that were "chosen" (the default), "all" that were offered,
+        which off-policy evaluation needs, or "none": contexts, ids and rows then go when the reward comes, and with
+        them corrections of rewards, certificates, and the repair of a run that was interrupted. Algorithms whose asks
+        leave something behind (ALExp, Corral, EXP4-IX, ETC, ETS) keep all features with "chosen", too, because only
+        so the run can be repeated: 8 n P bytes an ask, or 12 for each number that is not zero.
 
     A second algorithm with the same name is an error, unless its class says `replaces=True`:
     `class Mine(ALExp, replaces=True)`.
@@ -69,10 +69,10 @@ class Algorithm(Telling):
 
     example: ClassVar[State] = {}  # arguments the conformance suite needs to construct it
     weights_mean: ClassVar[str] = "followed"  # what `probabilities` are: how often agents are, or the "posterior"
-    # Whether asks know nothing of pending trials: logs that 0.1.0 has written replay only so.
-    ignores_pending: bool = False
     # Why models must be linear in their columns; empty for algorithms that take kernels as well.
     needs_columns: ClassVar[str] = "it computes with columns of features"
+    # Why there must be a table of candidates; empty for algorithms that play contextual rounds as well.
+    needs_table: ClassVar[str] = ""
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
@@ -99,11 +99,19 @@ class Algorithm(Telling):
         repeats: bool = True,
         direction: str = "maximize",
         random_state: RandomState = None,
+        log_features: str | None = None,
     ) -> None:
         if not isinstance(models, ModelClass):
             raise TypeError(f"models must be a ModelClass, got {type(models).__name__}")
-        if not isinstance(domain, Domain):
-            raise TypeError(f"domain must be an Interval, a Box or a FiniteSet, got {type(domain).__name__}")
+        contextual = isinstance(domain, ContextualDomain)
+        if not contextual and not isinstance(domain, Domain):
+            raise TypeError(
+                "domain must be an Interval, a Box or a FiniteSet, or for contextual rounds Arms or Candidates, got "
+                f"{type(domain).__name__}"
+            )
+        check_problem(models, domain)
+        if contextual and self.needs_table:
+            raise ValueError(f"{type(self).__name__} needs a table of candidates: {self.needs_table}")
         if self.needs_columns:
             models.require_linear(type(self).__name__, self.needs_columns)
         if direction not in ("maximize", "minimize"):
@@ -112,113 +120,35 @@ class Algorithm(Telling):
         if not isinstance(repeats, bool | np.bool_):
             raise TypeError(f"repeats must be True or False, got {repeats!r}")
         self.repeats = bool(repeats)
+        self.log_features = check_log_features(log_features, domain)
+        if isinstance(domain, Arms) and not repeats:
+            raise ValueError("repeats=False has no meaning for arms: they are there to be played in other contexts")
         self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
         self.noise_std = self.stated.noise_std or ASSUMED_NOISE
         self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND
         self.norm_bound = self.stated.norm_bound or self.reward_bound
         self._sign = 1.0 if direction == "maximize" else -1.0
         self._streams = Streams(random_state)
-        order = self._streams.generator(ORDER).permutation(domain.n_candidates)
-        self._candidates = CandidateTable(models, domain, order)
-        self._everything = self._candidates.everything
-        self._log = TrialLog()
-        self._notes: dict[int, Packable] = {}  # of trials whose reward is out
-        self._known: dict[Hashable, object] = {}  # what was computed since the last reward
+        if self.log_features is None:
+            order = self._streams.generator(ORDER).permutation(domain.n_candidates)
+            self._candidates = CandidateTable(models, domain, order)
+        self._log = TrialLog(self._new_offers())
+        self._notes = {}  # of trials whose reward is out
+        self._known = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
         self._vigilance = Vigilance(self.stated, used, self._relevant)
-        self._vigilance.look_at_features(models, self._candidates)
+        if (known := self._known_features()) is not None:
+            self._vigilance.look_at_features(models, known)
 
     def __repr__(self) -> str:
         models, candidates = self.models.n_models, self.domain.n_candidates
-        counts = f"{models} model{'s' * (models != 1)}, {candidates} candidate{'s' * (candidates != 1)}"
+        what = "arm" if isinstance(self.domain, Arms) else "candidate"
+        known = f"{candidates} {what}{'s' * (candidates != 1)}" if candidates else "candidates by the round"
+        counts = f"{models} model{'s' * (models != 1)}, {known}"
         waiting = self.n_asked - self.n_told - len(self._log.abandoned)
         return f"{type(self).__name__}({counts}, {self.n_told} told{f', {waiting} pending' if waiting else ''})"
 
     # -- what users call ---------------------------------------------------------------------------------------
-
-    @overload
-    def ask(self, n: None = None, available: Available = None) -> Trial: ...
-    @overload
-    def ask(self, n: int, available: Available = None) -> list[Trial]: ...
-    def ask(self, n: int | None = None, available: Available = None) -> Trial | list[Trial]:
-        """Propose an action, or a list of `n` actions before any of their rewards is known.
-
-        No candidate is proposed while a trial of it is pending, from this list or an earlier ask, unless all have one;
-        with `repeats=False` none that has been measured either. `available` restricts the choice to some candidates, by
-        index, boolean mask, or, where candidates are texts, by name.
-        """
-        wanted, allowed = self.check_ask(1 if n is None else n, available)
-        trials = [self._ask_once(allowed) for _ in range(wanted)]
-        self._end()  # all of them or none
-        return trials[0] if n is None else trials
-
-    def check_ask(self, n: int, available: Available = None) -> tuple[int, IntArray | None]:
-        """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
-        wanted, allowed = count("n", n), check_available(available, self.domain)
-        if not self.repeats and (left := self.choosable(allowed).size) < wanted:
-            whose = "candidate" if allowed is None else "available candidate"
-            if left == 0:
-                raise ValueError(
-                    f"every {whose} has been measured or is pending; tell or abandon what is pending, allow more, or "
-                    "construct the algorithm with repeats=True"
-                )
-            raise ValueError(f"n must be at most {left}, every other {whose} has been measured or is pending; got {n}")
-        return wanted, allowed
-
-    def choosable(self, allowed: IntArray | None = None) -> IntArray:
-        """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
-
-        They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
-        have neither a pending trial nor a reward.
-        """
-        if self.ignores_pending:
-            return np.arange(self.domain.n_candidates) if allowed is None else allowed
-        taken = np.bincount(self._waiting(), minlength=self.domain.n_candidates)
-        if not self.repeats:
-            taken[self._log.measured()] += 1
-        own = np.arange(taken.size) if allowed is None else allowed
-        least = taken[own].min() if self.repeats else 0
-        return np.asarray(own[taken[own] == least])
-
-    def _waiting(self) -> IntArray:
-        """Candidates of the pending trials, oldest first."""
-        waiting = self._log.waiting
-        return np.fromiter(waiting.values(), np.int64, len(waiting))
-
-    def _open(self, allowed: IntArray | None) -> Round:
-        """The round of an ask: what may be chosen, and the trials whose rewards are out."""
-        if self.ignores_pending:
-            return self._candidates.round(allowed, copied=True)
-        if self.repeats and not self._log.waiting:
-            return self._candidates.round(allowed)
-        trials, indices = tuple(self._log.waiting), self._waiting()
-        pending = Pending(trials, indices, self._candidates.rows(indices)) if trials else None
-        return self._candidates.round(self.choosable(allowed), pending)
-
-    def _ask_once(self, allowed: IntArray | None) -> Trial:
-        return self._propose(self._open(allowed), self.restriction(allowed))
-
-    def _propose(self, round_: Round, restriction: bytes | None, played: Proposal | None = None) -> Trial:
-        """One trial: what chance decides on, or what is known to have been `played` when a run is repeated."""
-        decision = self._decision(round_)
-        self._begin()
-        self._commit(round_, decision)
-        proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
-        index = int(round_.indices[proposal.position])
-        proposal.propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
-        note = self._note(decision, proposal)
-        trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction)
-        if note is not None:
-            self._notes[trial_id] = note
-        return self._log.trial(trial_id, self.domain)
-
-    def best(self) -> Recommendation:
-        """The action to stop with, judged by what is known now."""
-        if self.n_told == 0:
-            raise RuntimeError("best() needs at least one reward; call tell() first")
-        position, value, model = self._recommend()
-        index = int(self._candidates.order[position])
-        return Recommendation(self.domain[index], index, self._sign * value, model)
 
     @property
     def n_asked(self) -> int:
@@ -242,7 +172,15 @@ class Algorithm(Telling):
 
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward."""
-        return self._log.dataframe(self.domain)
+        return trials_frame(self._log, self.domain)
+
+    def log_frame(self) -> pd.DataFrame:
+        """The trials with what their rounds offered, as off-policy evaluation needs it.
+
+        Columns: id, x, index, model, explored, propensity, reward, n, context, ids, available and features; all
+        features of a round, (n, P), are there with `log_features="all"`.
+        """
+        return rounds_frame(self._log, self.domain)
 
     @property
     def log(self) -> TrialLog:
@@ -256,49 +194,3 @@ class Algorithm(Telling):
 
     def _relevant(self) -> frozenset[str]:
         return self.relies_on
-
-    # -- what subclasses provide -------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _decide(self, round_: Round) -> Decision:
-        """What to do in a round, given all rewards so far; changes nothing."""
-
-    def _commit(self, round_: Round, decision: Decision) -> None:
-        """Take note that a decision is acted on."""
-
-    def _note(self, decision: Decision, proposal: Proposal) -> Packable:
-        """What to remember about a trial until its reward comes, as JSON data and arrays; None for nothing."""
-        return None
-
-    @abstractmethod
-    def _recommend(self) -> tuple[int, float, int | None]:
-        """Position (in visiting order) of the best candidate, its estimated reward, and the model behind it."""
-
-    @classmethod
-    def asks_matter(cls) -> bool:
-        """Whether asking leaves anything behind but the trial, so that a run is repeated with its asks."""
-        return cls._commit is not Algorithm._commit or cls._note is not Algorithm._note
-
-    def restriction(self, allowed: IntArray | None) -> bytes | None:
-        """What must be remembered of the candidates that an ask was allowed to choose, so that it can be repeated."""
-        if allowed is None or not self.asks_matter():
-            return None
-        return pack_restriction(allowed, self.domain.n_candidates)
-
-    # -- what subclasses may use -------------------------------------------------------------------------------
-
-    def _once(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """What `make` computes from the rewards so far; computed again only after another reward."""
-        if key not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = make()
-        return cast(_T, self._known[key])
-
-    def _keep_only(self, round_: Round, decision: Decision) -> None:
-        """Forget what was computed for other rounds, because acting on this decision changes what they would be."""
-        self._known = {("decision", round_.key): decision}
-
-    def _decision(self, round_: Round) -> Decision:
-        """The decision of a round, made once per set of choices and reward."""
-        return self._once(("decision", round_.key), lambda: self._decide(round_))

@@ -13,6 +13,7 @@ from alexp.algorithms.protocol.trials import SeenRewards
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import FloatArray
 from alexp.decision.plays import Proposal
+from alexp.problem.contextual.offers import Offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
@@ -69,7 +70,7 @@ class Mending:
         kind, seed = type(run), run._streams.entropy
         with quietly():  # what there is to say about the problem was said when the first run began
             self._again = again = kind(run.models, run.domain, random_state=seed, **run.arguments())
-        again._candidates, again._everything = run._candidates, run._everything  # the table is large, and the same
+        again._candidates = run._candidates  # the table is large, and the same
         again._fingerprint, again._vigilance = run._fingerprint, run._vigilance
         again.ignores_pending, again._lock = run.ignores_pending, run._lock
         if self._log.origin is not None:  # how it came to that state is not known
@@ -110,24 +111,32 @@ class Mending:
         elif event.step == "tell":
             again.take_in(again.check_tell(event.trial, reward))
         else:
-            again.take_observation(log.index[event.trial], reward)
+            index, made = log.index[event.trial], self._offer(event.trial)
+            again.take_observation(index, reward, made, log.propensity[event.trial])
 
     def _repeat_ask(self, event: Happened) -> None:
         again, log, trial = self._again, self._log, event.trial
         index, explored, propensity = log.index[trial], bool(log.explored[trial]), log.propensity[trial]
         model = None if log.model[trial] < 0 else log.model[trial]
+        made, packed, n = self._offer(trial), event.restriction, again.domain.n_candidates
         if not again.asks_matter():
-            again._log.append(index, model, explored, propensity)
+            again._log.append(index, model, explored, propensity, made=made)
             again._log.commit()
             return
-        packed, n = event.restriction, again.domain.n_candidates
-        round_ = again._open(None if packed is None else unpack_restriction(packed, n))
-        if index not in round_.indices:  # it was free when it was played, because another reward had been withdrawn
-            round_ = again._candidates.round(np.append(round_.indices, index), round_.pending)
-        place = again._candidates.position
-        position = int(np.searchsorted(place[round_.indices], place[index]))
-        again._propose(round_, packed, Proposal(position, model, explored, propensity))
+        if made is not None:
+            round_ = again._open_offer(made)
+        else:
+            round_ = again._open(None if packed is None else unpack_restriction(packed, n))
+            if index not in round_.indices:  # it was free when it was played, as another reward had been withdrawn
+                round_ = again._listed.round(np.append(round_.indices, index), round_.pending)
+        position = int(np.flatnonzero(round_.indices == index)[0])
+        again._propose(round_, packed, Proposal(position, model, explored, propensity), made)
         again._end()
+
+    def _offer(self, trial: int) -> Offer | None:
+        """What a trial of a contextual run was chosen from; where asks leave nothing behind, its own row will do."""
+        offers = self._log.offers
+        return None if offers is None else offers.offer(trial, self._log.index[trial])
 
     def _leave_out(self, event: Happened) -> None:
         """A reward that was withdrawn keeps its place, so that it can come back."""
@@ -136,5 +145,6 @@ class Mending:
             again._log.record(event.trial, nan)
             again._notes.pop(event.trial, None)
         else:
-            again._log.observe(self._log.index[event.trial], nan)
+            index, chance = self._log.index[event.trial], self._log.propensity[event.trial]
+            again._log.observe(index, nan, chance, self._offer(event.trial))
         again._log.commit()

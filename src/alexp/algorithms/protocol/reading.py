@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from alexp.algorithms.protocol.contextual.record import OfferLog
 from alexp.algorithms.protocol.course import Course
 from alexp.algorithms.protocol.trials import LARGEST_REWARD, SeenRewards, TrialLog
 from alexp.common.arrays import IntArray
@@ -14,9 +15,15 @@ _NOBODY: IntArray = np.empty(0, dtype=np.int64)
 _CERTAIN = 1.0 + 1e-6  # the largest propensity, up to rounding
 
 
-def read_log(state: State, n_candidates: int, n_models: int) -> TrialLog:
-    """Invert `TrialLog.state`; without a course the caller has to say where the log originates."""
+def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | None = None) -> TrialLog:
+    """Invert `TrialLog.state`; without a course the caller has to say where the log originates.
+
+    Rounds of contextual runs are read into `offers`, and every one has its own number of candidates.
+    """
     n = len(record("log", state, {"index": integers(None)})["index"])
+    if offers is not None:
+        offers.restore(record("log", state, {"offers": a_dict})["offers"], n)
+        n_candidates = max(offers.n_candidates, default=1)
     ids = integers(None, low=0, high=n - 1)
     checks = {
         "index": integers(n, low=0, high=n_candidates - 1),
@@ -29,7 +36,7 @@ def read_log(state: State, n_candidates: int, n_models: int) -> TrialLog:
         "course": maybe(a_dict),
     }
     known = record("log", state, checks, optional=["abandoned", "retracted", "course"])  # which 0.1.0 did not store
-    out = TrialLog()
+    out = TrialLog(offers)
     for name in ("index", "model", "explored", "propensity", "reward"):
         getattr(out, name).frombytes(known[name].tobytes())  # a truth value is one byte, here and there
     out.abandoned = set(known.get("abandoned", _NOBODY).tolist())
@@ -39,6 +46,8 @@ def read_log(state: State, n_candidates: int, n_models: int) -> TrialLog:
     if not out.retracted <= out.abandoned <= set(missing):
         raise ValueError("log['abandoned'] must be trials without a reward, log['retracted'] some of them")
     out.waiting = {i: out.index[i] for i in missing if i not in out.abandoned}
+    if offers is not None:
+        offers.check(out)
     if known.get("course") is not None:
         out.happened = Course.read(known["course"], n_candidates)
         _check_course(out)
@@ -58,7 +67,8 @@ def _check_course(log: TrialLog) -> None:
     if not np.array_equal(np.sort(trials[steps == "abandon"]), sorted(log.abandoned - log.retracted)):
         raise ValueError("log['course'] must tell of every trial in log['abandoned'] once, and of no others")
     by_chance = ~np.isnan(np.array(log.propensity, dtype=np.float64))
-    if not np.array_equal(trials[steps == "ask"], np.flatnonzero(by_chance)):
+    asked = trials[steps == "ask"]
+    if not np.array_equal(asked, np.flatnonzero(by_chance)) and (log.offers is None or not by_chance[asked].all()):
         raise ValueError("log['propensity'] must be missing for observations, and for them alone")
 
 

@@ -13,15 +13,17 @@ import numpy as np
 
 from alexp.algorithms.protocol.assumptions import Stated
 from alexp.algorithms.protocol.components import component_from_dict, component_to_dict
+from alexp.algorithms.protocol.contextual.record import OfferLog
 from alexp.algorithms.protocol.guarding import Guarded
 from alexp.algorithms.protocol.reading import read_log, read_notes
 from alexp.algorithms.protocol.streams import Streams
 from alexp.algorithms.protocol.trials import TrialLog
 from alexp.algorithms.protocol.vigilance import quietly
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
 from alexp.common.schema import MOST, Check, a_dict, record, text, whole
-from alexp.problem.candidates import CandidateTable
+from alexp.problem.candidates import CandidateTable, Round
+from alexp.problem.contextual.tables import Reference
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.models import ModelClass
 
@@ -55,7 +57,8 @@ class Saved(Guarded, ABC):
     repeats: bool
     direction: str
     _streams: Streams
-    _candidates: CandidateTable
+    log_features: str | None  # what is kept of contextual rounds; None on a fixed domain
+    _candidates: CandidateTable | None = None  # those of a fixed domain
     _log: TrialLog
     _notes: dict[int, Packable]
     _known: dict[Hashable, object]
@@ -72,6 +75,8 @@ class Saved(Guarded, ABC):
     def arguments(self) -> State:
         """Keywords that construct this algorithm again, apart from its seed; None for what was not stated."""
         shared = self.stated._asdict() | {"repeats": self.repeats, "direction": self.direction}
+        if self.log_features is not None:
+            shared["log_features"] = self.log_features
         return shared | {key: getattr(self, key) for key in self.settings}
 
     def to_dict(self, problem: bool = True) -> State:
@@ -147,7 +152,8 @@ class Saved(Guarded, ABC):
 
     def resume(self, log: State, state: State) -> None:
         """Take over trials and state from a run with the same problem, settings and seed."""
-        before, after = self._log, read_log(log, self.domain.n_candidates, self.models.n_models)
+        n = self.domain.n_candidates
+        before, after = self._log, read_log(log, n, self.models.n_models, self._new_offers())
         if log.get("course") is None:  # it cannot be repeated from its beginning, but from here
             after.origin = log, deepcopy(state)
         self._begin()
@@ -170,21 +176,65 @@ class Saved(Guarded, ABC):
             raise ValueError(f"state['notes'] lacks trial {missing[0]}, which awaits its reward")
         self._notes = checked
 
+    @property
+    def _listed(self) -> CandidateTable:
+        """The candidates of a fixed domain."""
+        if self._candidates is None:
+            raise TypeError("contextual rounds have no table of candidates: pass context=, candidates= or features=")
+        return self._candidates
+
+    @property
+    def _everything(self) -> Round:
+        """The round on all candidates of a fixed domain."""
+        return self._listed.everything
+
+    def _known_features(self) -> CandidateTable | Reference | None:
+        """The table, or the example of contextual models; None without one."""
+        if self._candidates is not None:
+            return self._candidates
+        return None if self.models.example_rows is None else Reference(self.models.example_rows)
+
+    def _distinct_columns(self, columns: IntArray | None = None) -> IntArray:
+        """Columns, or some of them, without those that equal others on every candidate; all, if these are unknown."""
+        if self._candidates is not None:
+            return self._candidates.distinct_columns(columns)
+        return np.arange(self.models.n_columns) if columns is None else columns
+
+    def _new_offers(self) -> OfferLog | None:
+        """An empty log of contextual rounds; None on a fixed domain."""
+        if self.log_features is None:
+            return None
+        return OfferLog(self.log_features, self.asks_matter(), self.models.n_columns)
+
+    @classmethod
+    @abstractmethod
+    def asks_matter(cls) -> bool:
+        """Whether asking leaves anything behind but the trial, so that a run is repeated with its asks."""
+
     def features(self) -> FloatArray:
         """The dictionary on all candidates in the domain's order, shape (N, P)."""
-        return np.asarray(self._candidates.table[:, self._candidates.position].T)
+        return np.asarray(self._listed.table[:, self._listed.position].T)
 
     def fingerprint(self) -> str:
         """Content hash of the features on the candidates and of the groups of columns."""
         if self._fingerprint is None:
             parts = [self.models.columns_flat, self.models.offsets, self.models.scales]
-            hashes = [*self._candidates.hashes(), *(fingerprint(part) for part in parts)]
-            small = self._candidates.is_small
-            rows = self.features() if small else self._candidates.rows(np.arange(_MARKED))
+            seen, rows = self._recognised_by()
             kernels = self.models.kernel_marks(rows)
             own = [] if kernels is None else [kernels.kinds, fingerprint(kernels.numbers)]
+            hashes = [*seen, *(fingerprint(part) for part in parts)]
             self._fingerprint = fingerprint(np.array([*hashes, str(self.models.intercept), *own]))
         return self._fingerprint
+
+    def _recognised_by(self) -> tuple[list[str], FloatArray]:
+        """Hashes of the features, and some rows of them: on the candidates, or on the example of contextual models."""
+        if self._candidates is None:
+            known = self.models.example_rows
+            rows = np.empty((0, self.models.n_columns)) if known is None else known
+            return ["contextual", *self.models.dictionary.names, fingerprint(rows)], rows
+        small = self._candidates.is_small
+        rows = self.features() if small else self._candidates.rows(np.arange(_MARKED))
+        return self._candidates.hashes(), rows
 
 
 _MARKED = 256  # candidates of a large table that kernels are recognised by

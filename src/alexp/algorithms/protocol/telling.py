@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from math import isnan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
@@ -12,9 +12,14 @@ import numpy as np
 from alexp.algorithms.protocol.mending import Mending, looks_like_a_typo, typos_among
 from alexp.algorithms.protocol.rounds import Observation
 from alexp.algorithms.protocol.saving import Saved
-from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
+from alexp.algorithms.protocol.trials import AlreadyToldError, Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance, warn
-from alexp.common.validation import count, limited, one_of
+from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.validation import count, limited, one_of, positive
+from alexp.problem.available import Available
+from alexp.problem.candidates import CandidateTable
+from alexp.problem.contextual.domains import Arms
+from alexp.problem.contextual.offers import Ids, Offer, offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
@@ -99,7 +104,8 @@ class Telling(Saved):
 
     def _if_diverse(self, found: list[str | None]) -> list[str | None]:
         """Suspicions, unless all rewards so far are of a few candidates: another one may be quite different."""
-        if not any(found) or self._log.measured().size + len(found) > _FEW:
+        contextual = self._log.offers is not None  # candidates of other rounds are others
+        if not any(found) or contextual or self._log.measured().size + len(found) > _FEW:
             return found
         return [None] * len(found)
 
@@ -110,7 +116,7 @@ class Telling(Saved):
         if told.deed != "tell":
             return
         index, model = self._log.index[told.trial], self._log.model[told.trial]
-        row, note = self._candidates.row(index), self._notes.get(told.trial)
+        row, note = self._row(told.trial), self._notes.get(told.trial)
         seen = Observation(row, self._sign * told.reward, told.trial, index, None if model < 0 else model, note)
         self._begin()
         self._learn(seen)
@@ -120,25 +126,59 @@ class Telling(Saved):
         self._end()
         self._beware(told.reward)
 
-    def observe(self, index: int, reward: float) -> Trial:
+    def observe(
+        self,
+        index: int | str,
+        reward: float,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+        ids: Ids | None = None,
+        available: Available = None,
+        propensity: float | None = None,
+    ) -> Trial:
         """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it.
 
         It becomes a trial of its own with no model and a propensity of NaN: no probability was at work, and an
         estimate that weights by propensities must notice. Later asks draw the same random numbers as they would
         after any other trial.
+
+        On a contextual domain the round is passed as it would be to `ask`; `index` is a position in it, or the name of
+        an arm, and `propensity` the probability with which whoever played it did so, if that is known.
         """
+        presented = {"context": context, "candidates": candidates, "features": features, "ids": ids}
+        if self._log.offers is not None or any(value is not None for value in presented.values()):
+            made = offer(self.models, self.domain, available=available, **presented)
+            position = self._position_in(made, index)
+            chance = nan if propensity is None else _chance(propensity)
+            value = check_reward(reward)
+            warn_of(self.suspect_observations([value]))
+            return self.take_observation(position, value, made, chance)
+        if propensity is not None or available is not None:
+            raise ValueError("propensity and available are for observations of contextual rounds")
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
         value = check_reward(reward)
         warn_of(self.suspect_observations([value]))
         return self.take_observation(int(index), value)
 
-    def take_observation(self, index: int, value: float) -> Trial:
+    def _position_in(self, made: Offer, index: int | str) -> int:
+        """Position of the candidate that was played in a round."""
+        if isinstance(index, str) and isinstance(self.domain, Arms):
+            index = self.domain.locate(index)
+        if count("index", index, 0) >= len(made):
+            raise ValueError(f"index must be below the number of candidates of the round ({len(made)}), got {index}")
+        if index not in made.choosable:
+            raise ValueError(f"index must be one of the available candidates, {made.choosable.tolist()}, got {index}")
+        return int(index)
+
+    def take_observation(self, index: int, value: float, made: Offer | None = None, propensity: float = nan) -> Trial:
         """Do what `observe` does, with what has been checked."""
-        row, trial_id = self._candidates.row(index), len(self._log)
+        row, trial_id = self._listed.row(index) if made is None else made.rows[index], len(self._log)
         self._begin()
         self._learn(Observation(row, self._sign * value, trial_id, index))
-        self._log.observe(index, value)
+        self._log.observe(index, value, propensity, made)
         self._known.clear()
         self._end()
         self._beware(value)
@@ -151,9 +191,18 @@ class Telling(Saved):
             vigilance.look_at_reward(value)
         if vigilance.is_time(self._log.n_told):
             rewards = np.array(self._log.reward, dtype=np.float64)
-            known = ~np.isnan(rewards)
-            rows = self._candidates.rows(np.array(self._log.index, dtype=np.int64)[known])
-            vigilance.look_at_noise(self.models, rows, rewards[known])
+            known = np.flatnonzero(~np.isnan(rewards))
+            if self.log_features != "none":
+                vigilance.look_at_noise(self.models, self._rows(known), rewards[known])
+
+    def _row(self, trial: int) -> FloatArray:
+        """The dictionary at the action of a trial, (P,)."""
+        offers = self._log.offers
+        return self._listed.row(self._log.index[trial]) if offers is None else offers.row(trial)
+
+    def _rows(self, trials: IntArray) -> FloatArray:
+        """The dictionary at the actions of k trials, (k, P)."""
+        return rows_of(self._log, self._candidates, trials)
 
     def abandon(self, trial: Trial | int | str) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
@@ -217,11 +266,21 @@ class Telling(Saved):
 
     def _repair(self) -> None:
         """Repeat what is in the log in place of a state that was left half-way; see `guarding`."""
+        if self.log_features == "none":
+            raise RuntimeError(
+                'the run was interrupted half-way, and log_features="none" keeps too little to repeat it; load the '
+                "last state that was saved"
+            )
         run = object.__new__(type(self))  # a view that does not ask for repairs
         vars(run).update(vars(self), _torn=False, _changing=False)
         self.__dict__ = Mending(cast("Algorithm", run), {}).outcome(cast("Algorithm", run))
 
     def _check_course(self) -> None:
+        if self.log_features == "none":
+            raise ValueError(
+                'log_features="none" keeps too little to repeat the run, so that rewards cannot be amended or '
+                'retracted; construct it with log_features="chosen"'
+            )
         if self._log.course is None:
             raise ValueError(
                 "this run was saved by a version that did not keep the order of asks and tells, so that rewards told "
@@ -234,6 +293,21 @@ def warn_of(reasons: Iterable[str | None]) -> None:
     for reason in reasons:
         if reason is not None:
             warn(reason)
+
+
+def rows_of(log: TrialLog, candidates: CandidateTable | None, trials: IntArray) -> FloatArray:
+    """The dictionary at the actions of k trials, (k, P), on fixed domains and of contextual rounds."""
+    if log.offers is not None:
+        return log.offers.rows(trials.tolist())
+    assert candidates is not None
+    return candidates.rows(np.array(log.index, dtype=np.int64)[trials])
+
+
+def _chance(propensity: object) -> float:
+    chance = positive("propensity", propensity)
+    if chance > 1.0:
+        raise ValueError(f"propensity must be a probability, above 0 and at most 1, got {propensity!r}")
+    return chance
 
 
 def check_reward(reward: float) -> float:

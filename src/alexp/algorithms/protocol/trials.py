@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf, isclose, isnan
+from dataclasses import dataclass, field
+from math import inf, isclose, isnan, nan
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +16,8 @@ from alexp.common.codec import State, jsonable
 from alexp.problem.domains import Domain
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from alexp.algorithms.protocol.contextual.record import OfferLog
+    from alexp.problem.contextual.offers import Offer
 
 LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
 
@@ -33,6 +34,11 @@ class Trial:
     model : number of the model whose agent proposed it; None if no single model did.
     explored : whether it came from the exploration distribution.
     propensity : probability p_t(x) with which the algorithm plays this action in this round.
+    context : that of a contextual round, as it was passed; as plain data in a run that was loaded.
+    n_candidates : number of candidates of its round, those that were not available included.
+    scores : (n,) probabilities of all of them, if `ask(scores=True)` was asked for.
+
+    In contextual rounds `index` is the position among the candidates as they were passed.
     """
 
     id: int
@@ -41,10 +47,16 @@ class Trial:
     model: int | None
     explored: bool
     propensity: float
+    context: object = field(default=None, compare=False, kw_only=True)
+    n_candidates: int | None = field(default=None, compare=False, kw_only=True)
+    scores: FloatArray | None = field(default=None, compare=False, kw_only=True)
 
     def to_dict(self) -> State:
-        """The trial as JSON data; `x` as numbers, text, a list or a dict by column."""
-        return vars(self) | {"x": jsonable(self.x), "propensity": jsonable(self.propensity)}
+        """The trial as JSON data; `x` as numbers, text, a list or a dict by column; what is None is left out."""
+        optional = {"context": self.context, "n_candidates": self.n_candidates, "scores": self.scores}
+        known = {name: jsonable(value) for name, value in optional.items() if value is not None}
+        own = {name: value for name, value in vars(self).items() if name not in optional}
+        return own | {"x": jsonable(self.x), "propensity": jsonable(self.propensity)} | known
 
 
 @dataclass(frozen=True)
@@ -105,11 +117,13 @@ class TrialLog:
     happened : what happened in which order, since the first event or since `origin`.
     origin : log and state, as loaded, of a run saved by a version that did not keep the order; None for all others.
     seen : the range of the rewards.
+    offers : contexts and rows of contextual rounds; None on a fixed domain.
 
     The columns of a trial are written first; it counts from when its event is committed on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, offers: OfferLog | None = None) -> None:
+        self.offers = offers
         self.index = array("q")
         self.model = array("q")  # -1 for none
         self.explored = array("b")
@@ -144,18 +158,28 @@ class TrialLog:
         self.happened.commit()
 
     def append(
-        self, index: int, model: int | None, explored: bool, propensity: float, restriction: bytes | None = None
+        self,
+        index: int,
+        model: int | None,
+        explored: bool,
+        propensity: float,
+        restriction: bytes | None = None,
+        made: Offer | None = None,
     ) -> int:
         """Record a proposal, with what its round was restricted to if that must be remembered, and return its id."""
         self.happened.asked(restriction)
+        if made is not None and self.offers is not None:
+            self.offers.append(made, index)
         trial_id = self._add(index, model, explored, propensity)
         self.waiting[trial_id] = index
         return trial_id
 
-    def observe(self, index: int, reward: float) -> None:
+    def observe(self, index: int, reward: float, propensity: float = nan, made: Offer | None = None) -> None:
         """Record a measurement from elsewhere as the next trial; NaN if it was withdrawn."""
         self.happened.observed()
-        self._set(self._add(index, None, False, float("nan")), reward)
+        if made is not None and self.offers is not None:
+            self.offers.append(made, index)
+        self._set(self._add(index, None, False, propensity), reward)
 
     def _add(self, index: int, model: int | None, explored: bool, propensity: float) -> int:
         self.index.append(index)
@@ -178,6 +202,8 @@ class TrialLog:
             self.retracted.add(trial_id)
         else:
             self.seen = self.seen.including(reward)
+        if self.offers is not None:
+            self.offers.settle(trial_id)
 
     def seen_beside(self, trial_id: int) -> SeenRewards:
         """The range of the rewards of all other trials."""
@@ -190,6 +216,8 @@ class TrialLog:
         self.happened.abandoned(trial_id)
         self.abandoned.add(trial_id)
         self.waiting.pop(trial_id, None)
+        if self.offers is not None:
+            self.offers.settle(trial_id)
 
     def pending(self) -> list[int]:
         """Ids of trials that await a reward."""
@@ -210,16 +238,19 @@ class TrialLog:
         came = (event.trial for event in self.course.since() if event.step in ("tell", "observe"))
         return [trial for trial in came if trial not in self.retracted]
 
-    def trial(self, trial_id: int, domain: Domain) -> Trial:
+    def trial(self, trial_id: int, domain: Domain, scores: FloatArray | None = None) -> Trial:
         """Trial `trial_id` as the user saw it."""
-        model = self.model[trial_id]
+        model, offers = self.model[trial_id], self.offers
         return Trial(
             id=trial_id,
-            x=domain[self.index[trial_id]],
+            x=domain[self.index[trial_id]] if offers is None else offers.actions[trial_id],
             index=self.index[trial_id],
             model=None if model < 0 else model,
             explored=bool(self.explored[trial_id]),
             propensity=self.propensity[trial_id],
+            context=None if offers is None else offers.contexts[trial_id],
+            n_candidates=None if offers is None else offers.n_candidates[trial_id],
+            scores=scores,
         )
 
     # -- checks ------------------------------------------------------------------------------------------------
@@ -282,25 +313,7 @@ class TrialLog:
             raise NotToldError(f"trial {trial_id} {why}; only a reward that was told can be amended or retracted")
         return trial_id
 
-    # -- as a table, and saved ---------------------------------------------------------------------------------
-
-    def dataframe(self, domain: Domain) -> pd.DataFrame:
-        """One row per trial; `reward` is missing while pending, `model` when no single model proposed it."""
-        import pandas as pd  # slow to import, and needed here only
-
-        return pd.DataFrame(
-            {
-                "id": np.arange(len(self)),
-                "x": pd.Series([domain[i] for i in self.index], dtype=object)
-                if len(self) and np.ndim(domain[0]) > 0
-                else [domain[i] for i in self.index],
-                "index": np.array(self.index, dtype=np.int64),
-                "model": pd.array([None if j < 0 else j for j in self.model], dtype="Int64"),
-                "explored": np.array(self.explored, dtype=bool),
-                "propensity": np.array(self.propensity, dtype=np.float64),
-                "reward": np.array(self.reward, dtype=np.float64),
-            }
-        )
+    # -- saved -------------------------------------------------------------------------------------------------
 
     def state(self) -> State:
         """The log as arrays."""
@@ -313,7 +326,7 @@ class TrialLog:
             "abandoned": np.array(sorted(self.abandoned), dtype=np.int64),
             "retracted": np.array(sorted(self.retracted), dtype=np.int64),
             "course": None if self.course is None else self.course.state(),
-        }
+        } | ({} if self.offers is None else {"offers": self.offers.state()})
 
 
 def _proposer(model: int) -> str:

@@ -15,6 +15,7 @@ from alexp.common.warning import quietly as quietly
 from alexp.estimation.checking.credible import typical_norms
 from alexp.estimation.checking.noise import residual_noise
 from alexp.problem.candidates import CandidateTable
+from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
 
 _NOISES = 5.0  # how many times the noise beyond the bound a reward may be
@@ -41,7 +42,7 @@ class Vigilance:
         self._stated, self._used, self._relies_on = stated, used, relies_on
         self._warned: set[str] = set()
 
-    def look_at_features(self, models: ModelClass, candidates: CandidateTable) -> None:
+    def look_at_features(self, models: ModelClass, candidates: CandidateTable | Reference) -> None:
         """Warn if no coefficients within the norm bound can give rewards of the size that is expected."""
         norm, bound = self._used.norm_bound, self._used.reward_bound
         if "norm_bound" not in self._relies_on() or norm is None or bound is None:

@@ -70,6 +70,10 @@ class Alternative:
             self._learn(x, index, (y - mean) / np.sqrt(variance), variance, solved)
         return self.log_density
 
+    def follow(self, before: Alternative) -> None:
+        """Go on counting where another one, in other units, has ended."""
+        self._evidence, self.log_density = before._evidence, before.log_density
+
     def _predict(self, x: FloatArray, index: int) -> tuple[FloatArray, FloatArray, FloatArray | None]:
         """Means and variances of the next reward (C,), and the whitened covariances (C, t) if it can be learned."""
         t = self.n_trained

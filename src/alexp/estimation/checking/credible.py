@@ -14,7 +14,8 @@ from alexp.common.arrays import FloatArray
 from alexp.estimation.checking.ledger import Rewards
 from alexp.estimation.factory import posteriors
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
-from alexp.problem.candidates import CandidateTable
+from alexp.problem.candidates import CandidateTable, Choices
+from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
 
 _RATIOS = (1e-3, 1e-2, 1e-1)
@@ -38,7 +39,7 @@ class Credence:
         return float(max(gaps.max(), 0.0))
 
 
-def typical_norms(models: ModelClass, candidates: CandidateTable) -> FloatArray:
+def typical_norms(models: ModelClass, candidates: CandidateTable | Reference) -> FloatArray:
     """Root mean square of ||phi_j(x)|| over the candidates, shape (M,); of centred features, with an intercept.
 
     Of a kernel, the root mean of k(x, x).
@@ -46,13 +47,14 @@ def typical_norms(models: ModelClass, candidates: CandidateTable) -> FloatArray:
     squares = candidates.mean_squares(models.intercept)
     sums = np.add.reduceat(squares[models.columns_flat], models.offsets[:-1])
     for j, kernel in enumerate(models.kernels or ()):
-        sums[j] = sums[j] if kernel is None else candidates.prior_variance(models.groups[j], kernel)
+        if kernel is not None and isinstance(candidates, CandidateTable):
+            sums[j] = candidates.prior_variance(models.groups[j], kernel)
     return np.asarray(np.sqrt(sums) / models.scales)
 
 
-def believe(models: ModelClass, candidates: CandidateTable, told: Rewards) -> Credence:
-    """The mixture's belief about all candidates, in visiting order, after at least one reward."""
-    norms, choices = typical_norms(models, candidates), candidates.everything.choices
+def believe(models: ModelClass, candidates: CandidateTable | Reference, choices: Choices, told: Rewards) -> Credence:
+    """The mixture's belief about some choices, after at least one reward."""
+    norms = typical_norms(models, candidates)
     norms = np.where(norms > 0.0, norms, 1.0)
     prior = max(float(np.var(told.rewards)), 1e-300)
     cells: list[Posteriors] = []

@@ -19,16 +19,20 @@ first reward is conditioned on: both terms speak of the others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.checking.alternative import Alternative
 from alexp.estimation.checking.ledger import Following, Rewards
 from alexp.estimation.factory import posteriors
+from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
 
 _EVERY_TIME = 1000  # up to here all times are looked at, later ones in a geometric sequence
 _RATIO = 1.02
+_LAST_MADE = 64  # rewards after which the units of the alternative stay
 _RIDGES = (1.0, 5.0, 25.0)  # multiples of sigma / S_j
 _MOST_RIDGES = 100_000  # models beyond which the first has to do
 _NOISES, _BOUNDS = (2.0, 4.0, 10.0), (10.0, 100.0)  # multiples of what was stated that might explain a contradiction
@@ -72,14 +76,20 @@ class Monitor(Following):
     Parameters
     ----------
     models : M models.
-    columns : (P, N) the dictionary on all candidates.
+    columns : (P, N) the dictionary on all candidates, or on typical ones; None where they are not known: the rows
+        so far then stand in for them, anew after 1, 2, 4, ..., 64 rewards.
     noise_std : sigma as stated.
     norms : (M,) bounds S_j on the norms of the coefficients.
-    size : a typical size of rewards' differences, for the alternative.
+    size : gives a typical size of rewards' differences, for the alternative, from the rows so far if it is given any.
     """
 
     def __init__(
-        self, models: ModelClass, columns: FloatArray, noise_std: float, norms: FloatArray, size: float
+        self,
+        models: ModelClass,
+        columns: FloatArray | None,
+        noise_std: float,
+        norms: FloatArray,
+        size: Callable[[Reference | None], float],
     ) -> None:
         self._models, self._columns, self._norms = models, columns, norms
         self._noise_std, self._size = noise_std, size
@@ -89,7 +99,10 @@ class Monitor(Following):
         """Forget all rewards."""
         self._skipped = int(self._models.intercept)
         self._null = Null(self._models, self._noise_std, self._norms)
-        self._rival = Alternative(self._columns, self._size, self._noise_std, self._models.intercept)
+        self._rival: Alternative | None = None
+        self._early: list[tuple[FloatArray, int, float]] = []  # what an alternative that is made anew is to learn
+        if self._columns is not None:
+            self._rival = self._alternative(self._columns, None)
         self._origin = 0.0
         self._history: list[tuple[int, float]] = []  # times looked at, log of A_t
         self._smallest: list[float] = []  # min_j max_s<=t log E_j(s) at these times
@@ -99,7 +112,9 @@ class Monitor(Following):
         counted = t > self._skipped
         if t == 1 and self._skipped:
             self._origin = y  # rewards are taken relative to it: predictable from the second on
-        log_density = self._rival.absorb(row, index, y - self._origin, counted)
+        log_density = self._against(t, row, index).absorb(row, index, y - self._origin, counted)
+        if self._columns is None and t < _LAST_MADE:
+            self._early.append((row, index, y - self._origin))
         if counted:
             self._null.update(row, y)
         if t < self._next:
@@ -108,6 +123,27 @@ class Monitor(Following):
         if counted:
             self._history.append((t, log_density))
             self._smallest.append(self._null.compare(log_density))
+
+    def _alternative(self, columns: FloatArray, known: Reference | None) -> Alternative:
+        return Alternative(columns, self._size(known), self._noise_std, self._models.intercept)
+
+    def _against(self, t: int, row: FloatArray, index: int) -> Alternative:
+        """What predicts reward t; it may know the features of action t, but no rewards that are to come.
+
+        Where candidates are not known, units come from the rows so far: an alternative in new units has learned all
+        earlier rewards, and its predictions go on where those of the one before ended. Each is made before its reward
+        is seen, so that they remain the density of the whole sequence.
+        """
+        if self._rival is not None and (self._columns is not None or t > _LAST_MADE or t & (t - 1)):
+            return self._rival
+        rows = np.array([*(seen for seen, _, _ in self._early), row])
+        rival = self._alternative(rows.T, Reference(rows))
+        for seen, number, value in self._early:
+            rival.absorb(seen, number, value, counted=False)
+        if self._rival is not None:
+            rival.follow(self._rival)
+        self._rival = rival
+        return rival
 
     def contradicted_at(self, delta: float) -> int | None:
         """Number of rewards after which what was stated was first contradicted at level delta; None if it is not."""

@@ -33,14 +33,22 @@ class _Common(TypedDict):
 
 
 def ratio_mixture(
-    models: ModelClass, candidates: CandidateTable, ratios: Sequence[float], noise_std: float | None, power: float
+    models: ModelClass,
+    candidates: CandidateTable | None,
+    ratios: Sequence[float],
+    noise_std: float | None,
+    power: float,
 ) -> Mixture:
     """Components (model, ratio of noise to prior variance), for rewards of unknown size; None for unknown noise."""
     common = _common(models, candidates, power)
     columns, offsets, tables = models.columns_flat, models.offsets, common["tables"]
-    if tables is None:
+    if candidates is None:
+        rows = np.ones((1, models.n_columns)) if models.example_rows is None else models.example_rows
+        divisors = trace_divisors(rows.T, columns, offsets, models.intercept and len(rows) > 1)
+    elif tables is None:
         divisors = trace_divisors(candidates.table, columns, offsets, models.intercept)
     else:
+        assert tables is not None
         divisors = prior_divisors(tables, models.intercept)
     groups = (models.n_columns, columns, offsets, divisors, models.intercept)
     if noise_std is None:
@@ -50,7 +58,7 @@ def ratio_mixture(
 
 def level_mixture(
     models: ModelClass,
-    candidates: CandidateTable,
+    candidates: CandidateTable | None,
     noise_std: float,
     norm_bound: float,
     noise_grid: Sequence[float],
@@ -66,14 +74,18 @@ def level_mixture(
     if not effects:
         return Mixture(*groups, **levels, **_common(models, candidates, power))
     models.require_linear("misfit_grid", "effects of candidates are weighed against coefficients")
+    if candidates is None:
+        raise ValueError("misfit_grid is for tables: effects belong to candidates that come again")
     n, log_prior = candidates.n_candidates, _log_prior(models)
     return EffectMixture(
         *groups, n_candidates=n, effect_grid=(0.0, *effects), **levels, power=power, log_prior=log_prior
     )
 
 
-def _common(models: ModelClass, candidates: CandidateTable, power: float) -> _Common:
-    tables = candidates.models(models) if takes_one_pass(models, candidates.n_candidates) else None
+def _common(models: ModelClass, candidates: CandidateTable | None, power: float) -> _Common:
+    tables = None
+    if candidates is not None and takes_one_pass(models, candidates.n_candidates):
+        tables = candidates.models(models)
     return {"power": power, "log_prior": _log_prior(models), "tables": tables}
 
 

@@ -117,10 +117,11 @@ class Peer(Algorithm):
     def _learn(self, seen: Observation) -> None:
         pass
 
-    def _recommend(self) -> tuple[int, float, int | None]:
-        ids = self._log.told_in_order()
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        index = self._log.index
+        ids = [trial for trial in self._log.told_in_order() if index[trial] in round_.indices]
         best = max(ids, key=lambda trial: self._sign * self._log.reward[trial])
-        return int(self._candidates.position[self._log.index[best]]), self._sign * self._log.reward[best], 0
+        return int(np.flatnonzero(round_.indices == index[best])[0]), self._sign * self._log.reward[best], 0
 
     def _state(self) -> State:
         return {}

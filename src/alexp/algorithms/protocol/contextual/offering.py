@@ -1,0 +1,114 @@
+"""Rounds that bring their candidates along: how they are checked, opened and asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from alexp.algorithms.protocol.contextual.record import OfferLog
+from alexp.algorithms.protocol.streams import ORDER
+from alexp.algorithms.protocol.telling import Telling
+from alexp.common.arrays import Action, IntArray
+from alexp.common.validation import count
+from alexp.problem.available import Available
+from alexp.problem.candidates import Pending, Round
+from alexp.problem.contextual.offers import Ids, Offer, contexts_of, offer
+from alexp.problem.contextual.tables import open_round
+
+
+class Presented(TypedDict, total=False):
+    """What a contextual round is asked for with; which of it is right depends on domain and models."""
+
+    context: object
+    candidates: Action
+    features: object
+    ids: Ids | None
+
+
+def given(presented: Presented) -> bool:
+    """Whether any of it was given."""
+    return any(value is not None for value in presented.values())
+
+
+class Offering(Telling):
+    """The part of an algorithm that opens contextual rounds."""
+
+    # Whether asks know nothing of pending trials: logs that 0.1.0 has written replay only so.
+    ignores_pending: bool = False
+    _n_opened = 0  # rounds opened so far: what is computed in one is of no use in another
+
+    @property
+    def is_contextual(self) -> bool:
+        """Whether every round brings its candidates along."""
+        return self._log.offers is not None
+
+    def _check_offer(self, available: Available = None, **presented: Unpack[Presented]) -> Offer:
+        """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
+        return offer(self.models, self.domain, available=available, **presented)
+
+    def check_offers(self, n: int | None, available: Available = None, **presented: Unpack[Presented]) -> list[Offer]:
+        """What `ask` would choose from, one offer per trial, or its error; changes nothing.
+
+        One offer that comes n times asks for n different candidates of it.
+        """
+        wanted = None if n is None else count("n", n)
+        contexts = contexts_of(presented.get("context"), wanted)
+        if contexts is not None:
+            several = [presented | {"context": context} for context in contexts]
+            return [self._fresh(self._check_offer(available, **one), 1) for one in several]
+        return [self._fresh(self._check_offer(available, **presented), wanted or 1)] * (wanted or 1)
+
+    def _fresh(self, made: Offer, wanted: int) -> Offer:
+        """Without `repeats`, what is left of an offer: candidates that are neither measured nor pending."""
+        if self.repeats:
+            return made
+        if made.ids is None:
+            raise ValueError("repeats=False needs ids=: only they tell which candidates have been measured before")
+        played = self._ids_played()
+        left = np.array([k for k in made.choosable if not played[made.ids[k]]], dtype=np.int64)
+        if left.size < wanted:
+            raise ValueError(
+                f"n must be at most {left.size}, every other candidate of this round has been measured or is pending; "
+                f"got {wanted}; construct the algorithm with repeats=True to measure candidates again"
+            )
+        return made.only(left)
+
+    def _ids_played(self) -> Counter[object]:
+        """How many trials of every id are pending or have a reward."""
+        log, offers = self._log, self._offers
+        lost = log.abandoned
+        return Counter(offers.key(k, log.index[k]) for k in range(len(log)) if k not in lost)
+
+    @property
+    def _offers(self) -> OfferLog:
+        assert self._log.offers is not None
+        return self._log.offers
+
+    def _open_offer(self, made: Offer, wait: bool = True) -> Round:
+        """The round of the next ask on an offer: visiting order by its number, and the trials whose rewards are out."""
+        k, waiting = len(self._log), tuple(self._log.waiting) if wait else ()
+        pending = None
+        if waiting and not self.ignores_pending:
+            pending = Pending(waiting, self._waiting(), self._offers.rows(waiting))
+        self._n_opened += 1
+        mark = np.array([self._n_opened, k], dtype=np.int64).tobytes()
+        return open_round(made, self._visiting_order(k, len(made)), mark, pending)
+
+    def _visiting_order(self, k: int, n: int) -> IntArray:
+        """In which order the n candidates of ask k are looked at: the first of equally good ones is played."""
+        return self._streams.generator(ORDER, k).permutation(n)
+
+    def _waiting(self) -> IntArray:
+        """Candidates of the pending trials, oldest first."""
+        waiting = self._log.waiting
+        return np.fromiter(waiting.values(), np.int64, len(waiting))
+
+
+def each_without_its_predecessors(offers: Iterable[Offer]) -> Iterable[tuple[Offer, list[int]]]:
+    """Offers with what was taken of the same offer before, a list to be added to."""
+    taken: dict[int, list[int]] = {}
+    for one in offers:
+        yield one, taken.setdefault(id(one), [])

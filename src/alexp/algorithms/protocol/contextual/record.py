@@ -1,0 +1,181 @@
+"""What is kept of contextual rounds, one entry per trial; the rest of the log is in `trials`."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from alexp.algorithms.protocol.contextual.packing import check_packed, pack_rows, plain, unpack_rows, unplain
+from alexp.algorithms.protocol.course import check_restriction, pack_restriction, unpack_restriction
+from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.codec import Packable, State
+from alexp.common.schema import anything, integers, record, same, sequence
+from alexp.common.validation import one_of
+from alexp.problem.contextual.domains import ContextualDomain
+from alexp.problem.contextual.offers import Key, Offer
+from alexp.problem.domains import Domain
+
+if TYPE_CHECKING:
+    from alexp.algorithms.protocol.trials import TrialLog
+
+FORMS = ("chosen", "all", "none")  # of `log_features`
+
+
+def check_log_features(log_features: str | None, domain: Domain) -> str | None:
+    """What is kept of contextual rounds, "chosen" unless stated; None on domains that are fixed."""
+    if isinstance(domain, ContextualDomain):
+        return "chosen" if log_features is None else one_of("log_features", log_features, FORMS)
+    if log_features is not None:
+        raise ValueError("log_features is for contextual rounds; the features of a fixed domain are those of its table")
+    return None
+
+
+class Forgotten(ValueError):
+    """What is asked for was not kept, because the run was made with `log_features="none"`."""
+
+
+class OfferLog:
+    """Contexts, ids and rows of all trials.
+
+    The row that was chosen is kept until its reward is told, and from then on unless `form` is "none"; all rows that
+    were offered are kept if `form` is "all", or if the run could not be repeated without them (`whole`). One row takes
+    8 P bytes, or 12 for each number that is not zero.
+    """
+
+    def __init__(self, form: str, whole: bool, n_columns: int) -> None:
+        self.form, self.n_columns = form, n_columns
+        self.keeps_all = form == "all" or (form == "chosen" and whole)
+        self.n_candidates = array("q")
+        self.actions: list[Action] = []
+        self.contexts: list[object] = []
+        self.ids: list[tuple[Key, ...] | None] = []
+        self._restrictions: list[bytes | None] = []
+        self._chosen: list[bytes | None] = []
+        self._offered: list[bytes | None] = []
+
+    def __len__(self) -> int:
+        return len(self.n_candidates)
+
+    def append(self, offer: Offer, index: int) -> None:
+        """Keep what the next trial was chosen from."""
+        n = len(offer)
+        self.n_candidates.append(n)
+        self.actions.append(offer.actions[index])
+        own = isinstance(offer.context, np.ndarray)  # which the caller may fill with the next context
+        self.contexts.append(np.array(offer.context) if own else offer.context)
+        self.ids.append(offer.ids)
+        self._restrictions.append(None if offer.allowed is None else pack_restriction(offer.allowed, n))
+        self._chosen.append(pack_rows(offer.rows[index : index + 1]))
+        self._offered.append(pack_rows(offer.rows) if self.keeps_all else None)
+
+    def copy(self, other: OfferLog, trial: int) -> None:
+        """Keep what another log has kept of a trial, as the next one."""
+        self.n_candidates.append(other.n_candidates[trial])
+        for name in ("actions", "contexts", "ids", "_restrictions", "_chosen", "_offered"):
+            getattr(self, name).append(getattr(other, name)[trial])
+
+    def settle(self, trial: int) -> None:
+        """The trial awaits nothing any more."""
+        if self.form == "none":
+            self.contexts[trial] = self.ids[trial] = self._restrictions[trial] = self._chosen[trial] = None
+
+    def row(self, trial: int) -> FloatArray:
+        """The row that was chosen, (P,)."""
+        packed = self._chosen[trial]
+        if packed is None:
+            raise Forgotten('log_features="none" keeps no rows of trials that were told; this needs "chosen" or "all"')
+        row: FloatArray = unpack_rows(packed, 1, self.n_columns)[0]
+        return row
+
+    def rows(self, trials: list[int] | tuple[int, ...]) -> FloatArray:
+        """Rows that were chosen, (k, P)."""
+        return np.array([self.row(trial) for trial in trials]).reshape(len(trials), self.n_columns)
+
+    def offered(self, trial: int) -> FloatArray | None:
+        """All rows that a trial was chosen from, (n, P); None where only one was kept."""
+        packed = self._offered[trial]
+        return None if packed is None else unpack_rows(packed, self.n_candidates[trial], self.n_columns)
+
+    def allowed(self, trial: int) -> IntArray | None:
+        """Positions that could be chosen; None for all."""
+        packed = self._restrictions[trial]
+        return None if packed is None else unpack_restriction(packed, self.n_candidates[trial])
+
+    def offer(self, trial: int, index: int) -> Offer:
+        """What a trial was chosen from; where only its own row was kept, the others are zero."""
+        rows, n = self.offered(trial), self.n_candidates[trial]
+        if rows is None:
+            rows = np.zeros((n, self.n_columns))
+            rows[index] = self.row(trial)
+        chosen = {index: self.actions[trial]}
+        actions = [chosen.get(k) for k in range(n)]
+        return Offer(rows, actions, self.ids[trial], self.contexts[trial], self.allowed(trial))
+
+    def key(self, trial: int, index: int) -> Key | None:
+        """The id of what was chosen, if candidates had ids."""
+        ids = self.ids[trial]
+        return None if ids is None else ids[index]
+
+    # -- saved -------------------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """Everything, as arrays and plain data."""
+        bundles = {"restrictions": self._restrictions, "chosen": self._chosen, "offered": self._offered}
+        return {
+            "n_candidates": np.array(self.n_candidates, dtype=np.int64),
+            "actions": [plain(one) for one in self.actions],
+            "contexts": [plain(one) for one in self.contexts],
+            "ids": [None if ids is None else [plain(key) for key in ids] for ids in self.ids],
+        } | {name: _bundle(parts) for name, parts in bundles.items()}
+
+    def check(self, log: TrialLog) -> None:
+        """Raise unless actions were among the candidates, and rows are there for all trials that need them."""
+        if np.any(np.array(log.index, dtype=np.int64) >= np.array(self.n_candidates, dtype=np.int64)):
+            raise ValueError("log['index'] must be below log['offers']['n_candidates'] in every round")
+        for trial in log.waiting if self.form == "none" else range(len(log)):
+            if self._chosen[trial] is None:
+                raise ValueError(f"log['offers']['chosen'] lacks the row of trial {trial}")
+
+    def restore(self, state: Packable, n: int) -> None:
+        """Invert `state`, of a log of n trials."""
+        fields = ("actions", "contexts", "ids", "restrictions", "chosen", "offered")
+        checks = {"n_candidates": integers(n, low=1)} | dict.fromkeys(fields, anything)
+        known = record("log['offers']", state, checks)
+        self.n_candidates = array("q", known["n_candidates"].tobytes())
+        for name in ("actions", "contexts"):
+            setattr(self, name, [unplain(one) for one in sequence(f"log['offers'][{name!r}]", known[name], n)])
+        ids = sequence("log['offers']['ids']", known["ids"], n)
+        self.ids = [None if one is None else _keys(one, size) for one, size in zip(ids, self.n_candidates, strict=True)]
+        self._restrictions = _parts("restrictions", known["restrictions"], n)
+        self._chosen, self._offered = _parts("chosen", known["chosen"], n), _parts("offered", known["offered"], n)
+        for k, size in enumerate(self.n_candidates):
+            for name, packed, rows in (("chosen", self._chosen[k], 1), ("offered", self._offered[k], size)):
+                if packed is not None:
+                    check_packed(f"log['offers'][{name!r}] of trial {k}", packed, rows, self.n_columns)
+            restriction = self._restrictions[k]
+            if restriction is not None:
+                check_restriction(restriction, size)
+
+
+def _keys(ids: Packable, n: int) -> tuple[Key, ...]:
+    keys = tuple(unplain(key) for key in sequence("log['offers']['ids']", ids, n))
+    if len({repr(key) for key in keys}) != n:
+        raise ValueError("log['offers']['ids'] must be distinct in every round")
+    return keys
+
+
+def _bundle(parts: list[bytes | None]) -> State:
+    """Many byte strings as two arrays; no bytes for None."""
+    sizes = np.array([0 if part is None else len(part) for part in parts], dtype=np.int64)
+    return {"sizes": sizes, "data": np.frombuffer(b"".join(part or b"" for part in parts), dtype=np.uint8)}
+
+
+def _parts(name: str, state: Packable, n: int) -> list[bytes | None]:
+    checks = {"sizes": integers(n, low=0), "data": integers(None, low=0, high=255)}
+    known = record(f"log['offers'][{name!r}]", state, checks)
+    data, ends = known["data"].astype(np.uint8).tobytes(), np.cumsum(known["sizes"]).tolist()
+    same(f"length of log['offers'][{name!r}]", len(data), ends[-1] if ends else 0, "the sum of its sizes")
+    sizes = known["sizes"].tolist()
+    return [data[end - size : end] if size else None for end, size in zip(ends, sizes, strict=True)]

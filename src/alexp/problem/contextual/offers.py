@@ -1,0 +1,253 @@
+"""What one round offers: rows of features, and the actions behind them. All checks of what a user passed are here."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.validation import check_sizes
+from alexp.problem.available import Available, check_positions
+from alexp.problem.contextual.blocks import Blocks
+from alexp.problem.contextual.domains import Arms, ContextualDomain
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+Key = Hashable  # what names a candidate: a text, a number, or a tuple of these
+Ids = Sequence[Key] | AnyArray  # one per candidate
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """The candidates of one round.
+
+    Attributes
+    ----------
+    rows : (n, P) the dictionary at the candidates, in the order in which they were passed.
+    actions : n of them, what `trial.x` will be: the arm's name, the candidate, its id, or its position.
+    ids : one per candidate, distinct; None where they were not given.
+    context : as it was passed; None where there is none.
+    allowed : (k,) positions that may be chosen; None for all.
+    """
+
+    rows: FloatArray
+    actions: Sequence[Action]
+    ids: tuple[Key, ...] | None = None
+    context: object = None
+    allowed: IntArray | None = None
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def choosable(self) -> IntArray:
+        """Positions that may be chosen."""
+        return np.arange(len(self)) if self.allowed is None else self.allowed
+
+    def only(self, allowed: IntArray) -> Offer:
+        """The same candidates, of which these may be chosen."""
+        return replace(self, allowed=None if allowed.size == len(self) else allowed)
+
+    def least(self, taken: Sequence[int]) -> Offer:
+        """The same without the candidates that were taken; without the most often taken ones, if all were."""
+        if not taken:
+            return self
+        counts = np.bincount(taken, minlength=len(self))[self.choosable]
+        return self.only(self.choosable[counts == counts.min()])
+
+
+class FrameRows(Sequence[Action]):
+    """The rows of a DataFrame as actions."""
+
+    def __init__(self, frame: Action) -> None:
+        self._frame = frame
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def __getitem__(self, index: int | slice) -> Action:
+        return self._frame.iloc[index]
+
+
+def check_problem(models: ModelClass, domain: Domain) -> None:
+    """Raise unless models and domain go together: both contextual, or neither."""
+    name = type(domain).__name__
+    if not isinstance(domain, ContextualDomain):
+        if models.is_contextual:
+            raise ValueError(
+                f"these models are contextual, and {name} is a fixed domain: pass alexp.Arms([...]) or "
+                "alexp.Candidates() as the domain"
+            )
+        return
+    if not models.is_contextual:
+        raise ValueError(
+            f"{name} is a domain of contextual rounds, and these models know nothing of contexts: use "
+            "ModelClass.from_blocks, from_maps(..., contextual=True), per_arm or crossed"
+        )
+    if models.kernels is not None:
+        raise ValueError("kernels are fitted to a table of candidates, and contextual rounds have none: use features")
+    if not isinstance(domain, Arms):
+        if models.arm_blocks is not None:
+            raise ValueError("models per arm need arms: pass alexp.Arms([...]) as the domain")
+        return
+    if isinstance(models.dictionary, Blocks):
+        raise ValueError("models declared by blocks take features= of fresh candidates: pass alexp.Candidates()")
+    if models.arm_blocks is not None and models.arm_blocks[0] != len(domain):
+        raise ValueError(f"these models are for {models.arm_blocks[0]} arms, and the domain has {len(domain)}")
+
+
+def offer(
+    models: ModelClass,
+    domain: Domain,
+    *,
+    context: object = None,
+    candidates: Action = None,
+    features: object = None,
+    ids: Ids | None = None,
+    available: Available = None,
+) -> Offer:
+    """What a round with these arguments offers, or an error that says which ones would be right."""
+    if not isinstance(domain, ContextualDomain):
+        raise ValueError(
+            "context, candidates, features and ids are for contextual domains, alexp.Arms and alexp.Candidates; the "
+            f"candidates of {type(domain).__name__} are known, and available= restricts them"
+        )
+    if isinstance(domain, Arms):
+        made = _of_arms(models, domain, context, candidates, features, ids)
+    elif isinstance(models.dictionary, Blocks):
+        made = _of_features(models.dictionary, context, candidates, features, ids)
+    else:
+        made = _of_candidates(models, context, candidates, features, ids)
+    if available is None:
+        return made
+    return made.only(check_positions(available, len(made), lambda names: _by_name(names, made, domain)))
+
+
+def _of_arms(
+    models: ModelClass, arms: Arms, context: object, candidates: object, features: object, ids: object
+) -> Offer:
+    for name, value in (("candidates", candidates), ("features", features), ("ids", ids)):
+        if value is not None:
+            raise ValueError(
+                f"{name}= is for fresh candidates, alexp.Candidates(); here the arms are the candidates, and a round "
+                "takes context="
+            )
+    if context is None and _needs_context(models):
+        raise ValueError("context= is missing: a round of these arms is asked for with ask(context=...)")
+    return Offer(_evaluated(models, context, list(arms.names), len(arms)), arms.names, context=context)
+
+
+def _of_features(blocks: Blocks, context: object, candidates: object, features: object, ids: Ids | None) -> Offer:
+    for name, value in (("context", context), ("candidates", candidates)):
+        if value is not None:
+            raise ValueError(f"{name}= is for models that compute features; these are declared by blocks: features=")
+    if features is None:
+        raise ValueError("features= is missing: a round of these models is asked for with ask(features=...)")
+    rows = np.array(blocks.rows(features), order="C")  # a copy: what the caller does with his array later is his
+    keys = None if ids is None else check_ids(ids, len(rows))
+    return Offer(rows, range(len(rows)) if keys is None else keys, keys)
+
+
+def _of_candidates(models: ModelClass, context: object, candidates: Action, features: object, ids: Ids | None) -> Offer:
+    if features is not None:
+        raise ValueError(
+            "features= is for models declared by ModelClass.from_blocks; these compute features themselves: pass "
+            "candidates=, and context= where they need it"
+        )
+    if candidates is None:
+        raise ValueError("candidates= is missing: a round is asked for with ask(context=..., candidates=...)")
+    if isinstance(candidates, str | bytes | dict | set) or not hasattr(candidates, "__len__"):
+        raise TypeError(f"candidates must be a list, an array or a DataFrame, got {type(candidates).__name__}")
+    if len(candidates) == 0:
+        raise ValueError("candidates must not be empty: there is nothing to choose from")
+    if context is None and _needs_context(models):
+        raise ValueError("context= is missing: a round is asked for with ask(context=..., candidates=...)")
+    keys = None if ids is None else check_ids(ids, len(candidates))
+    actions = FrameRows(candidates) if hasattr(candidates, "iloc") else candidates
+    return Offer(_evaluated(models, context, candidates, len(candidates)), actions, keys, context)
+
+
+def _needs_context(models: ModelClass) -> bool:
+    return bool(getattr(models.dictionary, "needs_context", True))
+
+
+def _evaluated(models: ModelClass, context: object, candidates: Action, n: int) -> FloatArray:
+    rows = np.array(models.offered(context, candidates), dtype=np.float64, order="C")
+    if rows.shape != (n, models.n_columns) or not np.all(np.isfinite(rows)):
+        raise ValueError(
+            f"the models must give finite features of shape ({n}, {models.n_columns}) for a round of {n} candidates, "
+            f"got shape {rows.shape}" + ("" if np.all(np.isfinite(rows)) else " with numbers that are not finite")
+        )
+    check_sizes("the features of the round", rows)
+    return rows
+
+
+def check_ids(ids: Ids, n: int) -> tuple[Key, ...]:
+    """Names of n candidates, or an error: distinct texts, numbers, or tuples of these, because logs store them."""
+    if isinstance(ids, str | bytes | dict | set) or not hasattr(ids, "__len__"):
+        raise TypeError(f"ids must be a list, one entry per candidate, got {type(ids).__name__}")
+    keys = tuple(_key(one) for one in ids)
+    if len(keys) != n:
+        raise ValueError(f"ids must have one entry per candidate ({n}), got {len(keys)}")
+    if len(set(keys)) != n:
+        twice = next(key for k, key in enumerate(keys) if key in keys[:k])
+        raise ValueError(f"ids must be distinct, {twice!r} is used more than once")
+    return keys
+
+
+def _key(one: object) -> Key:
+    if isinstance(one, np.generic):
+        one = one.item()
+    if isinstance(one, tuple):
+        return tuple(_key(part) for part in one)
+    if not isinstance(one, str | int | float) or one != one:
+        raise TypeError(
+            f"ids must be texts, numbers or tuples of these, because the log stores them, got {one!r:.80}; str(id) "
+            "makes a text of anything"
+        )
+    return one
+
+
+def _by_name(names: Sequence[object], made: Offer, domain: ContextualDomain) -> IntArray:
+    """Positions of arms by their names, or of candidates by their ids."""
+    if isinstance(domain, Arms):
+        return np.array([domain.locate(name) for name in names], dtype=np.int64)
+    places = {} if made.ids is None else {key: k for k, key in enumerate(made.ids)}
+    unknown = [name for name in names if name not in places]
+    if unknown:
+        known = "candidates have no ids" if made.ids is None else f"ids are {', '.join(map(repr, made.ids[:5]))}"
+        raise ValueError(f"available holds {unknown[0]!r}, which is no candidate of this round: {known}")
+    return np.array([places[name] for name in names], dtype=np.int64)
+
+
+def contexts_of(context: Action, n: int | None) -> Iterator[object] | None:
+    """The n contexts of `ask(context=Z, n=n)`, one by one; None where it is one context.
+
+    Without `n` it is always one. With `n`, rows of a DataFrame or of an array of two dimensions and the items of a list
+    or tuple are contexts, and there must be n of them; anything else, a dict, a text, a number, a vector, a row of a
+    table, is one. A list of n plain numbers could be either, and is refused; a list of another length of numbers is one
+    context.
+
+    >>> [one.tolist() for one in contexts_of(np.eye(2), 2)], contexts_of({"age": 7}, 2), contexts_of(np.ones(2), 2)
+    ([[1.0, 0.0], [0.0, 1.0]], None, None)
+    """
+    if n is None or not (isinstance(context, list | tuple) or _has_rows(context)):
+        return None
+    if isinstance(context, list | tuple) and all(isinstance(one, int | float | np.number) for one in context):
+        if len(context) != n:
+            return None
+        raise ValueError(
+            f"context={context!r:.80} with n={n} may be one context of {n} numbers or {n} contexts of one: pass "
+            f"np.array({list(context)!r:.60}) for one, or an array of shape ({n}, 1) for {n} of them"
+        )
+    if len(context) != n:
+        raise ValueError(
+            f"context holds {len(context)} contexts, and n is {n}: one trial is asked for in each, n must be the same"
+        )
+    return (context.iloc[k] for k in range(n)) if hasattr(context, "iloc") else iter(context)
+
+
+def _has_rows(context: Action) -> bool:
+    return (isinstance(context, np.ndarray) and context.ndim == 2) or hasattr(context, "columns")
