@@ -39,6 +39,8 @@ def columns_of(frame: pd.DataFrame, domain: Domain | None, n: object) -> dict[st
         ("probabilities", "probabilities"),
     ):
         columns[argument] = _whole_column(frame, name)
+    if "available" in frame and any(positions is not None for positions in frame["available"]):
+        columns["available"] = list(frame["available"])
     return columns | _features(frame)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from alexp.problem.domains import Domain
 
+PLAIN = ("rewards", "propensities", "index", "n", "contexts", "ids", "chosen", "available", "models", "explored")
 AGREEMENT = 1e-6  # by how much probabilities may miss 1 in sum, or the propensity of what was played
 
 
@@ -30,7 +31,7 @@ class NoOverlapError(ValueError):
 
 
 @dataclass(frozen=True)
-class Presented:
+class LoggedRound:
     """What a policy may look at in one round.
 
     Attributes
@@ -38,6 +39,7 @@ class Presented:
     number : of the round, from 0 on.
     n : number of candidates.
     context, ids : as logged, or None.
+    available : positions that could be played, or None for all.
     features : (n, P) of all candidates, or None.
     """
 
@@ -46,6 +48,7 @@ class Presented:
     context: Action
     ids: Sequence[Action] | None
     features: FloatArray | None
+    available: Sequence[int] | None = None
 
 
 class Log:
@@ -64,6 +67,7 @@ class Log:
     features : per round (n_t, P), rows of all candidates; or an array (n, K, P).
     chosen : (n, P), the rows of the played actions; taken from `features` if these are given.
     probabilities : per round (n_t,), the logger's probabilities of all candidates, where they are known.
+    available : per round the positions that could be played, or None for all.
     models, explored : as in a `Trial`, for the record.
     """
 
@@ -79,6 +83,7 @@ class Log:
         features: object = None,
         chosen: object = None,
         probabilities: object = None,
+        available: Sequence[Sequence[int] | None] | None = None,
         models: Sequence[Action] | None = None,
         explored: Sequence[Action] | None = None,
     ) -> None:
@@ -91,6 +96,7 @@ class Log:
         self._check_columns()
         self.contexts = _listed("contexts", contexts, size)
         self.ids = _listed("ids", ids, size)
+        self.available = _listed("available", available, size)
         self.models = _listed("models", models, size)
         self.explored = _listed("explored", explored, size)
         for t, names in enumerate(self.ids or ()):
@@ -103,6 +109,7 @@ class Log:
             self.chosen = None if chosen is None else matrix("chosen", chosen, rows=size)
         self.probabilities = None if probabilities is None else Ragged.of("probabilities", probabilities, self.n)
         self._check_probabilities()
+        self._check_available()
         self.usable: BoolArray = np.isfinite(self.rewards) & np.isfinite(self.propensities)
         self.left_out = {
             "without reward": int(np.isnan(self.rewards).sum()),
@@ -134,18 +141,19 @@ class Log:
         """Number of rounds that cannot be used."""
         return int((~self.usable).sum())
 
-    def presented(self) -> Iterator[Presented]:
+    def presented(self) -> Iterator[LoggedRound]:
         """The rounds as a policy sees them."""
         for t in range(len(self)):
-            yield Presented(
+            yield LoggedRound(
                 number=t,
                 n=int(self.n[t]),
                 context=None if self.contexts is None else self.contexts[t],
                 ids=None if self.ids is None else self.ids[t],
                 features=None if self.features is None else self.features[t],
+                available=None if self.available is None else self.available[t],
             )
 
-    def with_features(self, function: Callable[[Presented], object]) -> Log:
+    def with_features(self, function: Callable[[LoggedRound], object]) -> Log:
         """The same log with features (n_t, P) of all candidates that a function of the round computes."""
         return self._with(features=[function(round_) for round_ in self.presented()], chosen=None)
 
@@ -169,6 +177,7 @@ class Log:
             features=block(self.features),
             chosen=None if self.chosen is None else self.chosen[keep],
             probabilities=block(self.probabilities),
+            available=some(self.available),
             models=some(self.models),
             explored=some(self.explored),
         )
@@ -177,10 +186,7 @@ class Log:
         def blocks(column: Ragged | None) -> list[FloatArray] | None:
             return None if column is None else [column[t] for t in range(len(column))]
 
-        columns: dict[str, Action] = {
-            name: getattr(self, name)
-            for name in ("rewards", "propensities", "index", "n", "contexts", "ids", "chosen", "models", "explored")
-        }
+        columns: dict[str, Action] = {name: getattr(self, name) for name in PLAIN}
         if "features" not in changed:
             columns["features"] = blocks(self.features)
         if "probabilities" not in changed:
@@ -216,6 +222,11 @@ class Log:
                 f"probabilities of round {t} give {self.probabilities[t][self.index[t]]:g} to the action that was "
                 f"played with propensity {self.propensities[t]:g}; these must be the same number"
             )
+
+    def _check_available(self) -> None:
+        for t, positions in enumerate(self.available or ()):
+            if positions is not None and self.index[t] not in positions:
+                raise ValueError(f"available of round {t} does not have the action {self.index[t]} that was played")
 
 
 def check_distributions(name: str, found: Ragged) -> None:

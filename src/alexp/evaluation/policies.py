@@ -9,7 +9,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.warning import caution
-from alexp.evaluation.log import Log, LogWarning, NoOverlapError, Presented, check_distributions
+from alexp.evaluation.log import AGREEMENT, Log, LoggedRound, LogWarning, NoOverlapError, check_distributions
 from alexp.evaluation.ragged import Ragged
 
 
@@ -21,15 +21,15 @@ class Frozen(Protocol):
         """Probability of every candidate, (n,)."""
 
 
-Policy = Sequence[object] | np.ndarray | Callable[[Presented], object] | Frozen
+Policy = Sequence[object] | np.ndarray | Callable[[LoggedRound], object] | Frozen
 
 
 def probabilities(name: str, policy: Policy, log: Log) -> Ragged:
     """Probabilities of all candidates of all rounds of the log, those without a reward included.
 
-    `policy` is an array (n, K), a list with one vector per round, a function of `Presented`, or an object with a
-    method `policy`, which is called with `features=` where the log has those of all candidates, and with `context=`
-    otherwise.
+    `policy` is an array (n, K), a list with one vector per round, a function of `LoggedRound`, or an object with a
+    method `policy`, which is called as the logger was: with `context=` where the log has contexts, with `features=`
+    where it has those of all candidates, with nothing on a fixed domain; `available=` is added where it was restricted.
     """
     blocks: object = policy
     if isinstance(policy, Frozen):
@@ -63,6 +63,7 @@ def check_overlap(name: str, found: Ragged, log: Log) -> None:
             "played its action with propensity 1, and the policy would have played something else. Leave these rounds "
             "out (`log.part`) if they can be told by their contexts, and evaluate on the others"
         )
+    _check_available(name, found, log)
     if log.probabilities is not None:
         never = (log.probabilities.values <= 0.0) & (found.values > 1e-12)
         if never.any():
@@ -70,17 +71,26 @@ def check_overlap(name: str, found: Ragged, log: Log) -> None:
             raise NoOverlapError(f"{name} plays in round {t} an action that the logger could not play (probability 0)")
 
 
-def _asked(policy: Frozen, log: Log) -> list[FloatArray]:
-    def ask(round_: Presented) -> FloatArray:
-        if round_.features is not None:
-            return policy.policy(features=round_.features)
-        if round_.context is not None:
-            return policy.policy(context=round_.context)
-        return policy.policy()
+def _check_available(name: str, found: Ragged, log: Log) -> None:
+    for t, positions in enumerate(log.available or ()):
+        if positions is not None and log.usable[t] and found[t][list(positions)].sum() < 1.0 - AGREEMENT:
+            raise NoOverlapError(f"{name} plays in round {t} an action that was not available")
 
-    if log.features is None and log.contexts is None:  # a fixed domain: the same in every round
+
+def _asked(policy: Frozen, log: Log) -> list[FloatArray]:
+    def ask(round_: LoggedRound) -> FloatArray:
+        restricted = {} if round_.available is None else {"available": round_.available}
+        return policy.policy(**_offered(round_), **restricted)
+
+    if log.features is None and log.contexts is None and log.available is None:  # the same in every round
         return [policy.policy()] * len(log)
     return [ask(round_) for round_ in log.presented()]
+
+
+def _offered(round_: LoggedRound) -> dict[str, object]:
+    if round_.context is not None:
+        return {"context": round_.context}
+    return {} if round_.features is None else {"features": round_.features}
 
 
 def _warn_of_hindsight(name: str, policy: object, log: Log) -> None:
