@@ -1,7 +1,7 @@
 """Digits as a bandit: many adaptive logs at once, and policies whose true value is known because all labels are.
 
-A round shows an image, drawn with replacement; an action is a class, its reward 1 if it is right. Loggers fit one linear
-model per class to what they have seen and play by it, so that propensities depend on everything before.
+A round shows an image, drawn with replacement; an action is a class, its reward 1 if it is right. Loggers fit one
+linear model per class to what they have seen and play by it, so that propensities depend on everything before.
 """
 
 from functools import cache

@@ -1,7 +1,7 @@
 """How often intervals hold at all moments at once: `python -m tests.evaluation.coverage [--logs 100] [--rounds 2000]`.
 
-Two adaptive loggers, three policies with known values, all ways to make intervals, and the i.i.d. interval that textbooks
-give (mean +- 1.96 standard errors, from round 30 on), at the end and read after every round. The table goes into
+Two adaptive loggers, three policies with known values, all ways to make intervals, and the i.i.d. interval that
+textbooks give (mean +- 1.96 standard errors, from round 30 on), at the end and read after every round. The table goes into
 docs/evaluation.md.
 """
 

@@ -21,7 +21,7 @@ def load_obp():
     import obp
 
     if not hasattr(np, "int"):
-        np.int = int
+        setattr(np, "int", int)  # noqa: B010
     try:
         import torch  # noqa: F401
     except ImportError:

@@ -49,7 +49,7 @@ def drifting_wealth(payoffs, guesses, low, bets, mean):
 
 
 def predictable_ridge(features, index, rewards, ridge, growth):
-    """Predictions of all candidates, (n, K), by a regression on the rounds before, solved when they have grown enough."""
+    """Predictions of all candidates, (n, K), by a regression on the rounds before, solved as they grow."""
     n, arms, columns = features.shape
     out, solved_at, weights, level = np.zeros((n, arms)), -1, np.zeros(columns), 0.0
     for t in range(n):
