@@ -132,6 +132,7 @@ class Algorithm(Asking):
         if self.log_features is None:
             order = self._streams.generator(ORDER).permutation(domain.n_candidates)
             self._candidates = CandidateTable(models, domain, order)
+        self._n_arms = domain.n_candidates
         self._log = TrialLog(self._new_offers())
         self._notes = {}  # of trials whose reward is out
         self._known = {}  # what was computed since the last reward

@@ -10,18 +10,25 @@ components,
 with F_c = min_theta ||y - Phi_j theta||^2 + ridge_c^2 ||theta||^2.
 
 With an intercept its flat prior takes one degree of freedom: t - 1 instead of t.
+
+With `forget` a reward that k later ones have followed has the weight w = forget^k. Its likelihood is raised to that
+power, N(y; phi'theta, s^2)^w, while the prior stays as it is: V_c = Phi_j'W Phi_j + ridge_c^2 I, F_c has weighted
+squares, and t becomes the sum of the weights. That is a power likelihood, not the evidence of a model of drift: weights
+of models never become surer than some 1 / (1 - forget) rewards can make them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf, isfinite
+from math import expm1, inf, isfinite, log
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
+from alexp.estimation.mixture import optimality
+from alexp.estimation.mixture.calibrating import CalibratingGrid, Divisors
 from alexp.estimation.posteriors import Component, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.tables.blocks import ModelOnTable
@@ -48,6 +55,8 @@ class Mixture:
         The prior is no evidence and is not raised to it.
     log_prior : (M,) logarithms of the models' prior weights; equal by default.
     tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
+    calibrate : gives the divisors for rows told, which then replace those given; see `CalibratingGrid`.
+    forget : weight of a reward for each one that came after it; see below.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
@@ -71,7 +80,10 @@ class Mixture:
         power: float = 1.0,
         log_prior: FloatArray | None = None,
         tables: Sequence[ModelOnTable] | None = None,
+        calibrate: Divisors | None = None,
+        forget: float | None = None,
     ) -> None:
+        self.forget = forget
         self.power, self.log_prior = power, log_prior
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
         self.n_columns, self._lead, self._sizes = n_columns, int(intercept), np.diff(offsets)
@@ -79,8 +91,13 @@ class Mixture:
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in pairs])
         precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * reward_bound)
-        ridges = [ridge * divisors for ridge in self.ridges]
-        self.grid = posterior_grid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, tables)
+
+        def make(divisors: FloatArray) -> PosteriorGrid:
+            ridges = [ridge * divisors for ridge in self.ridges]
+            return posterior_grid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, tables, forget)
+
+        m = self._sizes.size
+        self.grid = make(divisors) if calibrate is None else CalibratingGrid(make, calibrate, m, n_columns)
 
     @property
     def n_observations(self) -> int:
@@ -96,9 +113,15 @@ class Mixture:
         return self.grid.evidence(self._score, 1.0 / self.power)
 
     @property
-    def _freedom(self) -> int:
-        """t, less the one degree of freedom that the flat prior of an intercept takes."""
-        return max(self.n_observations - self._lead, 0)
+    def mass(self) -> float:
+        """Sum of the rewards' weights: t, or (1 - forget^t) / (1 - forget)."""
+        t = self.n_observations
+        return t if self.forget is None else -expm1(t * log(self.forget)) / (1.0 - self.forget)
+
+    @property
+    def _freedom(self) -> float:
+        """The mass, less the one degree of freedom that the flat prior of an intercept takes."""
+        return max(self.mass - self._lead, 0)
 
     def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """Log evidence from penalised residuals and log determinants, (cells, M) each."""
@@ -156,6 +179,39 @@ class Mixture:
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
         return self.grid.draw(cell, model, choices, normals, float(self.noise[cell]))
+
+    def chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        """Probability that each choice is the best under the posterior, shape (n,), see `optimality`.
+
+        Of more than 200 choices only the most promising have any. Kernels and one pass: shares of 64 draws.
+        """
+        if len(choices) <= optimality.MOST:
+            return self._chances(weights, choices, rng)
+        some = optimality.promising(*self.moments(weights, choices))
+        out = np.zeros(len(choices))
+        indices = None if choices.indices is None else choices.indices[some]
+        out[some] = self._chances(weights, Choices(indices, np.ascontiguousarray(choices.table[:, some])), rng)
+        return out
+
+    def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        if (width := self.grid.root_width(len(choices))) is None:
+            return self._shares_of_draws(weights, choices, rng)
+        offset, stretches = rng.random(), self._stretches(rng, optimality.LINES)
+        normals = rng.standard_normal((optimality.LINES, width))
+        deviations = np.sqrt(self.noise_variances())
+        return optimality.by_lines(self.grid, weights, deviations, choices, normals, stretches, offset)
+
+    def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draws of what deviations are multiplied by, shape (n,)."""
+        return np.ones(n)
+
+    def _shares_of_draws(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        out = np.zeros(len(choices))
+        counts = optimality.evenly(weights.ravel(), optimality.DRAWS, rng.random())
+        for component in np.repeat(np.arange(counts.size), counts):
+            cell, model = divmod(int(component), weights.shape[1])
+            out[np.argmax(self.draw(cell, model, rng, choices))] += 1.0 / optimality.DRAWS
+        return out
 
     def state(self) -> Packable:
         """Everything that observations have changed."""

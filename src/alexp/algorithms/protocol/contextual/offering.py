@@ -47,6 +47,7 @@ class Offering(Telling):
 
     def _check_offer(self, available: Available = None, **presented: Unpack[Presented]) -> Offer:
         """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
+        self._keep_up()
         return offer(self.models, self.domain, available=available, **presented)
 
     def check_offers(self, n: int | None, available: Available = None, **presented: Unpack[Presented]) -> list[Offer]:
@@ -54,6 +55,7 @@ class Offering(Telling):
 
         One offer that comes n times asks for n different candidates of it.
         """
+        self._keep_up()
         wanted = None if n is None else count("n", n)
         contexts = contexts_of(presented.get("context"), wanted)
         if contexts is not None:
