@@ -28,8 +28,8 @@ def compare(
 ) -> PolicyDifference:
     """Is policy b better than policy a? The difference of their values, with a sequence that may be read at any time.
 
-    Where both play alike nothing is at stake, so that this decides much earlier than two intervals do. The value is
-    that of `ips`, or of `dr` with a `model`. Arguments as there.
+    Larger is better: negate rewards that are costs. Where both play alike nothing is at stake, so that this decides
+    much earlier than two intervals do. The value is that of `ips`, or of `dr` with a `model`. Arguments as there.
     """
     pair = Pairing.of(log, b, "b", reward_range, floor, delta, method)
     other = Pairing.of(log, a, "a", reward_range, floor, delta, method)

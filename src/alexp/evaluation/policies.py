@@ -96,8 +96,9 @@ def _offered(round_: LoggedRound) -> dict[str, object]:
 def _warn_of_hindsight(name: str, policy: object, log: Log) -> None:
     """A policy that has learnt from this very log looks better on it than it is."""
     own = getattr(getattr(policy, "algorithm", policy), "log", None)
-    known = np.asarray(getattr(own, "reward", ()), dtype=np.float64)
-    if known.size and known.size >= len(log) and np.array_equal(known[: len(log)], log.rewards, equal_nan=True):
+    rewards = np.asarray(getattr(own, "reward", ()), dtype=np.float64)[: len(log)]
+    index = np.asarray(getattr(own, "index", ()), dtype=np.int64)[: len(log)]
+    if rewards.size and np.array_equal(index, log.index) and np.array_equal(rewards, log.rewards, equal_nan=True):
         caution(
             f"{name} has learnt from the rewards of this very log: its value on it is too good, and the interval does "
             "not hold. Evaluate a policy that was frozen before the log began, or on a log of its own",

@@ -9,7 +9,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PolicyValue:
     """The estimated value of a policy: its mean reward per round.
 
@@ -89,7 +89,7 @@ class PolicyValue:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PolicyDifference(PolicyValue):
     """The value of policy b less that of policy a; weights are |pi_b - pi_a| / p, with mean twice the distance."""
 
