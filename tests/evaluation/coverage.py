@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from alexp import ope
+from alexp.evaluation.sequences import METHODS
 from tests.evaluation import adaptive, own
 
 PAGE = Path(__file__).parents[2] / "docs/evaluation.md"
@@ -88,10 +89,9 @@ def figures(logs, rounds, seed, ways=WAYS, loggers=LOGGERS, policies=POLICIES):
 
 
 OWN = {
-    "ips, betting": (ope.ips, {}),
-    "dr, betting": (ope.dr, {}),
-    "ips, drifting": (ope.ips, {"method": "drifting"}),
-    "dr, betting, floor": (ope.dr, {"floor": 0.01 / 6}),  # of "matching": 1% of even play, at most 6 candidates
+    **{f"ips, {method}": (ope.ips, {"method": method}) for method in METHODS},
+    # Of "matching": 1% of even play, at most 6 candidates.
+    **{f"dr, {method}, floor": (ope.dr, {"method": method, "floor": 0.01 / 6}) for method in METHODS},
 }
 
 
