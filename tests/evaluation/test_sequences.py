@@ -38,13 +38,17 @@ def test_planned_crossings_are_those_of_the_wealth(payoffs):
     assert 0 < np.count_nonzero(found < 700) < 40
 
 
-def test_wealth_that_is_given_up_as_ruined_was_hopeless():
-    payoffs = np.concatenate([np.zeros(4000), np.full(2000, 5.0)])[:, None]
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize(("zeros", "same"), [(1500, True), (4000, False)])
+def test_wealth_that_is_given_up_as_ruined_only_delays(zeros, same):
+    """A comeback from 1e-200 is not waited for: bounds may then come later than they could, never earlier."""
+    payoffs = np.concatenate([np.zeros(zeros), np.full(2000, 5.0)])[:, None]
     means = np.array([0.2, 0.5, 0.9])
     found = mixture_crossings(payoffs, np.zeros(1), STAKES, means, 20.0)
     slow = [twins.first_time(twins.mixture_wealth(payoffs, [0.0], STAKES, m), 20.0) for m in means]
-    assert found.tolist() == slow
-    assert 4000 < found.min() <= found.max() < 6000  # long after the large stakes were given up
+    assert zeros < found.min() <= found.max() < zeros + 2000
+    assert (found.tolist() == slow) == same
+    assert np.all(found >= slow)
 
 
 def test_bounds_are_where_the_wealth_reaches_the_goal(payoffs):

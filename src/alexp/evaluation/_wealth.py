@@ -7,7 +7,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import ieee
 
-RUIN = 1e-200  # wealth below this is given up: a valid bet on nothing, and denormal numbers are slow
+RUIN = 1e-200  # wealth below this is given up, which is a valid bet, too: denormal numbers are slow
 LOOK = 128  # rounds between two looks for ruin
 
 
