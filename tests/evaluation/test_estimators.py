@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alexp import ope
-from alexp.evaluation.payoffs import Bets
+from alexp.evaluation.payoffs import Bets, running_level
 from alexp.evaluation.predictions import GROWTH
 from alexp.evaluation.ragged import Ragged
 from tests.evaluation import obp_fixture, twins
@@ -191,6 +191,13 @@ def test_payoffs_have_the_right_mean_and_bound(difference):
             assert np.all(found.values >= -found.lows - 1e-9)
     assert found.values.shape[1] == 3
     assert np.ptp(found.values, axis=1).max() > 0.1  # the columns differ
+
+
+def test_the_level_of_a_round_is_that_of_the_rounds_before():
+    change = Ragged.of("change", np.full((3, 2), 0.5), np.full(3, 2))
+    level = running_level(change, np.zeros(3, dtype=int), np.array([0.5, 0.25, 0.5]), np.array([1.0, 0.0, 1.0]))
+    # weights 1, 2, 1: 1/2, then (1/2 + 1) / (1 + 1), then (1/2 + 1) / (1 + 3)
+    assert level.values.tolist() == [0.5, 0.5, 0.75, 0.75, 0.375, 0.375]
 
 
 def test_intervals_are_equivariant():
