@@ -122,3 +122,11 @@ def test_effects_need_candidates():
 
 def test_a_grid_of_stated_sizes_needs_no_rows():
     assert not isinstance(level_mixture(MODELS, None, 0.1, 1.0, (1.0,), (1.0,), (), 1.0).grid, CalibratingGrid)
+
+
+def test_free_columns_do_not_count():
+    rows = np.random.default_rng(5).normal(size=(20, 3))
+    columns, offsets = np.array([0, 1, 0, 2]), np.array([0, 2, 4])
+    plain = row_divisors(rows[:, 1:], np.array([0, 1]), np.array([0, 1, 2]), False)
+    rows[:, 0] *= 100.0
+    np.testing.assert_allclose(row_divisors(rows, columns, offsets, False, None, np.array([0])), plain)

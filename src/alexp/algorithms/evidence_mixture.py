@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from math import log, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.goals import defaults
 from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
+from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -225,7 +225,7 @@ class EvidenceMixture(Certified):
 
     def _chances(self, round_: Round) -> FloatArray:
         """Posterior probability that each choice is the best, (n,): a function of the seed and of all rewards alone."""
-        return self._mixture.chances(self._weights(), round_.choices, self._streams.generator(AGENTS, self.n_told))
+        return self._mixture.chances(self._weights(), round_.choices, self._agents_chance())
 
     def _index_rule(self, round_: Round) -> int:
         """Position of the choice that the "ids", "ucb" or "ei" rule plays."""
@@ -266,7 +266,7 @@ class EvidenceMixture(Certified):
 
     def _maximisers(self, round_: Round) -> IntArray:
         """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
-        rng, weights, choices = self._streams.generator(AGENTS, self.n_told), self._weights().ravel(), round_.choices
+        rng, weights, choices = self._agents_chance(), self._weights().ravel(), round_.choices
         out = np.empty(self.draws, dtype=np.int64)
         for k in range(self.draws):
             cell, model = divmod(draw_index(weights, rng), self.models.n_models)
@@ -306,9 +306,9 @@ class EvidenceMixture(Certified):
         """Square root of the posterior mean of the noise variance."""
         return sqrt(self._mixture.noise_variance(self._weights()))
 
-    def predict(self, x: Action) -> tuple[Any, Any]:
-        """Mixture mean and standard deviation of the reward at `x`; a credible, not a confidence statement."""
-        rows, single = self.models.rows(self.domain, x)
+    def predict(self, x: Action = None, **presented: Unpack[Presented]) -> tuple[Any, Any]:
+        """Mixture mean and standard deviation of the reward at `x`, or in a contextual round; credible, not certain."""
+        rows, single = self._rows_at(x, presented)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
         mean, variance = self._mixture.moments(self._weights(), Choices(indices, np.ascontiguousarray(rows.T)))
         mean, std = self._sign * mean, np.sqrt(variance)

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.blocks.banks import ArmBanks
+from alexp.estimation.blocks.grid import ArmGrid
+from alexp.estimation.blocks.layout import ArmColumns
 from alexp.estimation.costs import Extent, prefers_one_pass
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
-from alexp.estimation.posteriors import PosteriorGrid, Posteriors
+from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.models import ModelClass
@@ -39,7 +42,7 @@ def posteriors(
 def check_forgetting(models: ModelClass) -> None:
     """Raise unless posteriors of these models can forget: that is done in triangular factors of their features."""
     models.require_linear("forget", "old rewards fade in factors of features, and kernels have none")
-    widest = int(np.diff(models.offsets).max())
+    widest = int(np.diff(models.offsets).max()) // (1 if models.arm_blocks is None else models.arm_blocks[0])
     if widest > WIDEST:
         raise ValueError(
             f"forget is for models of at most {WIDEST} features, because every reward costs the cube of it; got one "
@@ -49,13 +52,20 @@ def check_forgetting(models: ModelClass) -> None:
 
 def linear_posteriors(
     models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None, forget: float | None = None
-) -> RidgeBank:
+) -> LinearPosteriors:
     """The same for models that are linear in their columns, coefficients and all."""
-    if members is None or members.size == models.n_models:
-        return RidgeBank(models.columns_flat, models.offsets, ridge * models.scales, models.intercept, forget=forget)
+    whole = members is None or members.size == models.n_models
+    groups = (models.columns_flat, models.offsets) if members is None or whole else _groups(models, members)
+    ridges = ridge * models.scales if members is None or whole else ridge * models.scales[members]
+    if models.arm_blocks is not None:
+        return ArmBanks(ArmColumns(models.arm_blocks, *groups, models.intercept), ridges, forget)
+    return RidgeBank(*groups, ridges, models.intercept, forget=forget)
+
+
+def _groups(models: ModelClass, members: IntArray) -> tuple[IntArray, IntArray]:
+    """The columns of some models, one after the other, and where each begins."""
     columns = np.concatenate([models.groups[int(j)] for j in members])
-    offsets = np.concatenate([[0], np.cumsum(np.diff(models.offsets)[members])]).astype(np.int64)
-    return RidgeBank(columns, offsets, ridge * models.scales[members], models.intercept, forget=forget)
+    return columns, np.concatenate([[0], np.cumsum(np.diff(models.offsets)[members])]).astype(np.int64)
 
 
 def posterior_grid(
@@ -67,14 +77,18 @@ def posterior_grid(
     precise: bool = False,
     may_sleep: bool = True,
     tables: Sequence[ModelOnTable] | None = None,
+    arm_blocks: tuple[int, int] | None = None,
     forget: float | None = None,
 ) -> PosteriorGrid:
     """Fits of the same groups of columns at several ridges, (M,) for each cell.
 
     `precise` says that variances span so many digits that moments must not be taken through the coefficients;
     `may_sleep`, that models of negligible evidence need not be kept up to date. `tables` has the models on all
-    candidates where `takes_one_pass` says so, and kernels only there. `forget` is as in `posteriors`.
+    candidates where `takes_one_pass` says so, and kernels only there. `arm_blocks` = (K, p) says that every arm has
+    columns of its own. `forget` is as in `posteriors`.
     """
+    if arm_blocks is not None:
+        return ArmGrid(arm_blocks, columns, offsets, ridges, intercept, forget)
     if tables is not None:
         return OnePassGrid(tables, ridges, intercept)
     return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, forget)

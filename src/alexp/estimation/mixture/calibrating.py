@@ -48,6 +48,11 @@ class CalibratingGrid:
         """Number of rewards, t."""
         return self.inner.n_observations
 
+    @property
+    def n_constants(self) -> int:
+        """Degrees of freedom that flat constants have taken."""
+        return self.inner.n_constants
+
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward, and make everything anew where it is time to."""
         self.inner.update(row, y)
@@ -136,14 +141,23 @@ class CalibratingGrid:
 
 
 def row_divisors(
-    rows: FloatArray, columns: IntArray, offsets: IntArray, centred: bool, arms: tuple[int, int] | None = None
+    rows: FloatArray,
+    columns: IntArray,
+    offsets: IntArray,
+    centred: bool,
+    arms: tuple[int, int] | None = None,
+    free: IntArray | None = None,
 ) -> FloatArray:
     """What makes the mean of ||phi_j||^2 over rows (t, P) equal one, shape (M,).
 
     `centred` takes the columns' means off first, as an intercept does; a model whose features have not varied so far
     gets the divisor for its size as it is, and one for a model that has been zero. `arms` = (K, p) says that a row has
-    p columns per arm, and zeros for all arms but one: means are then over what was seen of a feature in any arm.
+    p columns per arm, and zeros for all arms but one: means are then over what was seen of a feature in any arm. `free`
+    columns are not penalised, and do not count.
     """
+    if free is not None and free.size:
+        rows = rows.copy()
+        rows[:, free] = 0.0
     where = columns
     if arms is not None:
         rows, where = rows.reshape(len(rows), *arms).sum(axis=1), columns % arms[1]

@@ -31,6 +31,7 @@ class _Common(TypedDict):
     power: float
     log_prior: FloatArray | None
     tables: list[ModelOnTable] | None
+    arm_blocks: tuple[int, int] | None
     forget: float | None
 
 
@@ -70,8 +71,7 @@ def ratio_mixture(
 
 def _measure(models: ModelClass) -> Divisors:
     """Divisors of the models for rows told; `arm_blocks` says that rows have columns of their own for every arm."""
-    arms: tuple[int, int] | None = getattr(models, "arm_blocks", None)
-    settings = (models.columns_flat, models.offsets, models.intercept, arms)
+    settings = (models.columns_flat, models.offsets, models.intercept, models.arm_blocks, models.free_columns)
     return lambda rows: row_divisors(rows, *settings)
 
 
@@ -110,7 +110,10 @@ def _common(models: ModelClass, candidates: CandidateTable | None, power: float,
         check_forgetting(models)
     elif candidates is not None and takes_one_pass(models, candidates.n_candidates):
         tables = candidates.models(models)
-    return {"power": power, "log_prior": _log_prior(models), "tables": tables, "forget": forget}
+    return {
+        "power": power, "log_prior": _log_prior(models), "tables": tables, "arm_blocks": models.arm_blocks,
+        "forget": forget,
+    }  # fmt: skip
 
 
 def _log_prior(models: ModelClass) -> FloatArray | None:

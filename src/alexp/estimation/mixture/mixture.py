@@ -9,7 +9,8 @@ components,
 
 with F_c = min_theta ||y - Phi_j theta||^2 + ridge_c^2 ||theta||^2.
 
-With an intercept its flat prior takes one degree of freedom: t - 1 instead of t.
+With an intercept its flat prior takes one degree of freedom: t - 1 instead of t; if every arm has an intercept, as many
+as arms have had a reward.
 
 With `forget` a reward that k later ones have followed has the weight w = forget^k. Its likelihood is raised to that
 power, N(y; phi'theta, s^2)^w, while the prior stays as it is: V_c = Phi_j'W Phi_j + ridge_c^2 I, F_c has weighted
@@ -55,6 +56,7 @@ class Mixture:
         The prior is no evidence and is not raised to it.
     log_prior : (M,) logarithms of the models' prior weights; equal by default.
     tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
+    arm_blocks : (K, p) where every arm has p columns of its own, see `estimation.blocks`.
     calibrate : gives the divisors for rows told, which then replace those given; see `CalibratingGrid`.
     forget : weight of a reward for each one that came after it; see below.
 
@@ -80,6 +82,7 @@ class Mixture:
         power: float = 1.0,
         log_prior: FloatArray | None = None,
         tables: Sequence[ModelOnTable] | None = None,
+        arm_blocks: tuple[int, int] | None = None,
         calibrate: Divisors | None = None,
         forget: float | None = None,
     ) -> None:
@@ -94,7 +97,8 @@ class Mixture:
 
         def make(divisors: FloatArray) -> PosteriorGrid:
             ridges = [ridge * divisors for ridge in self.ridges]
-            return posterior_grid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, tables, forget)
+            settings = (precise, may_sleep, tables, arm_blocks, forget)
+            return posterior_grid(n_columns, columns, offsets, ridges, intercept, *settings)
 
         m = self._sizes.size
         self.grid = make(divisors) if calibrate is None else CalibratingGrid(make, calibrate, m, n_columns)
@@ -120,8 +124,8 @@ class Mixture:
 
     @property
     def _freedom(self) -> float:
-        """The mass, less the one degree of freedom that the flat prior of an intercept takes."""
-        return max(self.mass - self._lead, 0)
+        """The mass, less the degree of freedom that the flat prior of an intercept takes, or of each arm's."""
+        return max(self.mass - self.grid.n_constants, 0)
 
     def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """Log evidence from penalised residuals and log determinants, (cells, M) each."""
