@@ -51,21 +51,20 @@ def test_the_page_on_kernels_runs_as_written(capsys):
     assert capsys.readouterr().out.splitlines() == shown
 
 
-<<<<<<< HEAD
 def test_the_page_on_contexts_runs_as_written(capsys):
     scope = {}
     for block in blocks("docs/contextual.md"):
         exec(block, scope)
     shown = re.findall(r"print\(.*\)\s+# (.*)", "".join(blocks("docs/contextual.md")))
     assert capsys.readouterr().out.splitlines() == shown
-=======
+
+
 def test_the_page_on_evaluation_runs_as_written(capsys):
     scope = {}
     for block in blocks("docs/evaluation.md"):
         exec(block, scope)
     assert "b is better" in capsys.readouterr().out
     assert scope["frozen"].log.n_told == 0  # being asked for a policy leaves no trace
->>>>>>> ope
 
 
 def test_readme_shows_the_recorded_headline_table():
