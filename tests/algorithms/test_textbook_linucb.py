@@ -179,7 +179,7 @@ def test_runs_on_blocks_are_saved_and_continue_bit_for_bit(kind, intercept):
 @pytest.mark.filterwarnings("ignore::alexp.AssumptionWarning")
 def test_constants_make_a_run_indifferent_to_the_level_of_the_rewards():
     models = alexp.ModelClass.per_arm({"front": [0, 1], "back": [3, 4]}, arms=ARMS)
-    runs = [alexp.EvidenceMixture(models, alexp.Arms(ARMS), random_state=3) for _ in range(2)]
+    runs = [alexp.EvidenceMixture(models, alexp.Arms(ARMS), rule="ids", random_state=3) for _ in range(2)]
     noise, played = np.random.default_rng(11).normal(size=120), []
     for t, z in enumerate(contexts(12, 120)):
         trials = [run.ask(context=z) for run in runs]

@@ -78,13 +78,16 @@ def test_believed_banks_are_kept_without_a_trace():
         if step % 3 == 0 and len(pending):
             grid.update(pending[0], float(rng.normal()))
             pending = pending[1:]
+        if step % 7 == 0:
+            grid.update(row(rng), float(rng.normal()))  # which was not pending
         pending = pending[::-1] if step % 11 == 0 else np.vstack([pending, row(rng)])
         fresh = ArmGrid((ARMS, SIZE), columns, offsets, ridges, False)
         fresh.restore(unpack(pack(grid.state())))
         got, want = (one.moments(weights, variances, offer, pending) for one in (grid, fresh))
         np.testing.assert_array_equal(got, want)
-        got, want = (one.moments(weights, variances, offer) for one in (grid, fresh))
-        np.testing.assert_array_equal(got, want)
+        if step % 13 == 0:
+            got, want = (one.moments(weights, variances, offer) for one in (grid, fresh))
+            np.testing.assert_array_equal(got, want)
 
 
 def test_roots_are_those_of_the_joint_covariance():

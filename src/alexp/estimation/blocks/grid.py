@@ -44,7 +44,7 @@ class ArmGrid:
         self.n_models, self._cells = len(offsets) - 1, len(ridges)
         groups = ArmColumns(blocks, columns, offsets, intercept)
         self._banks = ArmBanks(groups.repeated(self._cells), np.concatenate(ridges), forget)
-        self._believed: dict[int, tuple[RidgeBank, bytes, RidgeBank]] = {}  # by arm: the fits, pending rows, both
+        self._believed: dict[int, tuple[bytes, RidgeBank]] = {}  # by arm: pending rows, and the fits with them
 
     @property
     def n_observations(self) -> int:
@@ -125,12 +125,12 @@ class ArmGrid:
         kept, self._believed = self._believed, {}
         for arm, features in rows.items():
             own, key = self._banks.banks[arm], features.tobytes()
-            source, known, bank = kept.get(arm, (own, b"", own))
-            if source is not own or key[: len(known)] != known:
+            known, bank = kept.get(arm, (b"", own))
+            if key[: len(known)] != known:
                 known, bank = b"", own
             new = features[len(known) // features[:1].nbytes :]
-            self._believed[arm] = own, key, bank.believing(new) if len(new) else bank
-        return {arm: bank for arm, (_, _, bank) in self._believed.items()}
+            self._believed[arm] = key, bank.believing(new) if len(new) else bank
+        return {arm: bank for arm, (_, bank) in self._believed.items()}
 
     def n_normals(self, model: int) -> int:
         """One for each coefficient of each arm."""
