@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
 
+from alexp.common.codec import State
 from alexp.experiments.contextual.rewards.playing import Stream, table
 
 STREAMS = (
@@ -16,11 +16,8 @@ STREAMS = (
     Stream("all changes every 250 rounds", 10, 1000, 0.5, period=250),
     Stream("slow drift", 10, 1000, 0.5, drift=0.05),
 )
-ENTRANTS: dict[str, dict[str, Any]] = {
-    "forget=None": {"floor": 0.0},
-    "forget=0.995": {"floor": 0.0, "forget": 0.995},
-    "forget=0.99": {"floor": 0.0, "forget": 0.99},
-    "forget=0.97": {"floor": 0.0, "forget": 0.97},
+ENTRANTS: dict[str, State] = {
+    f"forget={forget}": {"sharpness": 2.0, "floor": 0.0, "forget": forget} for forget in (None, 0.995, 0.99, 0.97)
 }
 
 

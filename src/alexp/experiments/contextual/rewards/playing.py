@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
 from alexp.algorithms import EvidenceMixture
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import State
 from alexp.problem import Arms, Candidates, ModelClass
 
 _SETS, _SIZE = 10, 3  # feature sets, and columns of each
@@ -37,7 +37,7 @@ class Stream:
     drift: float = 0.0
 
 
-def play(stream: Stream, settings: dict[str, Any], seed: int) -> float:
+def play(stream: Stream, settings: State, seed: int) -> float:
     """Regret of `EvidenceMixture` with these settings; all see the same candidates and the same noise."""
     rng = np.random.default_rng([11, seed])
     groups = [np.arange(_SIZE * k, _SIZE * (k + 1)) for k in range(_SETS)]
@@ -59,16 +59,16 @@ def play(stream: Stream, settings: dict[str, Any], seed: int) -> float:
     return total
 
 
-def _algorithm(stream: Stream, groups: Sequence[Any], settings: dict[str, Any], seed: int) -> EvidenceMixture:
+def _algorithm(stream: Stream, groups: Sequence[IntArray], settings: State, seed: int) -> EvidenceMixture:
     if not stream.per_arm:
         models = ModelClass.from_blocks({f"set {k}": len(group) for k, group in enumerate(groups)})
         return EvidenceMixture(models, Candidates(), random_state=seed, **settings)
     arms = Arms([f"arm {k}" for k in range(stream.candidates)])
-    sets = {f"set {k}": group for k, group in enumerate(groups)}
+    sets = {f"set {k}": group.tolist() for k, group in enumerate(groups)}
     return EvidenceMixture(ModelClass.per_arm(sets, arms), arms, random_state=seed, **settings)
 
 
-def table(streams: Sequence[Stream], entrants: dict[str, dict[str, Any]], seeds: int) -> str:
+def table(streams: Sequence[Stream], entrants: dict[str, State], seeds: int) -> str:
     """Mean regret and its standard error, one row per entrant."""
     lines = ["| | " + " | ".join(stream.name for stream in streams) + " |", "|---|" + "---|" * len(streams)]
     for name, settings in entrants.items():

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
 
+from alexp.common.codec import State
 from alexp.experiments.contextual.rewards.playing import Stream, table
 
 STREAMS = (
@@ -17,15 +17,13 @@ STREAMS = (
     Stream("5 arms", 5, 500, 0.5, per_arm=True),
     Stream("2 arms, noise 1", 2, 500, 1.0, per_arm=True),
 )
-ENTRANTS: dict[str, dict[str, Any]] = {
+ENTRANTS: dict[str, State] = {
     "ucb": {"rule": "ucb"},
     "ids": {"rule": "ids"},
     "thompson, 8 draws": {"rule": "thompson"},
     "matching, sharpness 1, floor 0": {"rule": "matching", "sharpness": 1.0, "floor": 0.0},
-    "matching, sharpness 2, floor 0": {"rule": "matching", "floor": 0.0},
-    "matching, sharpness 3, floor 0": {"rule": "matching", "sharpness": 3.0, "floor": 0.0},
-    "matching (default: 2, floor 0.01)": {},
-    "ucb, floor 0.01": {"rule": "ucb", "floor": 0.01},
+    "matching, sharpness 2, floor 0": {"rule": "matching", "sharpness": 2.0, "floor": 0.0},
+    "matching, sharpness 1, floor 0.01 (default)": {},
 }
 
 
