@@ -106,7 +106,7 @@ def test_importance_weights_are_unbiased():
 
 def test_kernels_have_a_floor_as_well():
     models = alexp.ModelClass.from_matrices({"x": np.linspace(-1.0, 1.0, 9)[:, None]}, kernels="auto")
-    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(np.arange(9)), rule="matching", sharpness=1, random_state=0)
+    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(np.arange(9)), rule="matching", random_state=0)
     for _ in range(3):
         trial = opt.ask()
         opt.tell(trial, float(trial.x))

@@ -91,7 +91,8 @@ class EvidenceMixture(Certified):
         `repeats=False`: a small width locks only where a candidate may be played again. For "ei" 1, and sqrt(2) where
         `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
-    sharpness : of "matching": 1 is Thompson sampling with its propensities integrated; 2, the default, has less regret.
+    sharpness : of "matching": 1, the default, is Thompson sampling with its propensities integrated; more of it mostly
+        has less regret, and more runs that stay with a wrong choice.
     floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
         more; 0.01 for "matching", zero for other rules.
     forget : weight of a reward for each one that came after it, for rewards that drift: 0.99 looks back some hundred
@@ -141,7 +142,7 @@ class EvidenceMixture(Certified):
         gamma: float = 0.0,
         draws: int = 8,
         power: float | None = None,
-        sharpness: float = 2.0,
+        sharpness: float = 1.0,
         floor: float | None = None,
         forget: float | None = None,
         **shared: Any,

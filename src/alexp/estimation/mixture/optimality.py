@@ -17,7 +17,7 @@ from alexp.estimation.mixture._lines import add_chances
 from alexp.estimation.posteriors import PosteriorGrid
 from alexp.problem.candidates import Choices
 
-LINES = 512  # of a round; docs/contextual/logging.md has what that is worth
+LINES = 512  # of a round; docs/clicks.md has what that is worth
 MOST = 200  # choices that can be the best; those with the largest mean + 2 std
 DRAWS = 64  # where posteriors are no ridge regressions, and draws stand in for lines
 _CHUNK = 1_000_000  # numbers in the square roots of covariances that are in memory at once

@@ -17,10 +17,7 @@ STREAMS = (
     Stream("slow drift", 10, 1000, 0.5, drift=0.05),
 )
 ENTRANTS: dict[str, State] = {
-    "forget=None": {"floor": 0.0},
-    "forget=0.995": {"floor": 0.0, "forget": 0.995},
-    "forget=0.99": {"floor": 0.0, "forget": 0.99},
-    "forget=0.97": {"floor": 0.0, "forget": 0.97},
+    f"forget={forget}": {"sharpness": 2.0, "floor": 0.0, "forget": forget} for forget in (None, 0.995, 0.99, 0.97)
 }
 
 

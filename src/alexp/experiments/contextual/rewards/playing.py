@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from alexp.algorithms import EvidenceMixture
-from alexp.common.arrays import Action, FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.problem import Arms, Candidates, ModelClass
 
@@ -59,12 +59,12 @@ def play(stream: Stream, settings: State, seed: int) -> float:
     return total
 
 
-def _algorithm(stream: Stream, groups: Sequence[Action], settings: State, seed: int) -> EvidenceMixture:
+def _algorithm(stream: Stream, groups: Sequence[IntArray], settings: State, seed: int) -> EvidenceMixture:
     if not stream.per_arm:
         models = ModelClass.from_blocks({f"set {k}": len(group) for k, group in enumerate(groups)})
         return EvidenceMixture(models, Candidates(), random_state=seed, **settings)
     arms = Arms([f"arm {k}" for k in range(stream.candidates)])
-    sets = {f"set {k}": group for k, group in enumerate(groups)}
+    sets = {f"set {k}": group.tolist() for k, group in enumerate(groups)}
     return EvidenceMixture(ModelClass.per_arm(sets, arms), arms, random_state=seed, **settings)
 
 

@@ -22,10 +22,8 @@ ENTRANTS: dict[str, State] = {
     "ids": {"rule": "ids"},
     "thompson, 8 draws": {"rule": "thompson"},
     "matching, sharpness 1, floor 0": {"rule": "matching", "sharpness": 1.0, "floor": 0.0},
-    "matching, sharpness 2, floor 0": {"rule": "matching", "floor": 0.0},
-    "matching, sharpness 3, floor 0": {"rule": "matching", "sharpness": 3.0, "floor": 0.0},
-    "matching (default: 2, floor 0.01)": {},
-    "ucb, floor 0.01": {"rule": "ucb", "floor": 0.01},
+    "matching, sharpness 2, floor 0": {"rule": "matching", "sharpness": 2.0, "floor": 0.0},
+    "matching, sharpness 1, floor 0.01 (default)": {},
 }
 
 
