@@ -35,7 +35,7 @@ ROOMS = (
 )
 RUNNING = {"problem", "estimation", "decision", "algorithms"}  # what a run needs; `theory` is not among it
 # Files beside the rooms: the package itself, the command line and the conformance suite use whatever they show.
-FACES = {"alexp", "alexp.cli", "alexp.__main__", "alexp.kernels"}
+FACES = {"alexp", "alexp.cli", "alexp.__main__", "alexp.kernels", "alexp.ope"}
 TESTING = "alexp.testing"
 
 LARGEST_FILE = 350  # lines

@@ -59,6 +59,14 @@ def test_the_page_on_contexts_runs_as_written(capsys):
     assert capsys.readouterr().out.splitlines() == shown
 
 
+def test_the_page_on_evaluation_runs_as_written(capsys):
+    scope = {}
+    for block in blocks("docs/evaluation.md"):
+        exec(block, scope)
+    assert "b is better" in capsys.readouterr().out
+    assert scope["frozen"].log.n_told == 0  # being asked for a policy leaves no trace
+
+
 def test_readme_shows_the_recorded_headline_table():
     shown = (ROOT / "README.md").read_text().split("<!-- headline -->")[1].split("<!-- /headline -->")[0].strip()
     recorded = (ROOT / "docs/headline.md").read_text()

@@ -47,6 +47,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "src/alexp/theory": ("tests/theory", "tests/decision"),
     "src/alexp/study": ("tests/study",),
     "src/alexp/experiments": ("tests/experiments",),
+    "src/alexp/evaluation": ("tests/evaluation",),
     "src/alexp": ("tests",),
 }
 
@@ -116,7 +117,8 @@ class Mutant:
     @property
     def in_compiled_file(self) -> bool:
         """Whether kernels compiled from the unchanged file must not be reused."""
-        return "njit" in (ROOT / self.file).read_text(encoding="utf-8")
+        text = (ROOT / self.file).read_text(encoding="utf-8")
+        return "njit" in text or "from alexp.common.compiling import" in text
 
     def stages(self) -> list[list[str]]:
         """Files of tests in the order in which they are worth running: the named ones, the exact ones, the rest."""

@@ -59,7 +59,7 @@ from alexp.problem import (
 )
 
 if TYPE_CHECKING:
-    from alexp import datasets, theory
+    from alexp import datasets, ope, theory
     from alexp.study import create_study, load_study
     from alexp.theory import preflight
 
@@ -121,6 +121,7 @@ __all__ = [
     "decision",
     "kernels",
     "load_study",
+    "ope",
     "preflight",
     "simulate",
     "theory",
@@ -137,7 +138,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         value: Any = version("alexp")
-    elif name in ("datasets", "theory"):
+    elif name in ("datasets", "ope", "theory"):
         value = import_module(f"alexp.{name}")
     elif name in _LAZY:
         value = getattr(import_module(_LAZY[name]), name)

@@ -19,11 +19,12 @@ from alexp.common.validation import count, limited, one_of, positive
 from alexp.problem.available import Available
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.contextual.domains import Arms
-from alexp.problem.contextual.offers import Ids, Offer, for_arms, n_arms_of, offer
+from alexp.problem.contextual.offers import Ids, Offer, n_arms_of, offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
 
+_LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
 _FEW = 3  # candidates whose rewards say nothing about those of others
 
 IfTold = Literal["raise", "same", "amend"]
@@ -194,8 +195,12 @@ class Telling(Saved):
         if vigilance.is_time(self._log.n_told) and self.forget is None:
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = np.flatnonzero(~np.isnan(rewards))
-            if self.log_features != "none":
+            if self.log_features is None or (self.log_features != "none" and self._is_short()):
                 vigilance.look_at_noise(self.models, self._rows(known), rewards[known])
+
+    def _is_short(self) -> bool:
+        """Whether all rows of a contextual run are few enough to be looked at on the way."""
+        return self._log.n_told * self.models.n_columns <= _LOOKED_AT
 
     def _row(self, trial: int) -> FloatArray:
         """The dictionary at the action of a trial, (P,)."""
@@ -286,8 +291,9 @@ class Telling(Saved):
             self._take_arms(n)
             return
         self._check_course()
-        run = cast("Algorithm", self)
-        self.__dict__ = Mending(run, {}, for_arms(self.models, run.domain)).outcome(run)
+        assert isinstance(self.domain, Arms)
+        run, models = cast("Algorithm", self), self.models.with_arms(self.domain)
+        self.__dict__ = Mending(run, {}, models).outcome(run)
 
     def _take_arms(self, n: int) -> None:
         """There are n arms now."""

@@ -54,11 +54,11 @@ def check_packed(name: str, packed: bytes, n: int, n_columns: int) -> None:
     fits = size == 8 * n * width if form == b"#" else form == b"+" and size % 12 == 0 and size < 8 * n * width
     if not 1 <= width <= n_columns or not fits:
         raise ValueError(f"{name} must hold {n} rows of at most {n_columns} columns")
-    if form == b"+":
-        places = np.frombuffer(packed[9 : 9 + size // 3], np.uint32)
-        if places.size and not (np.all(np.diff(places.astype(np.int64)) > 0) and places[-1] < n * width):
-            raise ValueError(f"{name} must name places among {n} rows of {width} columns, in order")
-    if not np.all(np.isfinite(unpack_rows(packed, n, n_columns))):
+    first = 9 + size // 3 if form == b"+" else 9
+    places = np.frombuffer(packed[9:first], np.uint32).astype(np.int64)
+    if places.size and not (np.all(np.diff(places) > 0) and places[-1] < n * width):
+        raise ValueError(f"{name} must name places among {n} rows of {width} columns, in order")
+    if not np.all(np.isfinite(np.frombuffer(packed[first:]))):  # without taking memory for what is not there
         raise ValueError(f"{name} must hold finite features")
 
 
