@@ -85,7 +85,10 @@ def test_the_best_set_in_hindsight_is_that_of_the_smallest_mean():
     assert found["wine", "mixture, one set"].chosen == "b"
     assert np.isclose(against(found, "wine", "mixture", "mixture, one set").mean, 1.1)
     page = report.context_report(runs, "x.png")
-    assert "| wine | mixture | 11 | 10 (b) | 1.10 [1.10, 1.10] | yes | 2.00 [2.00, 2.00] (coba LinUCB) | 3.00" in page
+    assert (
+        "| wine | mixture | 11 | 10 (b, of 2) | 1.10 [1.10, 1.10] | yes | 2.00 [2.00, 2.00] (coba LinUCB) | 3.00"
+        in page
+    )
     dear = merged_runs(runs, pd.DataFrame(rows("mixture", "", [12.0] * 5)))
     assert len(dear) == len(runs)
     assert "| 1.20 [1.20, 1.20] | **no** |" in report.context_report(dear, "x.png")

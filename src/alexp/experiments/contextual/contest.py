@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -114,9 +114,10 @@ class ContextContest:
 
 @dataclass(frozen=True)
 class ContextSummary:
-    """An entrant on a stream; with one set at a time, the set with the smallest mean regret."""
+    """An entrant on a stream; with one set at a time, the set with the smallest mean regret of `n_sets`."""
 
     chosen: str
+    n_sets: int
     regret: MeanEstimate
     late: float
     ms: float
@@ -130,6 +131,7 @@ def summaries(runs: pd.DataFrame) -> dict[tuple[str, str], ContextSummary]:
     for (scenario, entrant, chosen), rows in runs.groupby(["scenario", "entrant", "set"], sort=False):
         one = ContextSummary(
             str(chosen),
+            1,
             estimate(rows["regret"]),
             float(rows["late"].mean()),
             float(rows["ms"].median()),
@@ -137,8 +139,9 @@ def summaries(runs: pd.DataFrame) -> dict[tuple[str, str], ContextSummary]:
             np.array([[float(value) for value in str(curve).split()] for curve in rows["curve"]]),
         )
         key = str(scenario), str(entrant)
-        if key not in out or one.regret.mean < out[key].regret.mean:
-            out[key] = one
+        best = out.get(key, one)
+        tried = best.n_sets + (best is not one)
+        out[key] = replace(one if one.regret.mean < best.regret.mean else best, n_sets=tried)
     return out
 
 

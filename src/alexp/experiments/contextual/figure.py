@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
 from alexp.experiments.contextual.contest import ContextSummary, moments, summaries
-from alexp.experiments.contextual.entrants import ALONE, COBA, CONTEXT_ENTRANTS, MIXTURE, VOWPAL
+from alexp.experiments.contextual.entrants import ALONE, COBA, MIXTURE, VOWPAL
 from alexp.experiments.core.statistics import mean_and_error
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_OURS = (MIXTURE, ALONE, "alexp", "lm-ucb", "linucb, all columns", "uniform")
+_OURS = (MIXTURE, ALONE, "mixture, ucb", "alexp", "lm-ucb", "linucb, all columns")
+_PLACES = (*_OURS, "coba", "VW")  # who has which colour in all panels
 
 
 def draw_streams(runs: pd.DataFrame, path: Path) -> None:
@@ -36,25 +36,23 @@ def draw_streams(runs: pd.DataFrame, path: Path) -> None:
 
 
 def _panel(ax: Axes, own: dict[str, ContextSummary], rounds: int) -> None:
-    worst = max((own[name].regret.mean for name in own if name != "uniform"), default=1.0)
-    for k, (label, name) in enumerate(_shown(own).items()):
+    for label, name, place in _shown(own):
         mean, error = mean_and_error(own[name].curves)
+        k = _PLACES.index(place)
         colour = COLOURS[k % len(COLOURS)]
         ax.plot(moments(rounds), mean, color=colour, ls=DASHES[k % len(DASHES)], label=label)
         ax.fill_between(moments(rounds), mean - error, mean + error, color=colour, alpha=0.15, lw=0)
-    ax.set_ylim(0.0, np.nanmin([1.05 * worst, ax.get_ylim()[1]]))
+    ax.set_ylim(bottom=0.0)
     ax.legend(frameon=False, fontsize=7)
 
 
-def _shown(own: dict[str, ContextSummary]) -> dict[str, str]:
-    """Legend and entrant of every curve."""
-    out = {name: name for name in _OURS if name in own}
-    if ALONE in out:
-        del out[ALONE]
-        out[f"mixture, {own[ALONE].chosen} alone"] = ALONE
-    for group in (COBA, VOWPAL):
+def _shown(own: dict[str, ContextSummary]) -> Iterator[tuple[str, str, str]]:
+    """Legend, entrant and place of every curve: ours, and the best learner of each other library."""
+    for name in _OURS:
+        if name in own:
+            yield f"mixture, {own[name].chosen} alone" if name == ALONE else name, name, name
+    for place, group in (("coba", COBA), ("VW", VOWPAL)):
         playing = [name for name in group if name in own]
         if playing:
             best = min(playing, key=lambda name: own[name].regret.mean)
-            out[best] = best
-    return {label: name for label, name in out.items() if name in CONTEXT_ENTRANTS}
+            yield best, best, place

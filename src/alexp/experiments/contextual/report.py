@@ -43,7 +43,7 @@ def _verdict(found: dict[tuple[str, str], ContextSummary], streams: list[str]) -
                 scenario,
                 name,
                 f"{own.regret.mean:.4g}",
-                "" if alone is None else f"{alone.regret.mean:.4g} ({alone.chosen})",
+                "" if alone is None else f"{alone.regret.mean:.4g} ({alone.chosen}, of {alone.n_sets})",
                 "" if price is None else str(price),
                 "" if price is None else "yes" if price.mean <= LIMIT else "**no**",
                 *(_best_of(found, scenario, list(group), name) for group in (COBA, VOWPAL)),
