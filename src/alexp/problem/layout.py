@@ -54,7 +54,9 @@ class Layout:
         self._columns_flat, self._offsets = columns, offsets
 
     def _layout(self) -> tuple[IntArray, IntArray]:
-        if not hasattr(self, "_offsets"):  # maps side by side: sizes are known once they have been evaluated
+        if not hasattr(self, "_offsets") and (groups := getattr(self.dictionary, "groups", None)) is not None:
+            self._set_groups(*compress(groups, self.dictionary.n_columns))
+        elif not hasattr(self, "_offsets"):  # maps side by side: sizes are known once they have been evaluated
             sizes = np.asarray(self.dictionary.sizes, dtype=np.int64)  # type: ignore[attr-defined]
             if np.any(sizes == 0):
                 raise ValueError(f"model {self.names[int(np.argmin(sizes))]!r} has no features")
@@ -85,6 +87,11 @@ class Layout:
     def is_contextual(self) -> bool:
         """Whether features belong to the candidates of a round, see `alexp.problem.contextual`."""
         return hasattr(type(self.dictionary), "offered")
+
+    @property
+    def awaits_round(self) -> bool:
+        """Whether contextual maps have not been evaluated yet, so that nobody knows how many features there are."""
+        return bool(getattr(self.dictionary, "awaits_round", False))
 
     @property
     def example_rows(self) -> FloatArray | None:

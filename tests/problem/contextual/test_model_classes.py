@@ -128,13 +128,24 @@ def test_contexts_of_another_shape_are_refused(sets, context, message):
         ({"a": "age"}, "list of entries"),
         ({"a": True}, "list of entries"),
         ({"a": 0}, "at least 1"),
-        ({"a": np.sum}, "pass example="),
         ({"a": [0], 1: [0], "1": [1]}, "distinct"),
     ],
 )
 def test_bad_sets_are_refused(sets, message):
     with pytest.raises((ValueError, TypeError), match=message):
         ContextFeatures(sets)
+
+
+def test_sizes_of_code_become_known_with_the_first_context():
+    features = ContextFeatures({"head": lambda z: z[:2], "rest": lambda z: z[2:]})
+    assert features.unknown == ["head", "rest"]
+    with pytest.raises(ValueError, match="'rest' must have some features"):
+        features(np.zeros(2))
+    assert features.unknown == ["head", "rest"]
+    features(np.zeros(5))
+    assert (features.unknown, features.size) == ([], 5)
+    with pytest.raises(ValueError, match="shared features.*pass example="):
+        ModelClass.per_arm({"a": [0]}, arms=2, shared=np.sum)
 
 
 def test_code_makes_features_of_a_context():

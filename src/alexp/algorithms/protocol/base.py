@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, cast
 
 import numpy as np
 
 from alexp.algorithms.protocol.asking import Asking
 from alexp.algorithms.protocol.assumptions import ASSUMED_BOUND, ASSUMED_NOISE, Stated
+from alexp.algorithms.protocol.contextual.expecting import Expecting
 from alexp.algorithms.protocol.contextual.record import check_log_features
 from alexp.algorithms.protocol.frames import rounds_frame, trials_frame
 from alexp.algorithms.protocol.streams import ORDER, RandomState, Streams
@@ -87,6 +88,15 @@ class Algorithm(Asking):
                 f"{cls.__qualname__} another name, or replace it with `class {cls.__name__}(..., replaces=True)`"
             )
         Algorithm.registry[cls.name] = cls
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """One that waits for its first round, where only that tells how many features the models have."""
+        problem = (*args, *(kwargs[name] for name in ("models", "domain")[len(args) :] if name in kwargs))
+        if len(problem) == 2 and getattr(problem[0], "awaits_round", False):
+            check_problem(*problem)
+            settings = {name: value for name, value in kwargs.items() if name not in ("models", "domain")}
+            return cast(Self, Expecting(cls, *problem, settings))
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -57,9 +57,12 @@ class Guarded:
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Locked before it is made."""
         out = super().__new__(cls)
-        out._lock = _new_lock()
-        _alive.add(out)
+        out._enrol()
         return out
+
+    def _enrol(self) -> None:
+        self._lock = _new_lock()
+        _alive.add(self)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

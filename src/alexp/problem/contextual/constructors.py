@@ -49,8 +49,9 @@ class FromContexts(FromTables):
         common : a callable (context, names of arms) -> (K, q) whose features have coefficients common to all arms, in
             every model and penalised like the others: what is learned from one arm is then known of all. `arms` must
             be names.
-        example : a context, a list or a table of contexts. Needed where features are code, for their sizes; ten
-            contexts or more also tell prior scales, which otherwise come from the first rewards.
+        example : a context, a list or a table of contexts, which tells the sizes of features that are code; without it
+            the first round does. Ten contexts or more also tell prior scales, which otherwise come from the first
+            rewards.
 
         Without `shared` and `common` arms have nothing in common, and the posterior is kept arm by arm. With them it is
         kept for all K p columns together: K times the time and memory per model.
@@ -62,6 +63,8 @@ class FromContexts(FromTables):
         """
         own, extra = ContextFeatures(features, example), shared_features(shared, example)
         dictionary = PerArm(own, arm_names(arms), bool(intercept), extra, common)
+        if dictionary.awaits_round:
+            return cls._side_by_side(dictionary, own.names_of_sets, bool(intercept))
         return cls(dictionary, dictionary.groups, own.names_of_sets, intercept=intercept)
 
     @classmethod
@@ -108,6 +111,8 @@ class FromContexts(FromTables):
         if not isinstance(self.dictionary, PerArm):
             return self
         dictionary = self.dictionary.with_arms(arm_names(arms))
+        if dictionary.awaits_round:
+            return self._side_by_side(dictionary, list(self.names), self.intercept)
         groups = dictionary.in_every_arm(self.dictionary.of_an_arm(self.groups))
         out = type(self)(dictionary, groups, list(self.names), intercept=self.intercept)
         out._scales, out._log_prior, out._families = self._scales, self._log_prior, self._families

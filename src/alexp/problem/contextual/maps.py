@@ -41,6 +41,11 @@ class ContextMaps:
         return False
 
     @property
+    def awaits_round(self) -> bool:
+        """Whether the maps have not been evaluated yet, so that their sizes are unknown."""
+        return self._sizes is None
+
+    @property
     def sizes(self) -> list[int]:
         """Number of features of each map."""
         if self._sizes is None:

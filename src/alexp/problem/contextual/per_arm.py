@@ -59,6 +59,11 @@ class PerArm:
             self._n_common = self._common_of(features.examples[0], self._arms).shape[1]
 
     @property
+    def awaits_round(self) -> bool:
+        """Whether the number of features is not known before a first context is."""
+        return bool(self.features.unknown)
+
+    @property
     def _first(self) -> int:
         """Where the blocks of the arms begin."""
         return self._n_common + (0 if self.shared is None else self.shared.size)
@@ -115,11 +120,12 @@ class PerArm:
         """Rows of all arms in a context, shape (K, P)."""
         if candidates is not None and len(candidates) != self.n_arms:
             raise ValueError(f"these models are for {self.n_arms} arms, and there are {len(candidates)}")
+        features = self.features(context)  # after which their number is known
         rows = np.zeros((self.n_arms, self.n_columns))
         blocks = rows[:, self._first :].reshape(self.n_arms, self.n_arms, self._size)  # a view
         own = blocks[np.arange(self.n_arms), np.arange(self.n_arms)]  # a copy, only for its shape
         own[:, : self.lead] = FREE if self._first else 1.0
-        own[:, self.lead :] = self.features(context)
+        own[:, self.lead :] = features
         blocks[np.arange(self.n_arms), np.arange(self.n_arms)] = own
         if self.common is not None:
             rows[:, : self._n_common] = self._common_of(context, self._arms if candidates is None else candidates)
@@ -172,4 +178,7 @@ class PerArm:
 
 def shared_features(shared: FeatureSet | None, example: object) -> ContextFeatures | None:
     """The set of shared features, if there is one."""
-    return None if shared is None else ContextFeatures({"shared": shared}, example)
+    out = None if shared is None else ContextFeatures({"shared": shared}, example)
+    if out is not None and out.unknown:
+        raise ValueError("how many shared features there are is not known before they are evaluated: pass example=")
+    return out

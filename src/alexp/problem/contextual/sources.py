@@ -32,7 +32,8 @@ class ContextFeatures:
         - a whole number d: `context[name]`, a vector of d numbers;
         - a callable: what it returns for the context, (d,) or a number;
         - a fitted scikit-learn transformer: what it makes of the context as a table of one row.
-    example : a context, or a list of contexts, or a table of contexts; needed for the sizes of what is code.
+    example : a context, or a list of contexts, or a table of contexts; without it the sizes of what is code become
+        known with the first context.
 
     Entries and keys that several sets name are there once.
 
@@ -56,12 +57,11 @@ class ContextFeatures:
         self.examples = [] if example is None else list(contexts(example))
         for context in self.examples:
             self(context)
-        unknown = [name for name in self._blocks if name not in self._sizes]
-        if unknown:
-            raise ValueError(
-                f"how many features {unknown[0]!r} has is not known before it is evaluated: pass example=, a context "
-                "or a list of contexts"
-            )
+
+    @property
+    def unknown(self) -> list[str]:
+        """Sets whose sizes are not known, because they are code that has not been evaluated yet."""
+        return [name for name in self._blocks if name not in self._sizes]
 
     @property
     def size(self) -> int:
@@ -88,7 +88,15 @@ class ContextFeatures:
         return out
 
     def __call__(self, context: Given) -> FloatArray:
-        """The features of one context, shape (p,)."""
+        """The features of one context, shape (p,); one that is refused tells no sizes."""
+        known = dict(self._sizes)
+        try:
+            return self._evaluated(context)
+        except Exception:
+            self._sizes = known
+            raise
+
+    def _evaluated(self, context: Given) -> FloatArray:
         parts = [self._entries_of(context)] if self._entries else []
         parts += [self._keys_of(context)] if self._keys else []
         parts += [self._block_of(name, context) for name in self._blocks]
