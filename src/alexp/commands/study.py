@@ -59,6 +59,9 @@ def create(
     ] = None,
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
+    goal: Annotated[
+        str | None, typer.Option(help="best: one large reward soon, the mixture's default; sum: large ones always.")
+    ] = None,
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = True,
     kernels: Annotated[
         list[str] | None, typer.Option(help="linear, auto, or NAME=KERNEL+KERNEL:LENGTHSCALE; repeat for every file.")
@@ -89,6 +92,7 @@ def create(
     more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
     if taken := more.keys() & signature(create_study).parameters.keys():
         raise ValueError(f"--setting is for arguments of the algorithm; {min(taken)!r} is none")
+    more |= {} if goal is None else {"goal": goal}
     study = create_study(
         models.normalized(domain) if normalize else models,
         domain,

@@ -77,7 +77,8 @@ def create_study(
         What becomes of trials whose lease has expired (see `Study.ask`) when somebody asks next: "offer" hands them
         out again, as they are, and is the default; "abandon" gives them up, and their candidates are free again.
     settings
-        Further arguments of the algorithm, such as `noise_std`.
+        Further arguments of the algorithm, such as `noise_std`. The mixture's goal in a table (`FiniteSet`) is "best",
+        one large reward soon, unless a goal or a rule is given.
     """
     where = storage_at(storage)
     if expired is not None and expired not in CHOICES:
@@ -85,9 +86,8 @@ def create_study(
     _check_name(name)
     if not name.isprintable():
         raise ValueError(f"name must have no line breaks or control characters, got {_shown(name)}")
-    kind = algorithm_named(
-        algorithm or (_known_algorithm(where, name) if load_if_exists else None) or DEFAULT_ALGORITHM
-    )
+    known = _known(where, name) if load_if_exists else None
+    kind = algorithm_named(algorithm or (DEFAULT_ALGORITHM if known is None else known.algorithm))
     if load_if_exists and models is None and domain is None:
         return load_study(name, where)
     if models is None or domain is None:
@@ -95,6 +95,8 @@ def create_study(
         raise ValueError(f"a new study needs both models and domain; {missing} is missing")
     seed = Streams(random_state).entropy
     settings["repeats"] = not isinstance(domain, FiniteSet) if repeats is None else repeats
+    if isinstance(domain, FiniteSet) and kind.name == DEFAULT_ALGORITHM and not {"goal", "rule"} & settings.keys():
+        settings["goal"] = "best" if known is None else json.loads(known.settings).get("goal", "sum")
     new = kind(models, domain, direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
@@ -115,8 +117,8 @@ def create_study(
                 f"study {name!r} exists already in {where.describe()}; pass load_if_exists=True to open it"
             )
         _check_agreement(row, new, None if random_state is None else seed, expired)
-        del settings["repeats"]  # the same, or a study of 0.1.0
-        return _open(where, row, models, domain, settings)
+        more = {key: settings[key] for key in settings.keys() - {"repeats", "goal"}}  # these are the same, or older
+        return _open(where, row, models, domain, more)
     return Study(
         where, row, lambda: kind(models, domain, direction=direction, random_state=seed, **settings), first=new
     )
@@ -178,14 +180,13 @@ def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
     return find_out(where, found, unknown)
 
 
-def _known_algorithm(where: Storage, name: str) -> str | None:
-    """Name of the algorithm of a study, if there is such a study."""
+def _known(where: Storage, name: str) -> StudyRow | None:
+    """What is stored about a study, if there is such a study."""
     if not where.exists():
         return None
     where.prepare()
     with where.reading() as connection:
-        row = records.find_study(connection, name)
-    return None if row is None else row.algorithm
+        return records.find_study(connection, name)
 
 
 def storage_at(storage: Location) -> Storage:
@@ -207,11 +208,7 @@ def _shown(name: object) -> str:
 def find_row(where: Storage, name: str) -> StudyRow:
     """What is stored about the study of that name, or an error that lists those there are."""
     _check_name(name)
-    row = None
-    if where.exists():
-        where.prepare()
-        with where.reading() as connection:
-            row = records.find_study(connection, name)
+    row = _known(where, name)
     if row is None:
         known = [summary.name for summary in list_studies(where)]
         there = f"; it has {', '.join(map(repr, known[:10]))}" if known else "; it has no studies"
