@@ -198,7 +198,8 @@ class EvidenceMixture(Certified):
     def _new_mixture(self) -> Mixture:
         where = (self.models, self._candidates)
         if self.ratio_grid is not None:
-            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power)
+            reference = self.models.example_rows
+            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, reference)
         assert self.noise_grid is not None
         assert self.scale_grid is not None
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound

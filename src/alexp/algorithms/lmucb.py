@@ -83,7 +83,7 @@ class LMUCB(AgentBased):
             return np.arange(fits.n_models), np.ones(fits.n_models)
         losses, levels = fits.residuals(), fits.log_determinants()
         if fits.intercept:
-            squares = model_radii_with_constant(losses, levels, fits.n_observations, *numbers)
+            squares = model_radii_with_constant(losses, levels, fits.counts, *numbers)
         else:
             squares = model_radii(losses, levels, *numbers)
         local = np.flatnonzero(squares >= 0.0)

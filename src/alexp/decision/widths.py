@@ -102,21 +102,24 @@ def model_radii(
 def model_radii_with_constant(
     losses: ArrayLike,
     log_determinants: ArrayLike,
-    n_observations: int,
+    counts: ArrayLike,
     ridge: float | FloatArray,
     noise_std: float,
     norm_bound: float | FloatArray,
     delta: float,
 ) -> FloatArray:
-    """`model_radii` of models with an unpenalised constant, which the first reward fixes.
+    """`model_radii` of models with an unpenalised constant, which the first reward fixes, or with one for every arm.
 
     Delta is split between that reward's noise, which is within noise_std sqrt(2 log(4/delta)), and all that follows.
-    The determinants are those of centred features, shape (..., M); they miss the constant's own factor t.
+    Where each of K arms has a constant, the noise of every first reward is within noise_std sqrt(2 log(4 K/delta)).
+    `counts` (K,) are the numbers of rewards that the constants have had. The determinants are those of centred
+    features, shape (..., M); they miss the constants' own factors, the counts.
     """
-    first = 2.0 * noise_std**2 * np.log(4.0 / fraction("delta", delta))
-    levels = np.asarray(log_determinants, dtype=np.float64) + np.log(n_observations)
+    had = np.atleast_1d(np.asarray(counts))
+    first = 2.0 * noise_std**2 * np.log(4.0 * had.size / fraction("delta", delta))
+    levels = np.asarray(log_determinants, dtype=np.float64) + np.log(had[had > 0]).sum()
     later = model_radii(losses, levels, ridge, noise_std, norm_bound, delta / 2.0)
-    return np.asarray(later + first)
+    return np.asarray(later + np.count_nonzero(had) * first)
 
 
 def _each(check: Callable[[str, object], float], name: str, value: float | FloatArray) -> float | FloatArray:

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.estimation.blocks.banks import ArmBanks
+from alexp.estimation.blocks.grid import ArmGrid
+from alexp.estimation.blocks.layout import ArmColumns
 from alexp.estimation.costs import Extent, prefers_one_pass
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
@@ -22,9 +25,12 @@ def posteriors(models: ModelClass, ridge: float | FloatArray, members: IntArray 
 
     Dividing features by scale_j is a ridge of ridge x scale_j on the undivided columns.
     """
+    chosen = np.arange(models.n_models) if members is None else members
+    if models.arm_blocks is not None:
+        columns = ArmColumns(models.arm_blocks, *_groups(models, chosen), models.intercept)
+        return ArmBanks(columns, (ridge * models.scales)[chosen])
     if models.kernels is None:
         return linear_posteriors(models, ridge, members)
-    chosen = np.arange(models.n_models) if members is None else members
     groups, kernels = [models.groups[int(j)] for j in chosen], [models.kernel(int(j)) for j in chosen]
     return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
 
@@ -33,9 +39,13 @@ def linear_posteriors(models: ModelClass, ridge: float | FloatArray, members: In
     """The same for models that are linear in their columns, coefficients and all."""
     if members is None or members.size == models.n_models:
         return RidgeBank(models.columns_flat, models.offsets, ridge * models.scales, models.intercept)
+    return RidgeBank(*_groups(models, members), ridge * models.scales[members], models.intercept)
+
+
+def _groups(models: ModelClass, members: IntArray) -> tuple[IntArray, IntArray]:
+    """The columns of some models, one after the other, and where each begins."""
     columns = np.concatenate([models.groups[int(j)] for j in members])
-    offsets = np.concatenate([[0], np.cumsum(np.diff(models.offsets)[members])]).astype(np.int64)
-    return RidgeBank(columns, offsets, ridge * models.scales[members], models.intercept)
+    return columns, np.concatenate([[0], np.cumsum(np.diff(models.offsets)[members])]).astype(np.int64)
 
 
 def posterior_grid(
@@ -47,13 +57,17 @@ def posterior_grid(
     precise: bool = False,
     may_sleep: bool = True,
     tables: Sequence[ModelOnTable] | None = None,
+    arm_blocks: tuple[int, int] | None = None,
 ) -> PosteriorGrid:
     """Fits of the same groups of columns at several ridges, (M,) for each cell.
 
     `precise` says that variances span so many digits that moments must not be taken through the coefficients;
     `may_sleep`, that models of negligible evidence need not be kept up to date. `tables` has the models on all
-    candidates where `takes_one_pass` says so, and kernels only there.
+    candidates where `takes_one_pass` says so, and kernels only there. `arm_blocks` = (K, p) says that every arm has
+    columns of its own.
     """
+    if arm_blocks is not None:
+        return ArmGrid(arm_blocks, columns, offsets, ridges, intercept)
     if tables is not None:
         return OnePassGrid(tables, ridges, intercept)
     return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep)

@@ -54,6 +54,14 @@ class CandidateMoments:
         self.between = self.between + share * (1.0 - step) * delta**2
         self.within = self.within + share * variance
 
+    def merge_many(self, shares: FloatArray, means: FloatArray, variances: FloatArray) -> None:
+        """Merge K components of shares (K,) and moments (K, n) at once: squares are taken about the new mean."""
+        before, self.total = self.total, self.total + float(shares.sum())
+        mean = self.mean + (shares @ (means - self.mean)) / self.total
+        self.between = self.between + before * (self.mean - mean) ** 2 + shares @ (means - mean) ** 2
+        self.within = self.within + shares @ variances
+        self.mean = mean
+
 
 def dictionary_rows(where: Where) -> FloatArray:
     """The dictionary at choices, or the rows themselves, (n, P)."""
@@ -84,6 +92,10 @@ class Posteriors(Protocol):
     @property
     def n_observations(self) -> int:
         """Number of rewards, t."""
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of rewards that tell of each constant, where there is an intercept: (1,), or one for every arm."""
 
     def update(self, row: FloatArray, y: float) -> None:
         """Absorb one reward of an action with dictionary row (P,)."""
@@ -154,6 +166,10 @@ class PosteriorGrid(Protocol):
     @property
     def n_observations(self) -> int:
         """Number of rewards, t."""
+
+    @property
+    def n_constants(self) -> int:
+        """Degrees of freedom that flat constants have taken: one for each that has had a reward."""
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; `index` is the candidate's, if it is one."""

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from alexp.problem.checks import distinct, non_empty
 from alexp.problem.contextual.blocks import Blocks
+from alexp.problem.contextual.maps import ContextMaps
 from alexp.problem.dictionaries import Dictionary, Maps
 from alexp.problem.domains import Box, Interval
 from alexp.problem.kernels import Kernel, Matern, Precomputed
@@ -138,7 +139,9 @@ class FromTables(Layout):
         )
 
     @classmethod
-    def _side_by_side(cls, dictionary: Maps | Matrices | Blocks, names: Sequence[str], intercept: bool) -> Self:
+    def _side_by_side(
+        cls, dictionary: Maps | Matrices | Blocks | ContextMaps, names: Sequence[str], intercept: bool
+    ) -> Self:
         out = cls.__new__(cls)
         out.dictionary, out.intercept, out.subset_size = dictionary, intercept, None
         out._names, out._scales = distinct([str(name) for name in names], len(names)), None

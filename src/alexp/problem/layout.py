@@ -97,6 +97,11 @@ class Layout:
         return getattr(self.dictionary, "arm_blocks", None)
 
     @property
+    def free_columns(self) -> IntArray | None:
+        """Columns whose values are multiplied by so much that they are practically unpenalised; None for none."""
+        return getattr(self.dictionary, "free_columns", None)
+
+    @property
     def dimension(self) -> int:
         """d, the size of the largest model."""
         if self._dimension is None:

@@ -12,11 +12,12 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import check_sizes, count
 from alexp.problem.checks import non_empty
 from alexp.problem.contextual.blocks import Blocks
+from alexp.problem.contextual.constructors import FromContexts
 from alexp.problem.contextual.domains import ContextualDomain
+from alexp.problem.contextual.maps import ContextMaps, ContextualMap
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps
 from alexp.problem.domains import Domain, FiniteSet
-from alexp.problem.from_tables import FromTables
 from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.labels import check_labels
 from alexp.problem.storage import dictionary_from_dict
@@ -24,7 +25,7 @@ from alexp.problem.tables.blocks import FeatureTable
 from alexp.problem.tables.matrices import Matrices
 
 
-class ModelClass(FromTables):
+class ModelClass(FromContexts):
     """M candidate feature maps phi_j(x) = dictionary(x)[groups[j]] / scales[j].
 
     Parameters
@@ -86,7 +87,12 @@ class ModelClass(FromTables):
 
     @classmethod
     def from_maps(
-        cls, maps: Mapping[str, FeatureMap], *, intercept: bool = False, example: object = None
+        cls,
+        maps: Mapping[str, FeatureMap] | Mapping[str, ContextualMap],
+        *,
+        contextual: bool = False,
+        intercept: bool = False,
+        example: object = None,
     ) -> ModelClass:
         """One model per feature map: callables on points, or fitted scikit-learn transformers.
 
@@ -94,11 +100,15 @@ class ModelClass(FromTables):
         FiniteSet, and returns `(n, d)`. Sizes become known at the first evaluation, or now if `example` points
         are given.
 
+        With `contextual` a callable takes the context and the candidates of a round and returns `(n, d)`, a transformer
+        takes the candidates alone, and `example` is a pair (context, candidates) or a list of such pairs.
+
         >>> maps = {"line": lambda x: x[:, None], "parabola": lambda x: np.stack([x, x**2], axis=1)}
         >>> ModelClass.from_maps(maps, example=np.zeros(1)).n_columns
         3
         """
-        return cls._side_by_side(Maps(non_empty(maps, "maps"), example), list(maps), intercept)
+        dictionary = (ContextMaps if contextual else Maps)(non_empty(maps, "maps"), example)  # type: ignore[arg-type]
+        return cls._side_by_side(dictionary, list(maps), intercept)
 
     @classmethod
     def from_blocks(cls, blocks: Mapping[str, int], *, intercept: bool = False, example: object = None) -> ModelClass:

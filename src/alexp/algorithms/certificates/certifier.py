@@ -151,7 +151,7 @@ class Certifier:
         elif len(self.told) == 0:
             raise NotCertified("no reward was told yet, and the models' constant may be anything")
         else:
-            squares = model_radii_with_constant(losses, levels, len(self.told), *numbers)
+            squares = model_radii_with_constant(losses, levels, fits.counts, *numbers)
         local = np.flatnonzero(squares >= 0.0)
         if local.size == 0:
             raise NotCertified(

@@ -9,6 +9,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.estimation.factory import takes_one_pass
+from alexp.estimation.mixture.calibrating import Divisors, row_divisors
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.mixture.student import StudentMixture, prior_divisors, prior_scales, trace_divisors
@@ -30,6 +31,7 @@ class _Common(TypedDict):
     power: float
     log_prior: FloatArray | None
     tables: list[ModelOnTable] | None
+    arm_blocks: tuple[int, int] | None
 
 
 def ratio_mixture(
@@ -38,22 +40,37 @@ def ratio_mixture(
     ratios: Sequence[float],
     noise_std: float | None,
     power: float,
+    reference: FloatArray | None = None,
 ) -> Mixture:
-    """Components (model, ratio of noise to prior variance), for rewards of unknown size; None for unknown noise."""
+    """Components (model, ratio of noise to prior variance), for rewards of unknown size; None for unknown noise.
+
+    Without candidates, where these are new in every round, prior scales come from `reference` rows (n, P); without
+    these from the first rows told, see `calibrating`.
+    """
     common = _common(models, candidates, power)
-    columns, offsets, tables = models.columns_flat, models.offsets, common["tables"]
-    if candidates is None:
-        rows = np.ones((1, models.n_columns)) if models.example_rows is None else models.example_rows
-        divisors = trace_divisors(rows.T, columns, offsets, models.intercept and len(rows) > 1)
-    elif tables is None:
-        divisors = trace_divisors(candidates.table, columns, offsets, models.intercept)
-    else:
-        assert tables is not None
+    columns, offsets, tables, measure = models.columns_flat, models.offsets, common["tables"], _measure(models)
+    calibrate = None
+    if tables is not None:
         divisors = prior_divisors(tables, models.intercept)
+    elif candidates is not None:
+        divisors = trace_divisors(candidates.table, columns, offsets, models.intercept)
+    elif reference is not None:
+        divisors = measure(reference)
+    else:
+        divisors, calibrate = np.ones(models.n_models), measure
     groups = (models.n_columns, columns, offsets, divisors, models.intercept)
     if noise_std is None:
-        return StudentMixture(*groups, ratio_grid=ratios, **common)
-    return Mixture(*groups, noise_std=noise_std, reward_bound=noise_std, scale_grid=prior_scales(ratios), **common)
+        return StudentMixture(*groups, ratio_grid=ratios, calibrate=calibrate, **common)
+    levels: _Levels = {
+        "noise_std": noise_std, "reward_bound": noise_std, "noise_grid": (1.0,), "scale_grid": prior_scales(ratios),
+    }  # fmt: skip
+    return Mixture(*groups, **levels, calibrate=calibrate, **common)
+
+
+def _measure(models: ModelClass) -> Divisors:
+    """Divisors of the models for rows told; `arm_blocks` says that rows have columns of their own for every arm."""
+    settings = (models.columns_flat, models.offsets, models.intercept, models.arm_blocks, models.free_columns)
+    return lambda rows: row_divisors(rows, *settings)
 
 
 def level_mixture(
@@ -86,7 +103,7 @@ def _common(models: ModelClass, candidates: CandidateTable | None, power: float)
     tables = None
     if candidates is not None and takes_one_pass(models, candidates.n_candidates):
         tables = candidates.models(models)
-    return {"power": power, "log_prior": _log_prior(models), "tables": tables}
+    return {"power": power, "log_prior": _log_prior(models), "tables": tables, "arm_blocks": models.arm_blocks}
 
 
 def _log_prior(models: ModelClass) -> FloatArray | None:

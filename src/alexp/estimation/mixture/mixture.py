@@ -9,7 +9,8 @@ components,
 
 with F_c = min_theta ||y - Phi_j theta||^2 + ridge_c^2 ||theta||^2.
 
-With an intercept its flat prior takes one degree of freedom: t - 1 instead of t.
+With an intercept its flat prior takes one degree of freedom: t - 1 instead of t; if every arm has an intercept, as many
+as arms have had a reward.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
+from alexp.estimation.mixture.calibrating import CalibratingGrid, Divisors
 from alexp.estimation.posteriors import Component, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.tables.blocks import ModelOnTable
@@ -48,6 +50,8 @@ class Mixture:
         The prior is no evidence and is not raised to it.
     log_prior : (M,) logarithms of the models' prior weights; equal by default.
     tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
+    arm_blocks : (K, p) where every arm has p columns of its own, see `estimation.blocks`.
+    calibrate : gives the divisors for rows told, which then replace those given; see `CalibratingGrid`.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
@@ -71,6 +75,8 @@ class Mixture:
         power: float = 1.0,
         log_prior: FloatArray | None = None,
         tables: Sequence[ModelOnTable] | None = None,
+        arm_blocks: tuple[int, int] | None = None,
+        calibrate: Divisors | None = None,
     ) -> None:
         self.power, self.log_prior = power, log_prior
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
@@ -79,8 +85,14 @@ class Mixture:
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in pairs])
         precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * reward_bound)
-        ridges = [ridge * divisors for ridge in self.ridges]
-        self.grid = posterior_grid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, tables)
+
+        def make(divisors: FloatArray) -> PosteriorGrid:
+            ridges = [ridge * divisors for ridge in self.ridges]
+            settings = (precise, may_sleep, tables, arm_blocks)
+            return posterior_grid(n_columns, columns, offsets, ridges, intercept, *settings)
+
+        m = self._sizes.size
+        self.grid = make(divisors) if calibrate is None else CalibratingGrid(make, calibrate, m, n_columns)
 
     @property
     def n_observations(self) -> int:
@@ -97,8 +109,8 @@ class Mixture:
 
     @property
     def _freedom(self) -> int:
-        """t, less the one degree of freedom that the flat prior of an intercept takes."""
-        return max(self.n_observations - self._lead, 0)
+        """t, less the degree of freedom that the flat prior of an intercept takes, or of each arm's."""
+        return self.n_observations - self.grid.n_constants
 
     def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """Log evidence from penalised residuals and log determinants, (cells, M) each."""

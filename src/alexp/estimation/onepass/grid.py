@@ -83,6 +83,11 @@ class OnePassGrid:
         """Number of rewards, t."""
         return len(self._rewards)
 
+    @property
+    def n_constants(self) -> int:
+        """One once the constant has had a reward."""
+        return min(int(self.intercept), self.n_observations)
+
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward of an action with dictionary row (P,), the candidate `index` if it is one."""
         for j, family in enumerate(self.families):

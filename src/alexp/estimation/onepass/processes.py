@@ -61,6 +61,11 @@ class Processes:
         """Number of rewards, t."""
         return len(self._rewards)
 
+    @property
+    def counts(self) -> IntArray:
+        """The number of rewards, shape (1,): all of them tell of the constant."""
+        return np.array([self.n_observations])
+
     def update(self, row: FloatArray, y: float) -> None:
         """Absorb one reward of an action with dictionary row (P,)."""
         for fit, group in zip(self._fits, self._groups, strict=True):

@@ -15,6 +15,7 @@ from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.estimation.posteriors import CandidateMoments, Envelope, feature_major
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge import _moments as moments
+from alexp.estimation.ridge import _points
 from alexp.estimation.ridge import _screen as screens
 from alexp.estimation.ridge import _sweep as sweeps
 from alexp.estimation.ridge.factors import PackedFactors, float_vector, per_model
@@ -153,6 +154,20 @@ class RidgeBank(PackedFactors):
         mean, quadratic = np.empty(self.n_models), np.empty(self.n_models)
         moments.point_posteriors(*self._layout(), *self.coefficients(), row, mean, quadratic)
         return mean, quadratic
+
+    def values(
+        self, rows: FloatArray, members: IntArray, unknown: float = 0.0, normals: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean, squared width and R_j^-T normals_j of some models at few dictionary rows (n, P), shapes (K, n).
+
+        `normals` (K, widest) are those of every member, the intercept's first; the third result is empty without. Of a
+        constant that has seen no reward, `unknown` is the standard deviation in units of the noise's.
+        """
+        mean, quadratic = np.empty((2, members.size, len(rows)))
+        given = np.empty((0, 0)) if normals is None else normals
+        noise = np.empty((0, 0) if normals is None else mean.shape)
+        _points.values_at(*self._layout(), members, rows, unknown, given, mean, quadratic, noise)
+        return mean, quadratic, noise
 
     def envelope(self, members: IntArray, radii: FloatArray, choices: Choices | FloatArray) -> Envelope:
         """Smallest and largest reward of any of ``members`` (K,) with its coefficients within ``radii`` (K,).

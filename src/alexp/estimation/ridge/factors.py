@@ -62,6 +62,11 @@ class PackedFactors:
         np.cumsum(rows * (rows + 1) // 2, out=self._starts[1:])
         self._factor = kernels.initial_factor(self._starts, self._offsets, self._lead, self._ridge)
 
+    @property
+    def counts(self) -> IntArray:
+        """The number of rewards, shape (1,): all of them tell of the constant."""
+        return np.array([self.n_observations])
+
     def update(self, row: npt.ArrayLike, y: float) -> None:
         """Absorb one observation: ``row`` (P,) is the dictionary at the action taken, ``y`` its reward."""
         features = np.ascontiguousarray(row, dtype=np.float64)

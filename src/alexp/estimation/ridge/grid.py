@@ -82,6 +82,11 @@ class RidgeGrid:
         """Number of rewards, t."""
         return self._banks[0].n_observations
 
+    @property
+    def n_constants(self) -> int:
+        """One once the constant has had a reward."""
+        return min(self._lead, self.n_observations)
+
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; it does not matter which candidate it is of."""
         for bank in self._banks:

@@ -1,0 +1,269 @@
+"""Fits of per-arm models: arms have coefficients of their own, so V_j is block diagonal and an arm's block is a bank.
+
+A reward changes the bank of the arm that was played and nothing else. Residuals F_j and log determinants of a model add
+over arms. Memory is K p^2 per model instead of (K p)^2, and so is time.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable
+from alexp.common.schema import anything, number, record, sequence
+from alexp.estimation.blocks.layout import ArmColumns
+from alexp.estimation.posteriors import CandidateMoments, Envelope, dictionary_rows, feature_major
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.ridge.factors import per_model
+
+if TYPE_CHECKING:
+    from alexp.estimation.posteriors import Where
+    from alexp.problem.candidates import Choices
+
+_UNSEEN = 1e3  # standard deviation of the constant of an arm without rewards, in units of the noise's
+
+
+class ArmBanks:
+    """`Posteriors` of M per-arm models.
+
+    Parameters
+    ----------
+    columns : the groups, see `ArmColumns`.
+    ridge : (M,) or a number, the square root of the ridge penalty, the same for all arms.
+
+    With an intercept every arm has an unpenalised constant. Until its first reward an arm's constant is the mean of all
+    rewards, give or take 1,000 standard deviations of the noise: whoever is optimistic plays every arm once.
+
+    >>> groups = ArmColumns((2, 1), np.array([0, 1]), np.array([0, 2]), intercept=False)
+    >>> fits = ArmBanks(groups, 1.0)
+    >>> fits.update(np.array([0.0, 3.0]), 2.0)  # the second arm
+    >>> fits.mean(0, np.eye(2)).round(3).tolist()
+    [0.0, 0.6]
+    """
+
+    def __init__(self, columns: ArmColumns, ridge: npt.ArrayLike) -> None:
+        self.columns, self.intercept, self.n_models = columns, columns.intercept, columns.offsets.size - 1
+        ridges = per_model("ridge", ridge, self.n_models)
+        own = (columns.columns, columns.offsets, ridges, columns.intercept)
+        self.banks = [RidgeBank(*own, threads=1) for _ in range(columns.n_arms)]
+        self.n_observations = 0
+        self._level = 0.0  # mean of all rewards
+        self._everyone = np.arange(self.n_models)
+        self._read_off(range(columns.n_arms))
+
+    def _read_off(self, arms: range) -> None:
+        """Keep residuals and log determinants of some arms, of which a reward changes one: (K, M) each."""
+        if len(arms) == len(self.banks):
+            self._losses, self._volumes = np.empty((2, len(self.banks), self.n_models))
+        for arm in arms:
+            self._losses[arm] = self.banks[arm].residuals()
+            self._volumes[arm] = self.banks[arm].log_determinants()
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of rewards of every arm, and so of every constant, shape (K,)."""
+        return np.array([bank.n_observations for bank in self.banks])
+
+    @property
+    def n_constants(self) -> int:
+        """How many constants have had a reward: each takes a degree of freedom."""
+        return int(np.count_nonzero(self.counts)) if self.intercept else 0
+
+    def update(self, row: FloatArray, y: float) -> None:
+        """Absorb one reward into the bank of the arm that the row (P,) is of."""
+        features = np.asarray(row, dtype=np.float64)
+        arm = self.columns.arm(features)
+        self.banks[arm].update(self.columns.block(arm, features), y)
+        self.n_observations += 1
+        self._level += (float(y) - self._level) / self.n_observations
+        self._read_off(range(arm, arm + 1))
+
+    def believing(self, rows: FloatArray, members: IntArray | None = None) -> ArmBanks:
+        """The same, or some models, with pending rows (k, P) absorbed at the banks' own means.
+
+        Banks of arms with nothing pending are shared as long as neither is updated.
+        """
+        out, own = copy(self), self._everyone if members is None else members
+        out.banks, out.n_models, out._everyone = list(self.banks), own.size, np.arange(own.size)
+        out._losses, out._volumes = self._losses[:, own], self._volumes[:, own]
+        if members is not None:
+            nothing = np.empty((0, self.columns.size))
+            out.banks = [bank.believing(nothing, members) for bank in self.banks]
+        for arm, features in self.pending(rows).items():
+            out.banks[arm] = out.banks[arm].believing(features)
+        for arm in self.pending(rows):
+            out._read_off(range(arm, arm + 1))
+        return out
+
+    def pending(self, rows: FloatArray) -> dict[int, FloatArray]:
+        """Pending rows (k, P) by arm, each in its arm's columns, oldest first."""
+        arms = self.columns.arms(rows) if len(rows) else np.empty(0, dtype=np.int64)
+        return {
+            int(arm): np.ascontiguousarray(self.columns.block(int(arm), rows)[arms == arm]) for arm in np.unique(arms)
+        }
+
+    # -- values at rows ----------------------------------------------------------------------------------------
+
+    def values(
+        self,
+        where: Where,
+        members: IntArray | None = None,
+        normals: FloatArray | None = None,
+        believed: dict[int, RidgeBank] | None = None,
+        unknown: float = _UNSEEN,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means, squared widths and deviations of some models at choices or rows (n, P), shapes (K, n).
+
+        Deviations are u'n of `RidgeBank.values` under `normals` (arms, K, widest), and empty without. `believed` takes
+        the place of some arms' banks; `unknown` is how little is known of a constant without rewards.
+        """
+        rows, own = dictionary_rows(where), self._everyone if members is None else members
+        mean, squares = np.empty((2, own.size, len(rows)))
+        deviations = np.empty((0, 0) if normals is None else mean.shape)
+        for arm, places, features in self.columns.pieces(rows):
+            bank = self.banks[arm] if believed is None else believed.get(arm, self.banks[arm])
+            given = None if normals is None else normals[arm]
+            means, squares[:, places], noise = bank.values(features, own, unknown, given)
+            mean[:, places] = means + self._level if self._unseen(arm) else means
+            if normals is not None:
+                deviations[:, places] = noise
+        return mean, squares, deviations
+
+    def _unseen(self, arm: int) -> bool:
+        """Whether the constant of an arm stands for the mean of all rewards; pending ones do not change that."""
+        return self.intercept and self.banks[arm].n_observations == 0
+
+    def mean(self, j: int, features: Where) -> FloatArray:
+        """mu_j at choices, or at n dictionary rows (n, P), shape (n,)."""
+        return np.asarray(self.values(features, np.array([j]))[0][0])
+
+    def width(self, j: int, features: Where) -> FloatArray:
+        """s_j at choices, or at n dictionary rows (n, P), shape (n,)."""
+        return np.asarray(np.sqrt(self.values(features, np.array([j]))[1][0]))
+
+    def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """mu_j and s_j^2 of every model at one dictionary row (P,), shapes (M,)."""
+        mean, squares, _ = self.values(row[None, :])
+        return mean[:, 0], squares[:, 0]
+
+    def argmax_ucb(self, choices: Choices, width: npt.ArrayLike) -> IntArray:
+        """Position of every model's best choice, argmax mu_j + width_j s_j, the first of equal ones, shape (M,)."""
+        widths = per_model("width", width, self.n_models)
+        if widths.min() < 0.0:
+            raise ValueError(f"width must not be negative, got {widths.min()}")
+        mean, squares, _ = self.values(choices)
+        return np.asarray(np.argmax(mean + widths[:, None] * np.sqrt(squares), axis=1))
+
+    def argmax_mean(self, choices: Choices) -> IntArray:
+        """Position of every model's best choice by its mean, the first of equal ones, shape (M,)."""
+        return np.asarray(np.argmax(self.values(choices)[0], axis=1))
+
+    def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
+        """Position of every model's best choice under one draw of covariance scale^2 V_j^-1, shape (M,)."""
+        normals = [rng.standard_normal(self.n_normals(j)) for j in range(self.n_models)]
+        mean, _, deviations = self.values(choices, None, self.spread(normals))
+        return np.asarray(np.argmax(mean + scale * deviations, axis=1))
+
+    def n_normals(self, j: int) -> int:
+        """How many standard normals a draw of model j takes: one for each coefficient of each arm."""
+        size = self.columns.offsets[j + 1] - self.columns.offsets[j]
+        return int(self.columns.n_arms * (self.columns.lead + size))
+
+    def spread(self, normals: list[FloatArray]) -> FloatArray:
+        """The normals of some models, arm after arm each, side by side: (arms, K, widest)."""
+        arms = self.columns.n_arms
+        out = np.zeros((arms, len(normals), max(own.size for own in normals) // arms))
+        for k, own in enumerate(normals):
+            out[:, k, : own.size // arms] = own.reshape(arms, -1)
+        return out
+
+    def roots(self, choices: Choices, members: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Means (K, n) and square roots (K, n, n) of the covariances of some models at choices."""
+        mean, squares, _ = self.values(choices, members)
+        rows, n = dictionary_rows(choices), mean.shape[1]
+        roots = np.zeros((members.size, n, n))
+        roots[:, np.arange(n), np.arange(n)] = np.sqrt(squares)
+        for arm, places, features in self.columns.pieces(rows):
+            for k, j in enumerate(members) if places.size > 1 else ():
+                units = np.eye(self.n_normals(int(j)) // self.columns.n_arms)
+                u = np.array([self.banks[arm].values(features, members[[k]], _UNSEEN, e[None])[2][0] for e in units])
+                triangle = np.asarray(np.linalg.qr(u, mode="r"))
+                roots[k, places, places] = 0.0
+                roots[k][np.ix_(places, places[: len(triangle)])] = triangle.T
+        return mean, roots
+
+    # -- all models together -----------------------------------------------------------------------------------
+
+    def residuals(self) -> FloatArray:
+        """F_j, the sum over arms, shape (M,)."""
+        return np.asarray(self._losses.sum(axis=0))
+
+    def log_determinants(self) -> FloatArray:
+        """log det(V_j / ridge_j^2), the sum over arms, shape (M,)."""
+        return np.asarray(self._volumes.sum(axis=0))
+
+    def evidence(self, noise: float) -> FloatArray:
+        """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2, shape (M,)."""
+        with np.errstate(over="ignore"):  # to minus infinity, for rewards beyond 1e150 times the noise
+            return np.asarray(-self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants())
+
+    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
+        """Extremes of mu_j -/+ radius_j s_j over some models; infinite where an arm's constant may be anything."""
+        mean, squares, _ = self.values(choices, members, unknown=np.inf)
+        if members.size == 0:
+            n = mean.shape[1]
+            return Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
+        widths = radii[:, None] * np.sqrt(squares)
+        return Envelope(
+            (mean - widths).min(axis=0), (mean + widths).max(axis=0), members[np.argmax(mean + widths, axis=0)]
+        )
+
+    def largest_gaps(
+        self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,).
+
+        Choices of two arms have independent errors; those of one arm are compared in its bank.
+        """
+        mean, squares, _ = self.values(choices, members, unknown=np.inf)
+        table = feature_major(choices)
+        arms = self.columns.arms(table.T)
+        same = np.flatnonzero(arms == arms[reference])
+        others = np.flatnonzero(arms != arms[reference])
+        local = np.ascontiguousarray(self.columns.block(int(arms[reference]), table.T)[same].T)
+        bank = self.banks[arms[reference]]
+        gaps, estimates = bank.largest_gaps(members, radii, local, int(np.searchsorted(same, reference)))
+        if others.size:
+            means = mean[:, others] - mean[:, [reference]]
+            widths = radii[:, None] * np.sqrt(squares[:, others] + squares[:, [reference]])
+            gaps = np.maximum(gaps, (means + widths).max(axis=1))
+            estimates = np.maximum(estimates, means.max(axis=1))
+        return gaps, estimates
+
+    def merge_moments(
+        self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, choices: Choices
+    ) -> None:
+        """Merge weighted means and variances (variances_j s_j^2) of some models into moments at all candidates."""
+        mean, squares, _ = self.values(choices, members)
+        into.merge_many(shares, mean, variances[:, None] * squares)
+
+    # -- state -------------------------------------------------------------------------------------------------
+
+    def state(self) -> Packable:
+        """Everything that rewards have changed."""
+        return {"arms": [bank.state() for bank in self.banks], "level": self._level}
+
+    def restore(self, state: Packable) -> None:
+        """Continue from `state` of posteriors with the same models and arms."""
+        known = record("state", state, {"arms": anything, "level": number()})
+        arms = sequence("state['arms']", known["arms"], len(self.banks))
+        fresh = [copy(bank) for bank in self.banks]
+        for bank, saved in zip(fresh, arms, strict=True):
+            bank.restore(saved)
+        self.banks, self._level = fresh, known["level"]
+        self.n_observations = int(self.counts.sum())
+        self._read_off(range(len(fresh)))

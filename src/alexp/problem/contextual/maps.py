@@ -1,0 +1,106 @@
+"""Feature maps of contextual rounds: code that sees the context and the candidates of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from alexp.common.arrays import Action, FloatArray
+from alexp.common.validation import matrix
+from alexp.problem.dictionaries import Transformer
+
+ContextualMap = Callable[[Any, Any], Any] | Transformer  # (context, candidates) to (n, d)
+
+
+class ContextMaps:
+    """Maps side by side, each a callable (context, candidates) -> (n, d_j) or a fitted scikit-learn transformer.
+
+    A transformer sees the candidates alone: one row each, texts and numbers as one column. `example` is a round
+    (context, candidates) or a list of such rounds: it tells how many features the maps return.
+
+    >>> maps = ContextMaps({"product": lambda c, x: c * np.asarray(x)[:, None]}, example=(2.0, [1.0]))
+    >>> maps.offered(3.0, [1.0, 2.0]).tolist()
+    [[3.0], [6.0]]
+    """
+
+    def __init__(self, maps: Mapping[str, ContextualMap], example: object = None) -> None:
+        self.maps = {str(name): one for name, one in maps.items()}
+        for name, one in self.maps.items():
+            if not (callable(one) or hasattr(one, "transform")):
+                raise TypeError(f"map {name!r} must be callable or have .transform, got {type(one).__name__}")
+        self._sizes: list[int] | None = None
+        self.example_rows: FloatArray | None = None
+        if example is not None:
+            self.example_rows = np.vstack([self.offered(*one) for one in _rounds(example)])
+
+    @property
+    def needs_context(self) -> bool:
+        """Whether a round must have a context: callables get what there is, be it None."""
+        return False
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of features of each map."""
+        if self._sizes is None:
+            raise ValueError(
+                "the maps have not been evaluated yet, so their sizes are unknown: pass example=(context, candidates) "
+                "to from_maps"
+            )
+        return self._sizes
+
+    @property
+    def n_columns(self) -> int:
+        """P, the sum of the maps' output sizes."""
+        return sum(self.sizes)
+
+    @property
+    def names(self) -> list[str]:
+        """map[column]."""
+        return [f"{name}[{i}]" for name, d in zip(self.maps, self.sizes, strict=True) for i in range(d)]
+
+    def offered(self, context: object, candidates: Action) -> FloatArray:
+        """Features of the n candidates of a round, shape (n, P)."""
+        blocks = [self._apply(name, context, candidates) for name in self.maps]
+        sizes = [block.shape[1] for block in blocks]
+        if self._sizes is not None and sizes != self._sizes:
+            raise ValueError(f"the maps returned {sizes} features now but {self._sizes} before")
+        self._sizes = sizes
+        return np.hstack(blocks)
+
+    def _apply(self, name: str, context: object, candidates: Action) -> FloatArray:
+        one = self.maps[name]
+        if hasattr(one, "transform"):
+            values = one.transform(_as_rows(candidates))
+            values = values.toarray() if hasattr(values, "toarray") else values
+        else:
+            values = one(context, candidates)
+        return matrix(f"output of map {name!r}", values, len(candidates))
+
+    def __call__(self, x: Action) -> FloatArray:
+        """There are no features of an action alone."""
+        raise TypeError("these maps are contextual: features are those of a round, offered(context, candidates)")
+
+    def to_dict(self) -> None:
+        """User code is not stored; it must be passed again."""
+        return
+
+
+def _rounds(example: Any) -> Sequence[tuple[object, Action]]:
+    rounds = example if isinstance(example, list) else [example]
+    if not rounds or not all(isinstance(one, tuple) and len(one) == 2 for one in rounds):
+        raise TypeError(f"example must be a pair (context, candidates) or a list of such pairs, got {example!r:.80}")
+    return rounds
+
+
+def _as_rows(candidates: Action) -> Any:
+    """Candidates as a table, as transformers take them."""
+    if hasattr(candidates, "iloc"):
+        return candidates
+    if len(candidates) and isinstance(candidates[0], Mapping):
+        import pandas as pd
+
+        return pd.DataFrame(list(candidates))
+    array = np.asarray(candidates, dtype=object if isinstance(candidates[0], str) else None)
+    return array[:, None] if array.ndim == 1 else array
