@@ -15,14 +15,15 @@ from alexp.algorithms.warming import warm_up
 from alexp.study.database import logbook, records
 from alexp.study.database.chain import beginning
 from alexp.study.database.damage import damaged
-from alexp.study.database.events import LIBRARY, MENDS, Event, compress
+from alexp.study.database.events import LIBRARY, REPEATS, Event, compress
 from alexp.study.database.logbook import PART
 from alexp.study.database.outcomes import check_key, describe, look, new_key, with_key
 from alexp.study.database.records import Head, StudyRow
 from alexp.study.database.resuming import check_length, intact_snapshots, write_snapshot
 from alexp.study.database.storage import Storage
 from alexp.study.errors import ReplayError, StorageError, UnknownOutcomeError
-from alexp.study.replay import Replica, course_of
+from alexp.study.replay import Replica
+from alexp.study.rounds.repeating import course_of
 from alexp.study.workers.forking import Forked, watch
 
 if TYPE_CHECKING:
@@ -246,8 +247,8 @@ class Follower(Forked):
 
     def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
         while events := self._behind(replica, connection, head):
-            if any(event.kind in MENDS for event in events) and replica.seconds_for(head.n_events) > patience:
-                raise _FarBehindError  # a correction repeats everything
+            if any(event.kind in REPEATS for event in events) and replica.seconds_for(head.n_events) > patience:
+                raise _FarBehindError  # they repeat everything
             self._apply(replica, events)
 
     def _behind(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:

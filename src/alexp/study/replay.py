@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from math import isclose
+from math import nan
 from time import perf_counter
 from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.course import Course, pack_restriction
+from alexp.algorithms.protocol.contextual.offering import each_without_its_predecessors
 from alexp.algorithms.protocol.mending import Mending
 from alexp.algorithms.protocol.telling import IfTold, Told
 from alexp.algorithms.protocol.trials import Trial
@@ -19,17 +19,20 @@ from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
 from alexp.problem.available import Available
+from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import (
     MENDS,
+    Detail,
     Event,
     belief,
     belief_is_due,
     compress,
     describe_restriction,
     detail_of,
-    restriction,
 )
 from alexp.study.errors import ReplayError
+from alexp.study.rounds.repeating import repeat_ask
+from alexp.study.rounds.storing import offer_detail, offer_from, recordable, stores_all
 
 REPLAY_SECONDS = 0.3  # a snapshot is due when replaying what came after the last one would take longer
 REPLAY_EVENTS = 10_000  # or when so many events came after it, however fast they are
@@ -97,17 +100,18 @@ class Replica:
     def _apply(self, event: Event) -> None:
         algorithm = self.algorithm
         if event.kind == "ask":
-            allowed = restriction(detail_of(event), algorithm.domain.n_candidates)
-            _same(event, algorithm.ask(available=allowed))
-            assert event.propensity is not None
-            algorithm.log.propensity[event.trial] = event.propensity
+            repeat_ask(event, algorithm)
         elif event.kind == "tell":
             assert event.reward is not None
             algorithm.take_in(algorithm.check_tell(event.trial, event.reward))
         elif event.kind == "observe":
             assert event.candidate is not None
             assert event.reward is not None
-            algorithm.take_observation(event.candidate, event.reward)
+            made = None
+            if algorithm.is_contextual:
+                made = offer_from(detail_of(event), event.candidate, algorithm.models.n_columns)
+            chance = nan if event.propensity is None else event.propensity
+            algorithm.take_observation(event.candidate, event.reward, made, chance)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
         else:
@@ -131,10 +135,26 @@ class Replica:
             taken.append(event.candidate)
         return events
 
+    def ask_offers(self, offers: Sequence[Offer]) -> list[Event]:
+        """Propose one trial of each of some contextual rounds; different ones of a round that comes several times."""
+        events: list[Event] = []
+        for made, taken in each_without_its_predecessors(offers):
+            event = self._ask_offer(made.least(taken))
+            events.append(event)
+            assert event.candidate is not None
+            taken.append(event.candidate)
+        return events
+
     def _ask_once(self, allowed: IntArray | None) -> Event:
         start = perf_counter()
         detail = describe_restriction(allowed, self.algorithm.domain.n_candidates)
-        trial = self.algorithm.ask(available=allowed)
+        return self._asked(self.algorithm.ask(available=allowed), detail, start)
+
+    def _ask_offer(self, made: Offer) -> Event:
+        start, trial = perf_counter(), self.algorithm.propose(made)
+        return self._asked(trial, offer_detail(made, trial.index, stores_all(self.algorithm)), start)
+
+    def _asked(self, trial: Trial, detail: Detail, start: float) -> Event:
         if belief_is_due(trial.id) and (now := belief(self.algorithm)) is not None:
             detail["belief"] = now
         event = Event(
@@ -155,11 +175,20 @@ class Replica:
         self.algorithm.take_in(Told(trial_id, reward, "tell"))
         return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
 
-    def observe(self, candidate: int, reward: float) -> Event:
-        """Take in a reward measured elsewhere."""
-        start = perf_counter()
-        trial = self.algorithm.take_observation(candidate, reward)
-        event = Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward)
+    def observe(self, candidate: int, reward: float, made: Offer | None = None, chance: float = nan) -> Event:
+        """Take in a reward measured elsewhere; of a contextual round with what it offered, and the propensity."""
+        start, algorithm = perf_counter(), self.algorithm
+        trial = algorithm.take_observation(candidate, reward, made, chance)
+        event = Event(
+            self.n_events,
+            "observe",
+            trial.id,
+            candidate=candidate,
+            explored=False,
+            propensity=None if chance != chance else chance,
+            reward=reward,
+            detail=None if made is None else compress(offer_detail(made, candidate, stores_all(algorithm))),
+        )
         return self._next(event, start)
 
     def abandon(self, trial_id: int) -> Event:
@@ -224,6 +253,17 @@ class Replica:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")
         return wanted, allowed
 
+    def check_offers(self, offers: Sequence[Offer], distinct: bool) -> list[Offer]:
+        """Contextual rounds as `ask_offers` takes them, or the reason why not; changes nothing."""
+        algorithm = self.algorithm
+        left = algorithm.fresh(offers)
+        if distinct and left and len(left) > left[0].choosable.size and all(one is left[0] for one in left):
+            raise ValueError(
+                f"n must be at most the {left[0].choosable.size} candidates to choose from when distinct, got {len(left)}"
+            )
+        stored = {id(one): recordable(algorithm, one) for one in left}
+        return [stored[id(one)] for one in left]
+
     # -- snapshots ---------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
@@ -267,35 +307,3 @@ class Replica:
 
 def _without_sign_of_zero(told: Told) -> Told:
     return told._replace(reward=told.reward + 0.0)  # databases do not keep it
-
-
-def course_of(events: Iterable[Event], algorithm: Algorithm) -> Course:
-    """The order of what happened, from a log without corrections, for a snapshot that lacks it."""
-    course, n = Course(), algorithm.domain.n_candidates
-    for event in events:
-        if event.kind == "ask":
-            allowed = restriction(detail_of(event), n) if algorithm.asks_matter() else None
-            course.asked(None if allowed is None else pack_restriction(allowed, n))
-        elif event.kind == "tell":
-            course.told(event.trial)
-        elif event.kind == "observe":
-            course.observed()
-        elif event.kind == "abandon":
-            course.abandoned(event.trial)
-    course.commit()
-    return course
-
-
-def _same(event: Event, trial: Trial) -> None:
-    """Hold a replayed trial against the log: the same decision, and the same propensity up to a solver's tolerance."""
-    assert event.propensity is not None
-    logged = (event.trial, event.candidate, event.model, event.explored)
-    replayed = (trial.id, trial.index, trial.model, trial.explored)
-    if logged == replayed and isclose(event.propensity, trial.propensity, rel_tol=1e-3):
-        return
-    raise ReplayError(
-        f"event {event.seq}: the log says that trial {event.trial} was candidate {event.candidate} of model "
-        f"{event.model} with propensity {event.propensity:.6g}, but replaying gives trial {trial.id}: candidate "
-        f"{trial.index} of model {trial.model} with propensity {trial.propensity:.6g}. The study was written by "
-        "another version of the library or of its numerics; use the one that wrote it"
-    )

@@ -176,6 +176,18 @@ class Asking(Offering):
     def _ask_offer(self, made: Offer, scores: bool = False) -> Trial:
         return self._propose(self._open_offer(made), made=made, scores=scores)
 
+    def propose(self, made: Offer) -> Trial:
+        """The next trial, of a contextual round that has been checked; for those who keep a log of their own."""
+        trial = self._ask_offer(made)
+        self._end()
+        return trial
+
+    def take_trial(self, made: Offer, index: int, model: int | None, explored: bool, propensity: float) -> None:
+        """Take over a trial that was decided on elsewhere; only where asking leaves nothing behind but the trial."""
+        self._begin()
+        self._log.append(index, model, explored, propensity, made=made)
+        self._end()
+
     def _propose(
         self,
         round_: Round,

@@ -123,6 +123,8 @@ class Algorithm(Asking):
         self.log_features = check_log_features(log_features, domain)
         if isinstance(domain, Arms) and not repeats:
             raise ValueError("repeats=False has no meaning for arms: they are there to be played in other contexts")
+        if self.log_features == "none" and not repeats:
+            raise ValueError('repeats=False needs the ids of candidates that were measured, which log_features="none" drops')
         self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
         self.noise_std = self.stated.noise_std or ASSUMED_NOISE
         self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -17,6 +17,8 @@ from alexp.problem.available import Available
 from alexp.problem.candidates import Pending, Round
 from alexp.problem.contextual.offers import Ids, Offer, contexts_of, offer
 from alexp.problem.contextual.tables import open_round
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
 
 
 class Presented(TypedDict, total=False):
@@ -54,12 +56,16 @@ class Offering(Telling):
 
         One offer that comes n times asks for n different candidates of it.
         """
-        wanted = None if n is None else count("n", n)
-        contexts = contexts_of(presented.get("context"), wanted)
-        if contexts is not None:
-            several = [presented | {"context": context} for context in contexts]
-            return [self._fresh(self._check_offer(available, **one), 1) for one in several]
-        return [self._fresh(self._check_offer(available, **presented), wanted or 1)] * (wanted or 1)
+        return self.fresh(offers_for(self.models, self.domain, n, available, presented))
+
+    def fresh(self, offers: Sequence[Offer]) -> list[Offer]:
+        """What may be chosen of some offers, or the error that `ask` would raise; changes nothing.
+
+        An offer that comes several times must have as many candidates left.
+        """
+        times = Counter(map(id, offers))
+        left = {id(one): self._fresh(one, times[id(one)]) for one in offers}
+        return [left[id(one)] for one in offers]
 
     def _fresh(self, made: Offer, wanted: int) -> Offer:
         """Without `repeats`, what is left of an offer: candidates that are neither measured nor pending."""
@@ -105,6 +111,18 @@ class Offering(Telling):
         """Candidates of the pending trials, oldest first."""
         waiting = self._log.waiting
         return np.fromiter(waiting.values(), np.int64, len(waiting))
+
+
+def offers_for(
+    models: ModelClass, domain: Domain, n: int | None, available: Available, presented: Presented
+) -> list[Offer]:
+    """One offer per trial: n different ones for n contexts, or the same one n times."""
+    wanted = None if n is None else count("n", n)
+    contexts = contexts_of(presented.get("context"), wanted)
+    if contexts is None:
+        return [offer(models, domain, available=available, **presented)] * (wanted or 1)
+    several = [presented | {"context": context} for context in contexts]
+    return [offer(models, domain, available=available, **one) for one in several]
 
 
 def each_without_its_predecessors(offers: Iterable[Offer]) -> Iterable[tuple[Offer, list[int]]]:
