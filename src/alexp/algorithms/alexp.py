@@ -136,7 +136,8 @@ class ALExp(AgentBased):
             else:
                 played = played + fresh * policies.expected_features(choices.table)
                 returns = t * self._clip(predict(fit, played.T / t))
-        pi = self._pi_on_all if round_.is_full or self._pi is None else on_choices(self._pi, round_.indices)
+        on_all = self._pi_on_all if round_.is_full else None
+        pi = on_choices(self._pi, round_.indices) if on_all is None else on_all
         gamma = self.schedules.gamma_t(t + 1)
         play = Explore(gamma, len(choices), pi, Follow(self._weights(returns), policies))
         return Plan(play, fit, returns, played)

@@ -11,7 +11,7 @@ Certified statements hold at every moment of an adaptive run at once with probab
   results first, or leaving out failures, makes them false.
 
 They need neither a prior nor exploration. What was not stated is not certified: `NotCertified` says what is missing.
-Once the rewards contradict what was stated (`check_models`), nothing is certified any more.
+Once the rewards contradict what was stated (`check_models`), nothing is certified any more; with `forget=`, nothing is.
 
 The likelihood-mixing argument: average the Gaussian marginal likelihoods of all M models. Divided by the likelihood
 of the truth it is a non-negative supermartingale that starts at one, so by Ville's inequality it exceeds 1/delta at
@@ -52,7 +52,7 @@ class Certified(Algorithm):
     @property
     def certifies(self) -> bool:
         """Whether enough was stated: the noise, and a bound."""
-        return missing(self.stated) is None
+        return missing(self.stated) is None and self.forget is None
 
     def plausible_models(self, delta: float = DELTA) -> IntArray:
         """Numbers of the models not yet ruled out, in increasing order; at least one, or NotCertified.
@@ -163,6 +163,10 @@ class Certified(Algorithm):
 
     def _certify(self) -> Certifier:
         """The certifier, caught up with all rewards."""
+        if self.forget is not None:
+            raise NotCertified(
+                f"forget={self.forget:g} is for rewards that drift; certificates are about rewards that do not"
+            )
         if self._certifier is None:
             self._certifier = Certifier(self._certified_models(), self._candidates, self.stated)
         self._certifier.told = self._once("told", lambda: rewards_told(self._log, self._candidates, self._sign))
@@ -186,7 +190,7 @@ class Certified(Algorithm):
         """
         from scipy.special import stdtrit  # slow to import, and needed here only
 
-        contradicted = missing(self.stated) is None
+        contradicted = self.certifies
         belief = Certified._belief(self, round_) if contradicted else self._belief(round_)
         quantile = float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0))
         subject: object = self

@@ -12,15 +12,15 @@ import numpy as np
 
 from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.goals import DEFAULTS
-from alexp.algorithms.grids import LARGE_SIGNALS, RATIOS, UNKNOWN_NOISE, check_multiples, grid
+from alexp.algorithms.goals import defaults
+from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.common.validation import count, non_negative, one_of, positive
-from alexp.decision.plays import Among, Certain, Explore
+from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
+from alexp.decision.plays import Among, Certain, Explore, Play, Weighted
 from alexp.decision.selection import expected_improvement, information_directed, upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking.credible import Credence
@@ -31,8 +31,9 @@ from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
-_BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0, "ei": 0.0}
+_BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0, "ei": 0.0, "matching": 0.0}
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
+_FLOOR = 0.01  # share of even play, by default, where propensities are for others to use
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
 
 
@@ -56,7 +57,10 @@ class EvidenceMixture(Certified):
     * rule="ei": argmax of the expected improvement over the incumbent under deviations times beta, averaged over
       components; what a component expects of pending trials counts among its incumbents;
     * rule="thompson": argmax under coefficients drawn from the posterior; a round chooses evenly among `draws`
-      such maximisers, so that its propensity is exact given the draws.
+      such maximisers, so that its propensity is exact given the draws;
+    * rule="matching": every choice in proportion to the posterior probability that it is the best, over components and
+      coefficients, to the power `sharpness`, and with probability `floor` / n at least. For logs that others will learn
+      from.
 
     Models may be kernels: then a component is a Gaussian process. Under the prior weights of a model class the weights
     are proportional to prior x evidence^power.
@@ -74,7 +78,8 @@ class EvidenceMixture(Certified):
     Parameters
     ----------
     goal : "sum", large rewards in every round, or "best", one large reward soon; decides the defaults of what follows.
-    rule : by default "ids", and "ucb" where `repeats=False`; "ei" where the goal is "best".
+    rule : by default "ids", "ucb" where `repeats=False`, "matching" where candidates are new in every round; "ei" where
+        the goal is "best".
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -86,11 +91,17 @@ class EvidenceMixture(Certified):
         `repeats=False`: a small width locks only where a candidate may be played again. For "ei" 1, and sqrt(2) where
         `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
+    sharpness : of "matching": 1 is Thompson sampling with its propensities integrated; 2, the default, has less regret.
+    floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
+        more; 0.01 for "matching", zero for other rules.
+    forget : weight of a reward for each one that came after it, for rewards that drift: 0.99 looks back some hundred
+        rewards. None, by default, forgets nothing. Nothing is certified then, and the order of rewards matters. For
+        models linear in at most 200 features, without `misfit_grid`.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
-    The incumbent of "ei" is the best reward told or, where noise is more than a tenth of the rewards' variance, the
-    best mean among the candidates told.
+    The incumbent of "ei" is the best reward told or, where noise is more than a tenth of the rewards' variance or old
+    rewards are forgotten, the best mean among the candidates told.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -111,6 +122,7 @@ class EvidenceMixture(Certified):
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = (
         "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "beta", "gamma", "draws", "power",
+        "sharpness", "floor", "forget",
     )  # fmt: skip
 
     def __init__(
@@ -129,17 +141,23 @@ class EvidenceMixture(Certified):
         gamma: float = 0.0,
         draws: int = 8,
         power: float | None = None,
+        sharpness: float = 2.0,
+        floor: float | None = None,
+        forget: float | None = None,
         **shared: Any,
     ) -> None:
         if rule is not None:
             one_of("rule", rule, tuple(sorted(_BETA_SQUARED)))
         self.goal = one_of("goal", goal, ("sum", "best"))
         super().__init__(models, domain, **shared)
-        self._defaults = DEFAULTS[self.goal, self.repeats]
+        self._defaults = defaults(self.goal, self.repeats, self.is_contextual)
         self.rule = rule or self._defaults.rule
         self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
         self.power = self._defaults.power if power is None else positive("power", power)
+        self.sharpness = positive("sharpness", sharpness)
+        self.forget = None if forget is None else fraction("forget", forget)
+        self.floor = (_FLOOR if self.rule == "matching" else 0.0) if floor is None else share("floor", floor)
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
@@ -149,10 +167,16 @@ class EvidenceMixture(Certified):
             raise ValueError(
                 "light means one noise level and one scale; state noise_std and reward_bound, and give neither grid"
             )
+        known = self.stated.noise_std is not None
         if self._in_ratios:
-            self._take_ratios(ratio_grid, grids)
+            self.ratio_grid = ratios_of(ratio_grid, known, grids, bool(self.misfit_grid))
         else:
-            self._take_levels(noise_grid, scale_grid, light, ratio_grid is not None)
+            self.noise_std = self.noise_std if known else self.reward_bound
+            chosen = levels_and_scales(noise_grid, scale_grid, light, known, ratio_grid is not None)
+            self.noise_grid, self.scale_grid = chosen
+            if grids:
+                check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
+                check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
         self._mixture = self._new_mixture()
 
     @property
@@ -165,41 +189,10 @@ class EvidenceMixture(Certified):
         """Whether too little is stated for levels of noise and scales, so that components are ratios of the two."""
         return (self.stated.reward_bound if self.stated.noise_std is None else self._bound) is None
 
-    def _take_ratios(self, ratio_grid: Sequence[float] | None, grids: bool) -> None:
-        if grids:
-            raise ValueError(
-                "noise_grid and scale_grid are multiples of noise_std and reward_bound; state reward_bound as well, or "
-                "give ratio_grid in their place"
-            )
-        if self.misfit_grid:
-            raise ValueError(
-                "misfit_grid are multiples of reward_bound, weighed against the noise; state reward_bound and noise_std"
-            )
-        usual = RATIOS if self.stated.noise_std is None else (*LARGE_SIGNALS, *RATIOS)
-        self.ratio_grid = grid("ratio_grid", usual if ratio_grid is None else ratio_grid)
-
-    def _take_levels(
-        self, noise_grid: Sequence[float] | None, scale_grid: Sequence[float] | None, light: bool, ratios: bool
-    ) -> None:
-        if ratios:
-            raise ValueError(
-                "ratio_grid is for rewards of unknown size; state no bound on them, or give noise_grid and scale_grid "
-                "in its place"
-            )
-        levels: tuple[float, ...] = (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
-        if self.stated.noise_std is None:
-            self.noise_std, levels = self.reward_bound, UNKNOWN_NOISE
-        self.noise_grid = grid("noise_grid", levels if noise_grid is None else noise_grid)
-        self.scale_grid = grid("scale_grid", scale_grid if scale_grid is not None else (1.0,) if light else (1.0, 4.0))
-        if noise_grid is not None or scale_grid is not None:
-            check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
-            check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
-
     def _new_mixture(self) -> Mixture:
         where = (self.models, self._candidates)
         if self.ratio_grid is not None:
-            reference = self.models.example_rows
-            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, reference)
+            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=self.forget)
         assert self.noise_grid is not None
         assert self.scale_grid is not None
         unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
@@ -207,7 +200,7 @@ class EvidenceMixture(Certified):
         check_multiples("misfit_grid times reward_bound", effects, self.norm_bound)
         check_multiples("misfit_grid times reward_bound over noise_std", effects, self.norm_bound / self.noise_std)
         grids = (self.noise_grid, self.scale_grid)
-        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, effects, self.power)
+        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, effects, self.power, self.forget)
 
     @property
     def relies_on(self) -> frozenset[str]:
@@ -217,9 +210,22 @@ class EvidenceMixture(Certified):
 
     def _decide(self, round_: Round) -> Decision:
         t, n = self.n_told + 1, len(round_)
-        gamma = min(1.0, self.gamma * t ** (-1.0 / 3.0))
-        play = Among(self._maximisers(round_)) if self.rule == "thompson" else Certain(self._index_rule(round_))
+        gamma = max(self.floor, min(1.0, self.gamma * t ** (-1.0 / 3.0)))
+        play = self._play(round_)
         return Decision(Explore(gamma, n, None, play) if gamma > 0.0 else play)
+
+    def _play(self, round_: Round) -> Play:
+        if self.rule == "thompson":
+            return Among(self._maximisers(round_))
+        if self.rule == "matching":
+            chances = self._chances(round_)
+            shares = (chances / chances.max()) ** self.sharpness
+            return Weighted(np.arange(len(round_)), shares / shares.sum())
+        return Certain(self._index_rule(round_))
+
+    def _chances(self, round_: Round) -> FloatArray:
+        """Posterior probability that each choice is the best, (n,): a function of the seed and of all rewards alone."""
+        return self._mixture.chances(self._weights(), round_.choices, self._streams.generator(AGENTS, self.n_told))
 
     def _index_rule(self, round_: Round) -> int:
         """Position of the choice that the "ids", "ucb" or "ei" rule plays."""
@@ -252,7 +258,7 @@ class EvidenceMixture(Certified):
     def _best_so_far(self) -> float:
         told = rewards_told(self._log, self._candidates, self._sign)
         noise = self._mixture.noise_variance(self._weights())
-        if noise <= _NOISY * float(np.var(told.rewards)):
+        if self.forget is None and noise <= _NOISY * float(np.var(told.rewards)):
             return float(told.rewards.max())
         seen, first = np.unique(told.indices, return_index=True)
         mean, _ = self._mixture.moments(self._weights(), Choices(seen, np.ascontiguousarray(told.rows[first].T)))

@@ -20,3 +20,10 @@ DEFAULTS = {
     ("best", True): Defaults("ei", 1.0, 1.0),
     ("best", False): Defaults("ei", 0.25, 2.0**0.5),
 }
+# Where candidates are new in every round: nearly the regret of "ucb", and propensities that others can use.
+CONTEXTUAL = Defaults("matching", 1.0)
+
+
+def defaults(goal: str, repeats: bool, contextual: bool) -> Defaults:
+    """What a goal means on a domain."""
+    return CONTEXTUAL if contextual and goal == "sum" else DEFAULTS[goal, repeats]

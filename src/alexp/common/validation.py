@@ -74,6 +74,14 @@ def fraction(name: str, value: object) -> float:
     return number
 
 
+def share(name: str, value: object) -> float:
+    """Return `value` as a float, or raise unless it lies in 0..1."""
+    number = finite(name, value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
+    return number
+
+
 def count(name: str, value: object, minimum: int = 1) -> int:
     """Return `value` as an int, or raise unless it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, Integral):

@@ -169,8 +169,13 @@ class Explore:
         return float(explored + (1.0 - self.share) * otherwise)
 
 
-def on_choices(weights: FloatArray, indices: IntArray) -> FloatArray:
-    """A distribution over all candidates (N,), given that one with these indices (n,) is played, shape (n,)."""
+def on_choices(weights: FloatArray | None, indices: IntArray) -> FloatArray:
+    """A distribution over all candidates (N,), given that one with these indices (n,) is played, shape (n,).
+
+    None stands for the even one.
+    """
+    if weights is None:
+        return np.full(indices.size, 1.0 / indices.size)
     restricted = weights[indices]
     total = restricted.sum()
     return restricted / total if total > 0.0 else np.full(indices.size, 1.0 / indices.size)

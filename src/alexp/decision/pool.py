@@ -26,14 +26,23 @@ class AgentPool:
     ----------
     agents
         One agent for every model, a list of M agents, or a dict from model name to agent.
+    forget
+        Weight of a reward for each one that came after it.
     """
 
-    def __init__(self, agents: Agents, models: ModelClass, noise_std: float, reward_bound: float) -> None:
+    def __init__(
+        self,
+        agents: Agents,
+        models: ModelClass,
+        noise_std: float,
+        reward_bound: float,
+        forget: float | None = None,
+    ) -> None:
         self.noise_std, self.reward_bound = noise_std, reward_bound
         crowds = _crowds(agents, models)
         self.agents = [agent for agent, _ in crowds]
         self.members = [members for _, members in crowds]
-        self.fits = [posteriors(models, agent.ridge, members) for agent, members in crowds]
+        self.fits = [posteriors(models, agent.ridge, members, forget) for agent, members in crowds]
         self.draws = not all(agent.determined for agent in self.agents)  # whether some agent needs random numbers
         self._beliefs: list[tuple[tuple[int, ...], Posteriors]] = []  # trials believed in, and the fits, by crowd
         self._forget()

@@ -19,27 +19,47 @@ from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.models import ModelClass
 from alexp.problem.tables.blocks import ModelOnTable
 
+WIDEST = 200  # features of models that can forget: every reward takes the cube of it
 
-def posteriors(models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None) -> Posteriors:
+
+def posteriors(
+    models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None, forget: float | None = None
+) -> Posteriors:
     """Fits of all models of a class, or of some; `ridge` is as in `UCB(ridge=)`.
 
-    Dividing features by scale_j is a ridge of ridge x scale_j on the undivided columns.
+    Dividing features by scale_j is a ridge of ridge x scale_j on the undivided columns. `forget` is the weight of a
+    reward for each one that came after it.
     """
+    if forget is not None:
+        check_forgetting(models)
     chosen = np.arange(models.n_models) if members is None else members
-    if models.arm_blocks is not None:
+    if models.arm_blocks is not None and forget is None:
         columns = ArmColumns(models.arm_blocks, *_groups(models, chosen), models.intercept)
         return ArmBanks(columns, (ridge * models.scales)[chosen])
     if models.kernels is None:
-        return linear_posteriors(models, ridge, members)
+        return linear_posteriors(models, ridge, members, forget)
     groups, kernels = [models.groups[int(j)] for j in chosen], [models.kernel(int(j)) for j in chosen]
     return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
 
 
-def linear_posteriors(models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None) -> RidgeBank:
+def check_forgetting(models: ModelClass) -> None:
+    """Raise unless posteriors of these models can forget: that is done in triangular factors of their features."""
+    models.require_linear("forget", "old rewards fade in factors of features, and kernels have none")
+    widest = int(np.diff(models.offsets).max())
+    if widest > WIDEST:
+        raise ValueError(
+            f"forget is for models of at most {WIDEST} features, because every reward costs the cube of it; got one "
+            f"with {widest}. Leave forget out, or reduce the features"
+        )
+
+
+def linear_posteriors(
+    models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None, forget: float | None = None
+) -> RidgeBank:
     """The same for models that are linear in their columns, coefficients and all."""
     if members is None or members.size == models.n_models:
-        return RidgeBank(models.columns_flat, models.offsets, ridge * models.scales, models.intercept)
-    return RidgeBank(*_groups(models, members), ridge * models.scales[members], models.intercept)
+        return RidgeBank(models.columns_flat, models.offsets, ridge * models.scales, models.intercept, forget=forget)
+    return RidgeBank(*_groups(models, members), ridge * models.scales[members], models.intercept, forget=forget)
 
 
 def _groups(models: ModelClass, members: IntArray) -> tuple[IntArray, IntArray]:
@@ -58,19 +78,20 @@ def posterior_grid(
     may_sleep: bool = True,
     tables: Sequence[ModelOnTable] | None = None,
     arm_blocks: tuple[int, int] | None = None,
+    forget: float | None = None,
 ) -> PosteriorGrid:
     """Fits of the same groups of columns at several ridges, (M,) for each cell.
 
     `precise` says that variances span so many digits that moments must not be taken through the coefficients;
     `may_sleep`, that models of negligible evidence need not be kept up to date. `tables` has the models on all
     candidates where `takes_one_pass` says so, and kernels only there. `arm_blocks` = (K, p) says that every arm has
-    columns of its own.
+    columns of its own. `forget` is as in `posteriors`.
     """
-    if arm_blocks is not None:
+    if arm_blocks is not None and forget is None:
         return ArmGrid(arm_blocks, columns, offsets, ridges, intercept)
     if tables is not None:
         return OnePassGrid(tables, ridges, intercept)
-    return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep)
+    return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, forget)
 
 
 def takes_one_pass(models: ModelClass, n_candidates: int, cells: int = 5) -> bool:

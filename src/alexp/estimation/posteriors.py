@@ -207,6 +207,15 @@ class PosteriorGrid(Protocol):
     def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
         """Rewards at the choices under one draw of a component whose noise is `scale`, (n,), up to a constant."""
 
+    def root_width(self, n: int) -> int | None:
+        """D, the width of the `roots` at n choices; None where there are no roots."""
+
+    def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Means (m, n), up to constants, and square roots (m, n, D) of the covariances, noise one, of some models.
+
+        f = mean + noise root z with z ~ N(0, I) is jointly as the posterior says.
+        """
+
     def state(self) -> Packable:
         """Everything that rewards have changed."""
 

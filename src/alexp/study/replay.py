@@ -255,14 +255,12 @@ class Replica:
 
     def check_offers(self, offers: Sequence[Offer], distinct: bool) -> list[Offer]:
         """Contextual rounds as `ask_offers` takes them, or the reason why not; changes nothing."""
-        algorithm = self.algorithm
-        left = algorithm.fresh(offers)
-        if distinct and left and len(left) > left[0].choosable.size and all(one is left[0] for one in left):
-            raise ValueError(
-                f"n must be at most the {left[0].choosable.size} candidates to choose from when distinct, got {len(left)}"
-            )
-        stored = {id(one): recordable(algorithm, one) for one in left}
-        return [stored[id(one)] for one in left]
+        left = self.algorithm.fresh(offers)
+        room, is_one = left[0].choosable.size, all(made is left[0] for made in left)
+        if distinct and is_one and len(left) > room:
+            raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {len(left)}")
+        stored = {id(made): recordable(self.algorithm, made) for made in left}
+        return [stored[id(made)] for made in left]
 
     # -- snapshots ---------------------------------------------------------------------------------------------
 

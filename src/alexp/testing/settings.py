@@ -123,7 +123,12 @@ def make(kind: Kind, setting: Setting = PLAIN, **arguments: object) -> Algorithm
 
 def arguments_for(kind: Kind, setting: Setting, **arguments: object) -> State:
     """Constructor arguments: the suite's, the class's own example, the setting's, and then what is asked for."""
-    return {"noise_std": 0.1, "random_state": 3} | kind.example | dict(setting.arguments) | arguments
+    return arguments_for_class(kind) | dict(setting.arguments) | arguments
+
+
+def arguments_for_class(kind: Kind) -> State:
+    """Constructor arguments of the suite, and the class's own example."""
+    return {"noise_std": 0.1, "random_state": 3} | kind.example
 
 
 def reward(index: int) -> float:

@@ -14,7 +14,7 @@ from alexp.common.codec import State
 from alexp.common.schema import a_dict, anything, maybe, record, same
 from alexp.common.validation import count, offering, positive
 from alexp.decision.designs import Exploration, Uniform, design_weights
-from alexp.decision.plays import Certain, Even, Weighted, on_choices
+from alexp.decision.plays import Certain, Weighted, on_choices
 from alexp.estimation.estimate import Estimate, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.problem.candidates import Round
@@ -79,8 +79,6 @@ class ETC(Algorithm):
 
     def _decide(self, round_: Round) -> Decision:
         if self.n_told < self.n_explore:
-            if self._pi is None:
-                return Decision(Even(len(round_)))
             pi = on_choices(self._pi, round_.indices)
             return Decision(Weighted(np.arange(pi.size), pi, explored=True))
         fit = self._data.solve(self.lambda_1) if self._fit is None else self._fit

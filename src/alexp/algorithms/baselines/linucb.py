@@ -13,10 +13,11 @@ from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.common.validation import count
+from alexp.common.validation import count, fraction
 from alexp.decision.agents import UCB, Agent
 from alexp.decision.plays import Alone
 from alexp.decision.pool import AgentPool
+from alexp.estimation.checking.credible import Credence
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -27,14 +28,16 @@ class LinUCB(Certified):
 
     `model=j` uses the features of model j: Oracle UCB when j is the true model. `model=None` is the naive
     baseline on all distinct columns of the dictionary (features that are equal on every candidate count once).
-    `agent` is UCB unless another is given.
+    `agent` is UCB unless another is given. `forget` is the weight of a reward for each one that came after it, for
+    rewards that drift (D-LinUCB with a constant width): V = sum_s forget^(t-s) phi_s phi_s' + ridge^2 I. Nothing is
+    certified then, and the order of rewards matters; widths of `UCB(beta="theory")` are no theorem under it.
 
     Needs `norm_bound` for the width of UCB, and `noise_std` where that is the theory's (`UCB(beta="theory")`).
     """
 
     name: ClassVar[str] = "linucb"
     needs_columns: ClassVar[str] = ""
-    settings: ClassVar[tuple[str, ...]] = ("model", "agent")
+    settings: ClassVar[tuple[str, ...]] = ("model", "agent", "forget")
 
     def __init__(
         self,
@@ -43,13 +46,15 @@ class LinUCB(Certified):
         *,
         model: int | None = None,
         agent: Agent | None = None,
+        forget: float | None = None,
         **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         if model is not None and count("model", model, 0) >= models.n_models:
             raise ValueError(f"model must be below the number of models ({models.n_models}), got {model}")
         self.model, self.agent = None if model is None else int(model), UCB() if agent is None else agent
-        self._pool = AgentPool(self.agent, self._single(), self.noise_std, self.norm_bound)
+        self.forget = None if forget is None else fraction("forget", forget)
+        self._pool = AgentPool(self.agent, self._single(), self.noise_std, self.norm_bound, self.forget)
 
     def _single(self) -> ModelClass:
         """The class whose only model is the one to play."""
@@ -71,6 +76,13 @@ class LinUCB(Certified):
 
     def _numbers(self) -> IntArray:
         return super()._numbers() if self.model is None else np.array([self.model])
+
+    def _belief(self, round_: Round) -> Credence:
+        """What its own fit says where old rewards are forgotten."""
+        if self.forget is None:
+            return super()._belief(round_)
+        fits, choices = self._pool.fits[0], round_.choices
+        return Credence(fits.mean(0, choices), self.noise_std * fits.width(0, choices))
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         return *self._pool.best(0, round_.choices), self.model

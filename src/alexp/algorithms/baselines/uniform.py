@@ -54,6 +54,11 @@ class UniformRandom(Algorithm):
         index = int(np.argmax(means))
         return int(np.flatnonzero(round_.indices == index)[0]), float(means[index]), None
 
+    def _take_arms(self, n: int) -> None:
+        super()._take_arms(n)
+        more = np.zeros(n - self._sums.size)
+        self._sums, self._counts = np.append(self._sums, more), np.append(self._counts, more)
+
     def _state(self) -> State:
         return {"sums": self._sums, "counts": self._counts}
 

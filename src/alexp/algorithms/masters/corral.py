@@ -146,7 +146,6 @@ class Corral(AgentBased):
             trials = known.get("trials", np.empty(0, dtype=np.int64)).tolist()
             same("length of state['trials']", len(trials), known["drawn_with"].size, "that of state['drawn_with']")
             self._notes = dict(zip(trials, known["drawn_with"].tolist(), strict=True))
-        proposed = ~np.isnan(np.array(self._log.propensity, dtype=np.float64))
-        if np.any(np.array(self._log.model, dtype=np.int64)[proposed] < 0):
+        if np.any(np.array(self._log.model, dtype=np.int64)[self._log.proposed()] < 0):
             raise ValueError("log['model'] must name the agent that was drawn, for every trial but observations")
         self._check_notes(number(low=float(np.finfo(np.float64).tiny), high=1.0 + 1e-9))

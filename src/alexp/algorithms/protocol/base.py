@@ -124,7 +124,7 @@ class Algorithm(Asking):
         if isinstance(domain, Arms) and not repeats:
             raise ValueError("repeats=False has no meaning for arms: they are there to be played in other contexts")
         if self.log_features == "none" and not repeats:
-            raise ValueError('repeats=False needs the ids of candidates that were measured, which log_features="none" drops')
+            raise ValueError('repeats=False needs ids of what was measured, and log_features="none" does not keep them')
         self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
         self.noise_std = self.stated.noise_std or ASSUMED_NOISE
         self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND
@@ -134,6 +134,7 @@ class Algorithm(Asking):
         if self.log_features is None:
             order = self._streams.generator(ORDER).permutation(domain.n_candidates)
             self._candidates = CandidateTable(models, domain, order)
+        self._n_arms = domain.n_candidates
         self._log = TrialLog(self._new_offers())
         self._notes = {}  # of trials whose reward is out
         self._known = {}  # what was computed since the last reward

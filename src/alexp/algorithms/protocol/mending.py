@@ -14,6 +14,7 @@ from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import FloatArray
 from alexp.decision.plays import Proposal
 from alexp.problem.contextual.offers import Offer
+from alexp.problem.models import ModelClass
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
@@ -62,16 +63,17 @@ class Mending:
 
     Everything happens in it in the order of the first run: every ask is decided on, committed to and noted, and then
     ends in the action that was played; every reward comes in its place. Where asking leaves nothing behind, only the
-    rewards are repeated.
+    rewards are repeated. With other `models`, which have further columns behind those there were, rows of the log have
+    zeros in them.
     """
 
-    def __init__(self, run: Algorithm, changes: Mapping[int, float | None]) -> None:
+    def __init__(self, run: Algorithm, changes: Mapping[int, float | None], models: ModelClass | None = None) -> None:
         self._log, self._changes = run._log, dict(changes)
         kind, seed = type(run), run._streams.entropy
         with quietly():  # what there is to say about the problem was said when the first run began
-            self._again = again = kind(run.models, run.domain, random_state=seed, **run.arguments())
+            self._again = again = kind(models or run.models, run.domain, random_state=seed, **run.arguments())
         again._candidates = run._candidates  # the table is large, and the same
-        again._fingerprint, again._vigilance = run._fingerprint, run._vigilance
+        again._fingerprint, again._vigilance = None if models else run._fingerprint, run._vigilance
         again.ignores_pending, again._lock = run.ignores_pending, run._lock
         if self._log.origin is not None:  # how it came to that state is not known
             again.resume(*self._log.origin)
@@ -136,7 +138,9 @@ class Mending:
     def _offer(self, trial: int) -> Offer | None:
         """What a trial of a contextual run was chosen from; where asks leave nothing behind, its own row will do."""
         offers = self._log.offers
-        return None if offers is None else offers.offer(trial, self._log.index[trial])
+        if offers is None:
+            return None
+        return offers.offer(trial, self._log.index[trial], self._again.models.n_columns)
 
     def _leave_out(self, event: Happened) -> None:
         """A reward that was withdrawn keeps its place, so that it can come back."""

@@ -62,6 +62,7 @@ class Saved(Guarded, ABC):
     _log: TrialLog
     _notes: dict[int, Packable]
     _known: dict[Hashable, object]
+    _n_arms = 0  # how many candidates the domain has had; arms may be added
     _fingerprint: str | None = None  # the table never changes, and hashing a large one takes seconds
 
     @abstractmethod
@@ -81,6 +82,7 @@ class Saved(Guarded, ABC):
 
     def to_dict(self, problem: bool = True) -> State:
         """JSON-safe state. With `problem`, built-in models and plain tables are stored along with it."""
+        self._keep_up()
         settings = {key: component_to_dict(value) for key, value in self.arguments().items()}
         stored = {"models": self.models.to_dict(), "domain": self.domain.to_dict()} if problem else {}
         data = {
@@ -199,6 +201,10 @@ class Saved(Guarded, ABC):
         if self._candidates is not None:
             return self._candidates.distinct_columns(columns)
         return np.arange(self.models.n_columns) if columns is None else columns
+
+    @abstractmethod
+    def _keep_up(self) -> None:
+        """Take notice of arms that were added to the domain."""
 
     def _new_offers(self) -> OfferLog | None:
         """An empty log of contextual rounds; None on a fixed domain."""

@@ -19,7 +19,7 @@ from alexp.common.validation import count, limited, one_of, positive
 from alexp.problem.available import Available
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.contextual.domains import Arms
-from alexp.problem.contextual.offers import Ids, Offer, offer
+from alexp.problem.contextual.offers import Ids, Offer, for_arms, n_arms_of, offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
@@ -43,6 +43,7 @@ class Telling(Saved):
 
     _sign: float
     _vigilance: Vigilance
+    forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
 
     @abstractmethod
     def _learn(self, seen: Observation) -> None:
@@ -149,6 +150,7 @@ class Telling(Saved):
         """
         presented = {"context": context, "candidates": candidates, "features": features, "ids": ids}
         if self._log.offers is not None or any(value is not None for value in presented.values()):
+            self._keep_up()
             made = offer(self.models, self.domain, available=available, **presented)
             position = self._position_in(made, index)
             chance = nan if propensity is None else _chance(propensity)
@@ -189,7 +191,7 @@ class Telling(Saved):
         vigilance = self._vigilance
         if abs(value) > vigilance.limit:
             vigilance.look_at_reward(value)
-        if vigilance.is_time(self._log.n_told):
+        if vigilance.is_time(self._log.n_told) and self.forget is None:
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = np.flatnonzero(~np.isnan(rewards))
             if self.log_features != "none":
@@ -275,11 +277,27 @@ class Telling(Saved):
         vars(run).update(vars(self), _torn=False, _changing=False)
         self.__dict__ = Mending(cast("Algorithm", run), {}).outcome(cast("Algorithm", run))
 
+    def _keep_up(self) -> None:
+        """Take notice of arms that were added to the domain; the run is repeated if models have columns for arms."""
+        n = self.domain.n_candidates
+        if n == self._n_arms:
+            return
+        if n_arms_of(self.models) in (None, n):
+            self._take_arms(n)
+            return
+        self._check_course()
+        run = cast("Algorithm", self)
+        self.__dict__ = Mending(run, {}, for_arms(self.models, run.domain)).outcome(run)
+
+    def _take_arms(self, n: int) -> None:
+        """There are n arms now."""
+        self._n_arms, self._fingerprint = n, None
+
     def _check_course(self) -> None:
         if self.log_features == "none":
             raise ValueError(
                 'log_features="none" keeps too little to repeat the run, so that rewards cannot be amended or '
-                'retracted; construct it with log_features="chosen"'
+                'retracted, nor arms added to models with columns for each; construct it with log_features="chosen"'
             )
         if self._log.course is None:
             raise ValueError(

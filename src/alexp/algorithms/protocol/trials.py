@@ -223,6 +223,13 @@ class TrialLog:
         """Ids of trials that await a reward."""
         return list(self.waiting)
 
+    def proposed(self) -> IntArray:
+        """Ids of the trials that were asked for, in increasing order; the others were observed elsewhere."""
+        if self.offers is None:  # nobody knows with which probability those were played
+            return np.flatnonzero(~np.isnan(np.array(self.propensity, dtype=np.float64)))
+        steps, trials = self.happened.as_arrays()
+        return np.asarray(trials[steps == "ask"])
+
     def measured(self) -> IntArray:
         """Candidates that have a reward, each once, in increasing order."""
         return np.unique(np.array(self.index, dtype=np.int64)[~np.isnan(np.array(self.reward, dtype=np.float64))])

@@ -106,6 +106,14 @@ class CalibratingGrid:
         """Rewards at the choices under one draw of a component."""
         return self.inner.draw(cell, model, choices, normals, scale)
 
+    def root_width(self, n: int) -> int | None:
+        """The width of the roots at n choices."""
+        return self.inner.root_width(n)
+
+    def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Means (m, n) and square roots (m, n, D) of the covariances of some models."""
+        return self.inner.roots(cell, members, choices)
+
     # -- storing -----------------------------------------------------------------------------------------------
 
     def state(self) -> State:

@@ -181,6 +181,9 @@ class EffectMixture(Mixture):
             values = values + self.tau[cell] * np.sqrt(1.0 - pull) * rng.standard_normal(values.size)
         return np.asarray(values)
 
+    def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        return self._shares_of_draws(weights, choices, rng)  # effects are drawn as well
+
     def _with_constant(self, choices: Choices) -> Choices:
         return Choices(choices.indices, self._extended(choices.table)) if self._constant else choices
 

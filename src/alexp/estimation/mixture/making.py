@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.estimation.factory import takes_one_pass
+from alexp.estimation.factory import check_forgetting, takes_one_pass
 from alexp.estimation.mixture.calibrating import Divisors, row_divisors
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
@@ -32,6 +32,7 @@ class _Common(TypedDict):
     log_prior: FloatArray | None
     tables: list[ModelOnTable] | None
     arm_blocks: tuple[int, int] | None
+    forget: float | None
 
 
 def ratio_mixture(
@@ -41,15 +42,16 @@ def ratio_mixture(
     noise_std: float | None,
     power: float,
     reference: FloatArray | None = None,
+    forget: float | None = None,
 ) -> Mixture:
     """Components (model, ratio of noise to prior variance), for rewards of unknown size; None for unknown noise.
 
     Without candidates, where these are new in every round, prior scales come from `reference` rows (n, P); without
     these from the first rows told, see `calibrating`.
     """
-    common = _common(models, candidates, power)
+    common = _common(models, candidates, power, forget)
     columns, offsets, tables, measure = models.columns_flat, models.offsets, common["tables"], _measure(models)
-    calibrate = None
+    calibrate, reference = None, models.example_rows if reference is None else reference
     if tables is not None:
         divisors = prior_divisors(tables, models.intercept)
     elif candidates is not None:
@@ -82,6 +84,7 @@ def level_mixture(
     scale_grid: Sequence[float],
     effects: Sequence[float],
     power: float,
+    forget: float | None = None,
 ) -> Mixture:
     """Components (model, noise level, prior scale), in multiples of the two; and sizes of candidates' own effects."""
     groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * models.roots, models.intercept)
@@ -89,8 +92,10 @@ def level_mixture(
         "noise_std": noise_std, "reward_bound": norm_bound, "noise_grid": noise_grid, "scale_grid": scale_grid,
     }  # fmt: skip
     if not effects:
-        return Mixture(*groups, **levels, **_common(models, candidates, power))
+        return Mixture(*groups, **levels, **_common(models, candidates, power, forget))
     models.require_linear("misfit_grid", "effects of candidates are weighed against coefficients")
+    if forget is not None:
+        raise ValueError("misfit_grid and forget do not go together: what a candidate has of its own is not forgotten")
     if candidates is None:
         raise ValueError("misfit_grid is for tables: effects belong to candidates that come again")
     n, log_prior = candidates.n_candidates, _log_prior(models)
@@ -99,11 +104,19 @@ def level_mixture(
     )
 
 
-def _common(models: ModelClass, candidates: CandidateTable | None, power: float) -> _Common:
+def _common(models: ModelClass, candidates: CandidateTable | None, power: float, forget: float | None) -> _Common:
     tables = None
-    if candidates is not None and takes_one_pass(models, candidates.n_candidates):
+    if forget is not None:
+        check_forgetting(models)
+    elif candidates is not None and takes_one_pass(models, candidates.n_candidates):
         tables = candidates.models(models)
-    return {"power": power, "log_prior": _log_prior(models), "tables": tables, "arm_blocks": models.arm_blocks}
+    return {
+        "power": power,
+        "log_prior": _log_prior(models),
+        "tables": tables,
+        "arm_blocks": models.arm_blocks,
+        "forget": forget,
+    }
 
 
 def _log_prior(models: ModelClass) -> FloatArray | None:

@@ -11,18 +11,24 @@ with F_c = min_theta ||y - Phi_j theta||^2 + ridge_c^2 ||theta||^2.
 
 With an intercept its flat prior takes one degree of freedom: t - 1 instead of t; if every arm has an intercept, as many
 as arms have had a reward.
+
+With `forget` a reward that k later ones have followed has the weight w = forget^k. Its likelihood is raised to that
+power, N(y; phi'theta, s^2)^w, while the prior stays as it is: V_c = Phi_j'W Phi_j + ridge_c^2 I, F_c has weighted
+squares, and t becomes the sum of the weights. That is a power likelihood, not the evidence of a model of drift: weights
+of models never become surer than some 1 / (1 - forget) rewards can make them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf, isfinite
+from math import expm1, inf, isfinite, log
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
+from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.calibrating import CalibratingGrid, Divisors
 from alexp.estimation.posteriors import Component, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
@@ -52,6 +58,7 @@ class Mixture:
     tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
     arm_blocks : (K, p) where every arm has p columns of its own, see `estimation.blocks`.
     calibrate : gives the divisors for rows told, which then replace those given; see `CalibratingGrid`.
+    forget : weight of a reward for each one that came after it; see below.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
@@ -77,7 +84,9 @@ class Mixture:
         tables: Sequence[ModelOnTable] | None = None,
         arm_blocks: tuple[int, int] | None = None,
         calibrate: Divisors | None = None,
+        forget: float | None = None,
     ) -> None:
+        self.forget = forget
         self.power, self.log_prior = power, log_prior
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
         self.n_columns, self._lead, self._sizes = n_columns, int(intercept), np.diff(offsets)
@@ -88,7 +97,7 @@ class Mixture:
 
         def make(divisors: FloatArray) -> PosteriorGrid:
             ridges = [ridge * divisors for ridge in self.ridges]
-            settings = (precise, may_sleep, tables, arm_blocks)
+            settings = (precise, may_sleep, tables, arm_blocks, forget)
             return posterior_grid(n_columns, columns, offsets, ridges, intercept, *settings)
 
         m = self._sizes.size
@@ -108,9 +117,15 @@ class Mixture:
         return self.grid.evidence(self._score, 1.0 / self.power)
 
     @property
-    def _freedom(self) -> int:
-        """t, less the degree of freedom that the flat prior of an intercept takes, or of each arm's."""
-        return self.n_observations - self.grid.n_constants
+    def mass(self) -> float:
+        """Sum of the rewards' weights: t, or (1 - forget^t) / (1 - forget)."""
+        t = self.n_observations
+        return t if self.forget is None else -expm1(t * log(self.forget)) / (1.0 - self.forget)
+
+    @property
+    def _freedom(self) -> float:
+        """The mass, less the degree of freedom that the flat prior of an intercept takes, or of each arm's."""
+        return max(self.mass - self.grid.n_constants, 0)
 
     def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """Log evidence from penalised residuals and log determinants, (cells, M) each."""
@@ -168,6 +183,39 @@ class Mixture:
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
         return self.grid.draw(cell, model, choices, normals, float(self.noise[cell]))
+
+    def chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        """Probability that each choice is the best under the posterior, shape (n,), see `optimality`.
+
+        Of more than 200 choices only the most promising have any. Kernels and one pass: shares of 64 draws.
+        """
+        if len(choices) <= optimality.MOST:
+            return self._chances(weights, choices, rng)
+        some = optimality.promising(*self.moments(weights, choices))
+        out = np.zeros(len(choices))
+        indices = None if choices.indices is None else choices.indices[some]
+        out[some] = self._chances(weights, Choices(indices, np.ascontiguousarray(choices.table[:, some])), rng)
+        return out
+
+    def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        if (width := self.grid.root_width(len(choices))) is None:
+            return self._shares_of_draws(weights, choices, rng)
+        offset, stretches = rng.random(), self._stretches(rng, optimality.LINES)
+        normals = rng.standard_normal((optimality.LINES, width))
+        deviations = np.sqrt(self.noise_variances())
+        return optimality.by_lines(self.grid, weights, deviations, choices, normals, stretches, offset)
+
+    def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draws of what deviations are multiplied by, shape (n,)."""
+        return np.ones(n)
+
+    def _shares_of_draws(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+        out = np.zeros(len(choices))
+        counts = optimality.evenly(weights.ravel(), optimality.DRAWS, rng.random())
+        for component in np.repeat(np.arange(counts.size), counts):
+            cell, model = divmod(int(component), weights.shape[1])
+            out[np.argmax(self.draw(cell, model, rng, choices))] += 1.0 / optimality.DRAWS
+        return out
 
     def state(self) -> Packable:
         """Everything that observations have changed."""

@@ -71,14 +71,14 @@ class StudentMixture(Mixture):
         """Absorb one observation."""
         super().update(row, y, index)
         delta = y - self._mean
-        self._mean += delta / self.n_observations
-        self._squares += delta * (y - self._mean)
+        self._mean += delta / self.mass
+        self._squares = (1.0 if self.forget is None else self.forget) * self._squares + delta * (y - self._mean)
 
     @property
     def _unit(self) -> float:
         """b0."""
         if self._squares > 0.0:
-            return _SHAPE * self._squares / self.n_observations
+            return _SHAPE * self._squares / self.mass
         return _SHAPE * self._mean**2 or 1.0
 
     @property
@@ -112,6 +112,9 @@ class StudentMixture(Mixture):
         normals = rng.standard_normal(self.grid.n_normals(model))
         noise = self.noise_variances()[cell, model] * self._shape / rng.standard_gamma(self._shape)
         return self.grid.draw(cell, model, choices, normals, float(np.sqrt(noise)))
+
+    def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return np.asarray(np.sqrt(self._shape / rng.standard_gamma(self._shape, n)))
 
     @property
     def freedom(self) -> float:

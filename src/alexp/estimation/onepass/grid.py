@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.families import Believed, Family
@@ -186,6 +186,13 @@ class OnePassGrid:
         return beliefs
 
     # -- storage -----------------------------------------------------------------------------------------------
+
+    def root_width(self, n: int) -> None:
+        """There are no roots: draws stand in for them."""
+
+    def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """There are none."""
+        raise NotImplementedError("one pass keeps no square roots of covariances; use draw")
 
     def state(self) -> Packable:
         """The rewards and where they were measured: all else follows from that, bit for bit."""

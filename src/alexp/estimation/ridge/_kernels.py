@@ -99,6 +99,54 @@ def absorb(
         factor[position] = length(factor[position], incoming[rows - 1])
 
 
+@checked.entry
+def fade(
+    factor: FloatArray,
+    starts: IntArray,
+    offsets: IntArray,
+    lead: int,
+    ridge: FloatArray,
+    forget: float,
+    first: int,
+    last: int,
+) -> None:
+    """Multiply the data in the factors of models first..last-1 by sqrt(forget), in place; the ridge stays as it is.
+
+    R'R = D + ridge^2 E, with the data in D, becomes forget D + ridge^2 E: all of R fades, and what the ridge has lost
+    comes back as rows sqrt(1 - forget) ridge e_k, one for each feature. O(d_j^3 / 6) rotations.
+    """
+    widest = 0
+    for j in range(first, last):
+        widest = max(widest, offsets[j + 1] - offsets[j])
+    incoming = np.empty(widest + 1)
+    for j in range(first, last):
+        rows = lead + offsets[j + 1] - offsets[j] + 1
+        root, lost = math.sqrt(forget), math.sqrt(1.0 - forget) * ridge[j]
+        for i in range(starts[j], starts[j + 1]):
+            factor[i] *= root
+        place = starts[j] + lead * rows
+        for begin in range(lead, rows - 1):
+            incoming[:] = 0.0
+            incoming[0] = lost  # entries count from column `begin` on
+            position = place
+            for k in range(begin, rows - 1):
+                here = incoming[k - begin]
+                pivot = length(factor[position], here)
+                cosine = factor[position] / pivot
+                sine = here / pivot
+                factor[position] = pivot
+                kept = factor[position + 1 : position + rows - k]
+                moving = incoming[k - begin + 1 : rows - begin]
+                for i in range(kept.shape[0]):
+                    old = kept[i]
+                    new = moving[i]
+                    kept[i] = cosine * old + sine * new
+                    moving[i] = cosine * new - sine * old
+                position += rows - k
+            factor[position] = length(factor[position], incoming[rows - 1 - begin])
+            place += rows - begin
+
+
 @checked.leaf
 def back_substitute(packed: FloatArray, rows: int, lead: int, target: FloatArray) -> None:
     """Solve R theta = target on the feature coordinates, in place; ``packed`` is one model's factor.

@@ -18,6 +18,7 @@ from alexp.estimation.ridge import _moments as moments
 from alexp.estimation.ridge import _points
 from alexp.estimation.ridge import _screen as screens
 from alexp.estimation.ridge import _sweep as sweeps
+from alexp.estimation.ridge._roots import covariance_roots
 from alexp.estimation.ridge.factors import PackedFactors, float_vector, per_model
 from alexp.estimation.ridge.threads import pool, run_parts
 from alexp.problem.candidates import Choices
@@ -45,6 +46,7 @@ class RidgeBank(PackedFactors):
     ridge : float (M,) or a number, the square root of the ridge penalty, > 0.
     intercept : whether every model has an unpenalised constant.
     threads : most threads to use for large problems; all cores by default.  Results do not depend on it.
+    forget : weight of a reward for each one that came after it: Phi_j'W Phi_j + ridge_j^2 I with W = forget^age.
 
     Example
     -------
@@ -61,8 +63,9 @@ class RidgeBank(PackedFactors):
         ridge: npt.ArrayLike,
         intercept: bool = False,
         threads: int | None = None,
+        forget: float | None = None,
     ) -> None:
-        super().__init__(columns, offsets, ridge, intercept, threads)
+        super().__init__(columns, offsets, ridge, intercept, threads, forget)
         self._winners = np.full(self.n_models, -1, dtype=np.int64)  # of the last sweep, where the next one starts
         self._screened: tuple[FloatArray, NarrowArray, FloatArray] | None = None  # the last table, see _prepared
 
@@ -232,6 +235,15 @@ class RidgeBank(PackedFactors):
         target = (into.total, into.mean, into.within, into.between)
         self._over_candidates(partial(_merge, fits, target), n, members.size * n * 8)
         into.total += float(shares.sum())
+
+    def roots(self, members: IntArray, table: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
+        """Means (m, n) of some models at candidates (P, n), intercepts left out, and R_j^-T phi_j (m, n, width).
+
+        Rows are padded with zeros; roots[k] roots[k]' = Phi_j V_j^-1 Phi_j'.
+        """
+        means, roots = np.empty((members.size, table.shape[1])), np.empty((members.size, table.shape[1], width))
+        covariance_roots(*self._layout(), members, table, means, roots)
+        return means, roots
 
     # -- inside ------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ class PackedFactors:
         ridge: npt.ArrayLike,
         intercept: bool = False,
         threads: int | None = None,
+        forget: float | None = None,
     ) -> None:
         self._columns = index_vector("columns", columns)
         self._offsets = index_vector("offsets", offsets)
@@ -53,7 +54,7 @@ class PackedFactors:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1 or None, got {threads}")
         self.intercept = bool(intercept)
-        self.n_observations = 0
+        self.n_observations, self.forget = 0, forget
         self._threads = threads if threads is not None else os.cpu_count() or 1
         self._lead = int(self.intercept)
         self._n_columns = int(self._columns.max()) + 1 if len(self._columns) else 0
@@ -77,6 +78,9 @@ class PackedFactors:
             raise ValueError(f"y must be a finite number, got {reward}")
         if not kernels.all_finite(features):
             raise ValueError("row must hold finite numbers only, got NaN or infinity")
+        if self.forget is not None:
+            old = (self._factor, self._starts, self._offsets, self._lead, self._ridge, self.forget)
+            self._over_models(lambda first, last: kernels.fade(*old, first, last), len(self._factor) > _THREADED_FACTOR)
         state = (self._factor, self._starts, self._columns, self._offsets, self._lead, features, reward)
         self._over_models(lambda first, last: kernels.absorb(*state, first, last), len(self._factor) > _THREADED_FACTOR)
         self.n_observations += 1

@@ -53,6 +53,7 @@ class RidgeGrid:
     intercept : whether every model has an unpenalised constant.
     precise : never take moments through the coefficients, whose quadratic forms would round small variances away.
     may_sleep : let models of negligible evidence sleep if there are very many.
+    forget : weight of a reward for each one that came after it.
     """
 
     def __init__(
@@ -64,12 +65,18 @@ class RidgeGrid:
         intercept: bool,
         precise: bool = False,
         may_sleep: bool = True,
+        forget: float | None = None,
     ) -> None:
         self.n_models, self.n_columns, self._lead = len(offsets) - 1, n_columns, int(intercept)
         self._sizes, self._mean_size = np.diff(offsets), len(columns) / self.n_models
         self._precise = precise
-        kind = SleepingBank if may_sleep and self.n_models * len(ridges) >= _LAZY else RidgeBank
-        self._banks = [kind(columns, offsets, ridge, intercept) for ridge in ridges]
+        lazy = may_sleep and forget is None and self.n_models * len(ridges) >= _LAZY  # who fades must not sleep
+        self._banks = [
+            SleepingBank(columns, offsets, ridge, intercept)
+            if lazy
+            else RidgeBank(columns, offsets, ridge, intercept, forget=forget)
+            for ridge in ridges
+        ]
         self._determinants = np.zeros((len(ridges), self.n_models))  # of banks that sleep; lower bounds if asleep
 
     @property
@@ -233,6 +240,14 @@ class RidgeGrid:
     def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
         """Rewards at the choices under one draw of a component's coefficients, shape (n,)."""
         return self._banks[cell].draw(model, choices.table, normals, scale)
+
+    def root_width(self, n: int) -> int:
+        """One for each coefficient of the largest model."""
+        return int(self._sizes.max())
+
+    def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Means (m, n) and square roots (m, n, D) of the covariances of some models."""
+        return self._banks[cell].roots(members, choices.table, self.root_width(len(choices)))
 
     def state(self) -> list[FactorState]:
         """Everything that rewards have changed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -88,14 +89,29 @@ def check_problem(models: ModelClass, domain: Domain) -> None:
         )
     if models.kernels is not None:
         raise ValueError("kernels are fitted to a table of candidates, and contextual rounds have none: use features")
+    wanted = n_arms_of(models)
     if not isinstance(domain, Arms):
-        if models.arm_blocks is not None:
+        if wanted is not None:
             raise ValueError("models per arm need arms: pass alexp.Arms([...]) as the domain")
         return
     if isinstance(models.dictionary, Blocks):
         raise ValueError("models declared by blocks take features= of fresh candidates: pass alexp.Candidates()")
-    if models.arm_blocks is not None and models.arm_blocks[0] != len(domain):
-        raise ValueError(f"these models are for {models.arm_blocks[0]} arms, and the domain has {len(domain)}")
+    if wanted not in (None, len(domain)):
+        raise ValueError(f"these models are for {wanted} arms, and the domain has {len(domain)}")
+
+
+def n_arms_of(models: ModelClass) -> int | None:
+    """How many arms have columns of their own; None where no columns belong to an arm."""
+    return getattr(models.dictionary, "n_arms", None)
+
+
+class _PerArm(Protocol):
+    def with_arms(self, arms: Domain) -> ModelClass: ...
+
+
+def for_arms(models: ModelClass, arms: Domain) -> ModelClass:
+    """Models per arm with columns for these arms, those of new ones behind those there were."""
+    return cast(_PerArm, models).with_arms(arms)
 
 
 def offer(

@@ -49,6 +49,7 @@ class Offering(Telling):
 
     def _check_offer(self, available: Available = None, **presented: Unpack[Presented]) -> Offer:
         """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
+        self._keep_up()
         return offer(self.models, self.domain, available=available, **presented)
 
     def check_offers(self, n: int | None, available: Available = None, **presented: Unpack[Presented]) -> list[Offer]:
@@ -56,6 +57,7 @@ class Offering(Telling):
 
         One offer that comes n times asks for n different candidates of it.
         """
+        self._keep_up()
         return self.fresh(offers_for(self.models, self.domain, n, available, presented))
 
     def fresh(self, offers: Sequence[Offer]) -> list[Offer]:

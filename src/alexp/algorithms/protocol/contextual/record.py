@@ -70,12 +70,6 @@ class OfferLog:
         self._chosen.append(pack_rows(offer.rows[index : index + 1]))
         self._offered.append(pack_rows(offer.rows) if self.keeps_all else None)
 
-    def copy(self, other: OfferLog, trial: int) -> None:
-        """Keep what another log has kept of a trial, as the next one."""
-        self.n_candidates.append(other.n_candidates[trial])
-        for name in ("actions", "contexts", "ids", "_restrictions", "_chosen", "_offered"):
-            getattr(self, name).append(getattr(other, name)[trial])
-
     def settle(self, trial: int) -> None:
         """The trial awaits nothing any more."""
         if self.form == "none":
@@ -103,12 +97,14 @@ class OfferLog:
         packed = self._restrictions[trial]
         return None if packed is None else unpack_restriction(packed, self.n_candidates[trial])
 
-    def offer(self, trial: int, index: int) -> Offer:
-        """What a trial was chosen from; where only its own row was kept, the others are zero."""
-        rows, n = self.offered(trial), self.n_candidates[trial]
-        if rows is None:
-            rows = np.zeros((n, self.n_columns))
-            rows[index] = self.row(trial)
+    def offer(self, trial: int, index: int, n_columns: int) -> Offer:
+        """What a trial was chosen from, on so many columns; where only its own row was kept, the others are zero."""
+        n, known = self.n_candidates[trial], self.offered(trial)
+        rows = np.zeros((n, n_columns))
+        if known is None:
+            rows[index, : self.n_columns] = self.row(trial)
+        else:
+            rows[:, : self.n_columns] = known
         chosen = {index: self.actions[trial]}
         actions = [chosen.get(k) for k in range(n)]
         return Offer(rows, actions, self.ids[trial], self.contexts[trial], self.allowed(trial))

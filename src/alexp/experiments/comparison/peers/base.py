@@ -53,6 +53,7 @@ class Peer(Algorithm):
 
     package: ClassVar[str]
     needs_columns: ClassVar[str] = "it looks at rows of features"
+    needs_table: ClassVar[str] = "it scales features over all candidates"
     settings: ClassVar[tuple[str, ...]] = ("rule", "width", "library_version")
 
     def __init__(
