@@ -175,6 +175,11 @@ class Follower(Forked):
 
     # -- keeping up --------------------------------------------------------------------------------------------
 
+    def known(self) -> Replica:
+        """The replica as it is, without looking for what others have done."""
+        with self.mutex:
+            return self._opened()
+
     def refresh(self) -> Replica:
         """Apply what other processes have done."""
         with self.mutex:

@@ -19,9 +19,11 @@ from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
 from alexp.problem.available import Available
+from alexp.problem.contextual.domains import Arms
 from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import (
     MENDS,
+    REPEATS,
     Detail,
     Event,
     belief,
@@ -45,6 +47,7 @@ class Snapshot(TypedDict):
 
     log: dict[str, AnyArray]
     state: State
+    arms: NotRequired[list[str]]  # all there are, added ones last
     abandoned: NotRequired[AnyArray]  # where 0.1.0 stored them
 
 
@@ -81,7 +84,7 @@ class Replica:
                 start = perf_counter()
                 with quietly():  # who told these rewards has been warned
                     self._apply(event)
-                self._next(event, start)
+                (self._next_mend if event.kind in REPEATS else self._next)(event, start)
 
     def _follow_mends(self, events: list[Event]) -> None:
         """Corrections that come together are made together: each would repeat the whole run."""
@@ -114,6 +117,8 @@ class Replica:
             algorithm.take_observation(event.candidate, event.reward, made, chance)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
+        elif event.kind == "arm":
+            algorithm.add_arm(algorithm.check_arm(detail_of(event)["arm"]))
         else:
             raise ReplayError(f"event {event.seq} is of unknown kind {event.kind!r}; install a newer version")
 
@@ -197,6 +202,11 @@ class Replica:
         self.algorithm.abandon(trial_id)
         return self._next(Event(self.n_events, "abandon", trial_id), start)
 
+    def add_arm(self, name: str) -> Event:
+        """Add an arm that `check_arm` has let pass."""
+        start, number = perf_counter(), self.algorithm.add_arm(name)
+        return self._next_mend(Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start)
+
     def mend(self, changes: Mapping[int, float | None]) -> list[Event]:
         """Correct rewards by checked ids, and withdraw those with None; at once if that was prepared."""
         if not changes:
@@ -218,7 +228,7 @@ class Replica:
         self._prepared = self.algorithm.mending(changes) if changes else None
 
     def _next_mend(self, event: Event, start: float) -> Event:
-        """Count a correction; what it cost says nothing about other events."""
+        """Count an event that repeats the run; what it cost says nothing about others."""
         self._seconds += perf_counter() - start
         self.n_events += 1
         return event
@@ -253,6 +263,11 @@ class Replica:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")
         return wanted, allowed
 
+    def still_offers(self, offers: Sequence[Offer]) -> bool:
+        """Whether rounds that were made before have the arms there are now."""
+        arms = self.algorithm.domain.n_candidates
+        return not arms or all(len(made) == arms for made in offers)
+
     def check_offers(self, offers: Sequence[Offer], distinct: bool) -> list[Offer]:
         """Contextual rounds as `ask_offers` takes them, or the reason why not; changes nothing."""
         left = self.algorithm.fresh(offers)
@@ -266,10 +281,15 @@ class Replica:
 
     def snapshot(self) -> Snapshot:
         """Everything that `resume` needs."""
-        return {"log": self.algorithm.log.state(), "state": self.algorithm.state()}
+        out: Snapshot = {"log": self.algorithm.log.state(), "state": self.algorithm.state()}
+        if isinstance(domain := self.algorithm.domain, Arms):
+            out["arms"] = list(domain.names)
+        return out
 
     def resume(self, n_events: int, snapshot: Snapshot) -> None:
         """Continue from a snapshot taken after `n_events` events; only a fresh replica may."""
+        for name in snapshot.get("arms", [])[self.algorithm.domain.n_candidates :]:
+            self.algorithm.add_arm(self.algorithm.check_arm(name))
         given_up = {"abandoned": snapshot["abandoned"]} if "abandoned" in snapshot else {}
         self.algorithm.resume(snapshot["log"] | given_up, snapshot["state"])
         self.n_events = self.snapshot_at = n_events

@@ -72,7 +72,7 @@ def _recorded(name: str, value: object) -> Packable:
     if len(text) > MOST_TEXT:
         raise ValueError(
             f"{name} of this round: {_megabytes(len(text))} as JSON, and a study stores at most "
-            f'{_megabytes(MOST_TEXT)}; pass what the models need and a name for the rest, or create the study with '
+            f"{_megabytes(MOST_TEXT)}; pass what the models need and a name for the rest, or create the study with "
             'log_features="none", which stores neither contexts nor ids'
         )
     return unplain(unpack(json.loads(text)))

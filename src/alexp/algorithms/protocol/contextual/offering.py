@@ -15,7 +15,8 @@ from alexp.common.arrays import Action, IntArray
 from alexp.common.validation import count
 from alexp.problem.available import Available
 from alexp.problem.candidates import Pending, Round
-from alexp.problem.contextual.offers import Ids, Offer, contexts_of, offer
+from alexp.problem.contextual.domains import Arms
+from alexp.problem.contextual.offers import Ids, Offer, contexts_of, n_arms_of, offer
 from alexp.problem.contextual.tables import open_round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -89,6 +90,22 @@ class Offering(Telling):
         log, offers = self._log, self._offers
         lost = log.abandoned
         return Counter(offers.key(k, log.index[k]) for k in range(len(log)) if k not in lost)
+
+    def check_arm(self, name: str) -> str:
+        """The name of an arm that can be added, or the reason why not; changes nothing."""
+        if not isinstance(self.domain, Arms):
+            raise TypeError(f"arms are added to a domain of alexp.Arms, and this one is {type(self.domain).__name__}")
+        Arms([*self.domain.names, name])
+        if n_arms_of(self.models) is not None:
+            self._check_course()
+        return name
+
+    def add_arm(self, name: str) -> int:
+        """Add an arm that `check_arm` has let pass, and return its number; `Arms.add` is noticed at the next ask."""
+        assert isinstance(self.domain, Arms)
+        number = self.domain.add(name)
+        self._keep_up()
+        return number
 
     @property
     def _offers(self) -> OfferLog:
