@@ -33,9 +33,9 @@ def posteriors(
     if forget is not None:
         check_forgetting(models)
     chosen = np.arange(models.n_models) if members is None else members
-    if models.arm_blocks is not None and forget is None:
+    if models.arm_blocks is not None:
         columns = ArmColumns(models.arm_blocks, *_groups(models, chosen), models.intercept)
-        return ArmBanks(columns, (ridge * models.scales)[chosen])
+        return ArmBanks(columns, (ridge * models.scales)[chosen], forget)
     if models.kernels is None:
         return linear_posteriors(models, ridge, members, forget)
     groups, kernels = [models.groups[int(j)] for j in chosen], [models.kernel(int(j)) for j in chosen]
@@ -45,7 +45,7 @@ def posteriors(
 def check_forgetting(models: ModelClass) -> None:
     """Raise unless posteriors of these models can forget: that is done in triangular factors of their features."""
     models.require_linear("forget", "old rewards fade in factors of features, and kernels have none")
-    widest = int(np.diff(models.offsets).max())
+    widest = int(np.diff(models.offsets).max()) // (1 if models.arm_blocks is None else models.arm_blocks[0])
     if widest > WIDEST:
         raise ValueError(
             f"forget is for models of at most {WIDEST} features, because every reward costs the cube of it; got one "
@@ -87,8 +87,8 @@ def posterior_grid(
     candidates where `takes_one_pass` says so, and kernels only there. `arm_blocks` = (K, p) says that every arm has
     columns of its own. `forget` is as in `posteriors`.
     """
-    if arm_blocks is not None and forget is None:
-        return ArmGrid(arm_blocks, columns, offsets, ridges, intercept)
+    if arm_blocks is not None:
+        return ArmGrid(arm_blocks, columns, offsets, ridges, intercept, forget)
     if tables is not None:
         return OnePassGrid(tables, ridges, intercept)
     return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, forget)

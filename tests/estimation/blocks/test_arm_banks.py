@@ -20,10 +20,10 @@ def groups(local=LOCAL, arms=ARMS, size=SIZE):
     return np.concatenate(dense), np.concatenate([[0], np.cumsum([own.size for own in dense])])
 
 
-def both():
+def both(forget=None):
     columns, offsets = groups()
-    blocks = ArmBanks(ArmColumns((ARMS, SIZE), columns, offsets, False), RIDGE)
-    return blocks, RidgeBank(columns, offsets, RIDGE, threads=1)
+    blocks = ArmBanks(ArmColumns((ARMS, SIZE), columns, offsets, False), RIDGE, forget)
+    return blocks, RidgeBank(columns, offsets, RIDGE, threads=1, forget=forget)
 
 
 def row(rng, arm=None, size=SIZE, arms=ARMS):
@@ -78,9 +78,10 @@ def assert_same(blocks, dense, offer):
     np.testing.assert_allclose(*merged, **close)
 
 
-def test_the_same_numbers_as_the_dense_bank_at_every_step():
+@pytest.mark.parametrize("forget", [None, 0.9])
+def test_the_same_numbers_as_the_dense_bank_at_every_step(forget):
     rng = np.random.default_rng(0)
-    blocks, dense = both()
+    blocks, dense = both(forget)
     for t in range(40):
         assert blocks.n_observations == dense.n_observations == t
         assert_same(blocks, dense, choices(rng))

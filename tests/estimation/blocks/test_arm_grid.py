@@ -31,6 +31,7 @@ def mixtures(kind, **settings):
     ("kind", "settings"),
     [
         (StudentMixture, {"ratio_grid": RATIOS}),
+        (StudentMixture, {"ratio_grid": RATIOS, "forget": 0.95}),
         (Mixture, {"noise_std": 0.3, "reward_bound": 2.0, "noise_grid": (0.5, 1.0), "scale_grid": (1.0, 4.0)}),
     ],
 )

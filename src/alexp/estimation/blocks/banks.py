@@ -16,7 +16,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, number, record, sequence
 from alexp.estimation.blocks.layout import ArmColumns
-from alexp.estimation.posteriors import CandidateMoments, Envelope, dictionary_rows, feature_major
+from alexp.estimation.posteriors import CandidateMoments, Envelope, feature_major
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.factors import per_model
 
@@ -34,6 +34,7 @@ class ArmBanks:
     ----------
     columns : the groups, see `ArmColumns`.
     ridge : (M,) or a number, the square root of the ridge penalty, the same for all arms.
+    forget : weight of a reward for each one that came after it, of any arm.
 
     With an intercept every arm has an unpenalised constant. Until its first reward an arm's constant is the mean of all
     rewards, give or take 1,000 standard deviations of the noise: whoever is optimistic plays every arm once.
@@ -45,11 +46,12 @@ class ArmBanks:
     [0.0, 0.6]
     """
 
-    def __init__(self, columns: ArmColumns, ridge: npt.ArrayLike) -> None:
+    def __init__(self, columns: ArmColumns, ridge: npt.ArrayLike, forget: float | None = None) -> None:
         self.columns, self.intercept, self.n_models = columns, columns.intercept, columns.offsets.size - 1
         ridges = per_model("ridge", ridge, self.n_models)
         own = (columns.columns, columns.offsets, ridges, columns.intercept)
-        self.banks = [RidgeBank(*own, threads=1) for _ in range(columns.n_arms)]
+        self.forget = forget
+        self.banks = [RidgeBank(*own, threads=1, forget=forget) for _ in range(columns.n_arms)]
         self.n_observations = 0
         self._level = 0.0  # mean of all rewards
         self._everyone = np.arange(self.n_models)
@@ -80,7 +82,13 @@ class ArmBanks:
         self.banks[arm].update(self.columns.block(arm, features), y)
         self.n_observations += 1
         self._level += (float(y) - self._level) / self.n_observations
-        self._read_off(range(arm, arm + 1))
+        if self.forget is None:
+            self._read_off(range(arm, arm + 1))
+            return
+        for other in range(len(self.banks)):
+            if other != arm:
+                self.banks[other].fade()
+        self._read_off(range(len(self.banks)))
 
     def believing(self, rows: FloatArray, members: IntArray | None = None) -> ArmBanks:
         """The same, or some models, with pending rows (k, P) absorbed at the banks' own means.
@@ -121,10 +129,10 @@ class ArmBanks:
         Deviations are u'n of `RidgeBank.values` under `normals` (arms, K, widest), and empty without. `believed` takes
         the place of some arms' banks; `unknown` is how little is known of a constant without rewards.
         """
-        rows, own = dictionary_rows(where), self._everyone if members is None else members
-        mean, squares = np.empty((2, own.size, len(rows)))
+        own = self._everyone if members is None else members
+        mean, squares = np.empty((2, own.size, len(where)))
         deviations = np.empty((0, 0) if normals is None else mean.shape)
-        for arm, places, features in self.columns.pieces(rows):
+        for arm, places, features in self.columns.pieces(where):
             bank = self.banks[arm] if believed is None else believed.get(arm, self.banks[arm])
             given = None if normals is None else normals[arm]
             means, squares[:, places], noise = bank.values(features, own, unknown, given)
@@ -184,10 +192,10 @@ class ArmBanks:
     def roots(self, choices: Choices, members: IntArray) -> tuple[FloatArray, FloatArray]:
         """Means (K, n) and square roots (K, n, n) of the covariances of some models at choices."""
         mean, squares, _ = self.values(choices, members)
-        rows, n = dictionary_rows(choices), mean.shape[1]
+        n = mean.shape[1]
         roots = np.zeros((members.size, n, n))
         roots[:, np.arange(n), np.arange(n)] = np.sqrt(squares)
-        for arm, places, features in self.columns.pieces(rows):
+        for arm, places, features in self.columns.pieces(choices):
             for k, j in enumerate(members) if places.size > 1 else ():
                 units = np.eye(self.n_normals(int(j)) // self.columns.n_arms)
                 u = np.array([self.banks[arm].values(features, members[[k]], _UNSEEN, e[None])[2][0] for e in units])

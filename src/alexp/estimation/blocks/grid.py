@@ -29,6 +29,7 @@ class ArmGrid:
     columns : int (nnz,) and offsets : int (M+1,), the groups in compressed rows of all K p columns.
     ridges : (M,) for each cell, the square roots of the penalties.
     intercept : whether the first column of a block is its arm's unpenalised constant.
+    forget : weight of a reward for each one that came after it.
     """
 
     def __init__(
@@ -38,11 +39,11 @@ class ArmGrid:
         offsets: IntArray,
         ridges: Sequence[FloatArray],
         intercept: bool,
+        forget: float | None = None,
     ) -> None:
         self.n_models, self._cells = len(offsets) - 1, len(ridges)
-        tiled = np.concatenate([[0], np.cumsum(np.tile(np.diff(offsets), self._cells))])
-        groups = ArmColumns(blocks, np.tile(columns, self._cells), tiled, intercept)
-        self._banks = ArmBanks(groups, np.concatenate(ridges))
+        groups = ArmColumns(blocks, columns, offsets, intercept)
+        self._banks = ArmBanks(groups.repeated(self._cells), np.concatenate(ridges), forget)
         self._believed: dict[int, tuple[RidgeBank, bytes, RidgeBank]] = {}  # by arm: the fits, pending rows, both
 
     @property
@@ -57,8 +58,12 @@ class ArmGrid:
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; it does not matter which candidate it is of."""
-        self._believed.pop(self._banks.columns.arm(row), None)
+        arm = self._banks.columns.arm(row)
         self._banks.update(row, y)
+        if self._banks.forget is None:
+            self._believed.pop(arm, None)
+        else:
+            self._believed = {}
 
     def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
         """`score` of every component, (cells, M)."""

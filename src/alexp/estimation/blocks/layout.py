@@ -8,13 +8,18 @@ arm, which every model has and none penalises.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.blocks._kernels import block_of
+from alexp.estimation.posteriors import dictionary_rows
+
+if TYPE_CHECKING:
+    from alexp.estimation.posteriors import Where
 
 _MOST_ROWS = 1024  # rows of one arm that are looked at together
 
@@ -44,22 +49,31 @@ class ArmColumns:
     def __init__(self, blocks: tuple[int, int], columns: IntArray, offsets: IntArray, intercept: bool) -> None:
         self.n_arms, self.size = blocks
         self.intercept, self.lead = bool(intercept), int(intercept)
-        groups = [self._within(columns[a:b]) for a, b in pairwise(offsets)]
-        self.columns = np.concatenate(groups)
-        self.offsets = np.concatenate([[0], np.cumsum([group.size for group in groups])]).astype(np.int64)
-
-    def _within(self, group: IntArray) -> IntArray:
-        """The columns of a group within a block; an error unless it has the same ones of every block, arm by arm."""
-        shifts = self.size * np.arange(self.n_arms)[:, None]
-        own = group.reshape(self.n_arms, -1) - shifts if group.size % self.n_arms == 0 else np.full((1, 1), -1)
-        if own.size == 0 or own.min() < 0 or own.max() >= self.size or np.any(own != own[0]):
+        self._last: tuple[Where, list[Piece]] | None = None
+        sizes = np.diff(offsets)
+        owner = np.repeat(np.arange(sizes.size), sizes)
+        each = np.maximum(sizes // self.n_arms, 1)[owner]  # columns of a model in one block
+        arm, place = np.divmod(np.arange(len(columns)) - offsets[owner], each)
+        local = columns[np.minimum(offsets[owner] + place, len(columns) - 1)]
+        whole = (columns == local + self.size * arm) & (local < self.size) & (arm < self.n_arms)
+        if np.any(sizes % self.n_arms) or not sizes.all() or not whole.all():
             raise ValueError(
                 f"a per-arm model must have the same columns in each of {self.n_arms} blocks of {self.size} columns, "
-                f"one block after the other, got {group.tolist()[:10]}"
+                "one block after the other"
             )
-        if self.intercept and not np.any(own[0] == 0):
+        kept = (arm == 0) & (local >= self.lead)
+        if self.intercept and np.bincount(owner[(arm == 0) & (local == 0)], minlength=sizes.size).min() == 0:
             raise ValueError("a per-arm model with an intercept must have the first column of a block, its constant")
-        return np.asarray(own[0][own[0] > 0] if self.intercept else own[0], dtype=np.int64)
+        self.columns: IntArray = columns[kept]
+        counts = np.bincount(owner[kept], minlength=sizes.size)
+        self.offsets: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def repeated(self, times: int) -> ArmColumns:
+        """The same groups several times over, one after the other."""
+        out = copy(self)
+        out.columns, ends = np.tile(self.columns, times), np.tile(np.diff(self.offsets), times).cumsum()
+        out.offsets = np.append(0, ends)
+        return out
 
     def arm(self, row: FloatArray) -> int:
         """The arm of a dictionary row (P,); an error if the row is not zero outside of one block."""
@@ -80,8 +94,17 @@ class ArmColumns:
         """The columns of one arm, last axis."""
         return rows[..., arm * self.size : (arm + 1) * self.size]
 
-    def pieces(self, rows: FloatArray) -> Iterator[Piece]:
-        """Dictionary rows (n, P) arm by arm, those of an arm in their order and not too many at once."""
+    def pieces(self, where: Where) -> list[Piece]:
+        """Choices or dictionary rows (n, P) arm by arm, those of an arm in their order and not too many at once.
+
+        Those of the last choices are kept: several draws of a round look at the same.
+        """
+        if self._last is None or self._last[0] is not where:
+            self._last = where, list(self._taken_apart(dictionary_rows(where)))
+        pieces, self._last = self._last[1], None if isinstance(where, np.ndarray) else self._last
+        return pieces
+
+    def _taken_apart(self, rows: FloatArray) -> Iterator[Piece]:
         arms = self.arms(rows)
         order = np.argsort(arms, kind="stable")
         starts = np.flatnonzero(np.diff(arms[order], prepend=-1)).tolist()

@@ -111,12 +111,9 @@ def _common(models: ModelClass, candidates: CandidateTable | None, power: float,
     elif candidates is not None and takes_one_pass(models, candidates.n_candidates):
         tables = candidates.models(models)
     return {
-        "power": power,
-        "log_prior": _log_prior(models),
-        "tables": tables,
-        "arm_blocks": models.arm_blocks,
+        "power": power, "log_prior": _log_prior(models), "tables": tables, "arm_blocks": models.arm_blocks,
         "forget": forget,
-    }
+    }  # fmt: skip
 
 
 def _log_prior(models: ModelClass) -> FloatArray | None:

@@ -78,12 +78,16 @@ class PackedFactors:
             raise ValueError(f"y must be a finite number, got {reward}")
         if not kernels.all_finite(features):
             raise ValueError("row must hold finite numbers only, got NaN or infinity")
-        if self.forget is not None:
-            old = (self._factor, self._starts, self._offsets, self._lead, self._ridge, self.forget)
-            self._over_models(lambda first, last: kernels.fade(*old, first, last), len(self._factor) > _THREADED_FACTOR)
+        self.fade()
         state = (self._factor, self._starts, self._columns, self._offsets, self._lead, features, reward)
         self._over_models(lambda first, last: kernels.absorb(*state, first, last), len(self._factor) > _THREADED_FACTOR)
         self.n_observations += 1
+
+    def fade(self) -> None:
+        """Give all rewards so far the weight of those that one more has followed; nothing where they keep it."""
+        if self.forget is not None:
+            old = (self._factor, self._starts, self._offsets, self._lead, self._ridge, self.forget)
+            self._over_models(lambda first, last: kernels.fade(*old, first, last), len(self._factor) > _THREADED_FACTOR)
 
     def believe(self, rows: FloatArray) -> None:
         """Absorb rows (k, P) one after the other, each with the reward that every model expects there.

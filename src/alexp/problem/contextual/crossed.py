@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import LARGEST, count, finite, positive
 from alexp.problem.checks import distinct
-from alexp.problem.contextual.sources import FREE, ContextFeatures
+from alexp.problem.contextual.sources import FREE, ContextFeatures, Given
 from alexp.problem.descriptions import Description
 
 Unit = float | tuple[float, float]  # scale, or centre and scale
@@ -98,7 +98,7 @@ class Crossed:
         """The context's features."""
         return np.arange(len(self.context))
 
-    def offered(self, context: Any, candidates: Action) -> FloatArray:
+    def offered(self, context: Given, candidates: Action) -> FloatArray:
         """Features of the n candidates of a round, shape (n, P)."""
         actions, c = self._actions(candidates), len(self.context)
         plain = np.empty((len(actions), len(self._features)))
@@ -111,7 +111,7 @@ class Crossed:
             raise ValueError(f"{self.names[column]} of candidate {row} is {out[row, column]}; features must be finite")
         return out
 
-    def _context(self, context: Any) -> FloatArray:
+    def _context(self, context: Given) -> FloatArray:
         if not self.context:
             return np.empty(0)
         if isinstance(context, Mapping) or hasattr(context, "keys"):
@@ -121,7 +121,7 @@ class Crossed:
             raise ValueError(f"context must have {vector.size} entries, {self.context}, got {np.size(context)}")
         return vector
 
-    def _actions(self, candidates: Any) -> FloatArray:
+    def _actions(self, candidates: Given) -> FloatArray:
         if hasattr(candidates, "columns") and hasattr(candidates, "iloc"):
             missing = [name for name in self.action if name not in candidates.columns]
             if missing:
@@ -213,7 +213,7 @@ class Crossed:
         }
 
     @classmethod
-    def from_lists(cls, context: list[str], action: list[str], order: int, units: Sequence[Any]) -> Crossed:
+    def from_lists(cls, context: list[str], action: list[str], order: int, units: Sequence[Given]) -> Crossed:
         """What `to_dict` has stored."""
         return cls(context, action, order, {name: (centre, scale) for name, centre, scale in units})
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import matrix
+from alexp.problem.contextual.sources import Given
 from alexp.problem.dictionaries import Transformer
 
-ContextualMap = Callable[[Any, Any], Any] | Transformer  # (context, candidates) to (n, d)
+ContextualMap = Callable[[Given, Given], Given] | Transformer  # (context, candidates) to (n, d)
 
 
 class ContextMaps:
@@ -87,14 +87,14 @@ class ContextMaps:
         return
 
 
-def _rounds(example: Any) -> Sequence[tuple[object, Action]]:
+def _rounds(example: Given) -> Sequence[tuple[object, Action]]:
     rounds = example if isinstance(example, list) else [example]
     if not rounds or not all(isinstance(one, tuple) and len(one) == 2 for one in rounds):
         raise TypeError(f"example must be a pair (context, candidates) or a list of such pairs, got {example!r:.80}")
     return rounds
 
 
-def _as_rows(candidates: Action) -> Any:
+def _as_rows(candidates: Action) -> Given:
     """Candidates as a table, as transformers take them."""
     if hasattr(candidates, "iloc"):
         return candidates

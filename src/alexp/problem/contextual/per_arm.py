@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count, matrix
-from alexp.problem.contextual.sources import FREE, ContextFeatures, FeatureSet
+from alexp.problem.contextual.sources import FREE, ContextFeatures, FeatureSet, Given
 from alexp.problem.descriptions import Description
 
-CommonMap = Callable[[Any, Any], Any]  # (context, names of the arms) to (K, q)
+CommonMap = Callable[[Given, Given], Given]  # (context, names of the arms) to (K, q)
 _ENOUGH = 10  # contexts in an example that tell how large features are
 
 
@@ -128,7 +127,7 @@ class PerArm:
             rows[:, self._n_common : self._first] = FREE * self.shared(context)
         return rows
 
-    def _common_of(self, context: object, arms: Any) -> FloatArray:
+    def _common_of(self, context: object, arms: Given) -> FloatArray:
         assert self.common is not None
         out = matrix("output of the common map", self.common(context, arms), self.n_arms)
         if self._n_common and out.shape[1] != self._n_common:

@@ -14,9 +14,10 @@ from alexp.problem.checks import distinct
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Transformer
 
+Given = Any  # what a user hands in, in his own form: a context, candidates, features of either
 FREE = 100.0  # what features that are practically unpenalised are multiplied by: their prior variance is 10,000-fold
 # Numbers of entries of the context vector, keys of the context, the size of context[name], or code.
-FeatureSet = Sequence[int] | Sequence[str] | int | Callable[[Any], Any] | Transformer
+FeatureSet = Sequence[int] | Sequence[str] | int | Callable[[Given], Given] | Transformer
 
 
 class ContextFeatures:
@@ -86,7 +87,7 @@ class ContextFeatures:
                 first += self._sizes[name]
         return out
 
-    def __call__(self, context: Any) -> FloatArray:
+    def __call__(self, context: Given) -> FloatArray:
         """The features of one context, shape (p,)."""
         parts = [self._entries_of(context)] if self._entries else []
         parts += [self._keys_of(context)] if self._keys else []
@@ -98,7 +99,7 @@ class ContextFeatures:
             raise ValueError(f"feature {name} of the context is {out[k]}; features must be finite, at most {LARGEST:g}")
         return out
 
-    def _entries_of(self, context: Any) -> FloatArray:
+    def _entries_of(self, context: Given) -> FloatArray:
         last = self._entries[-1]
         vector = _vector("context", context, "a vector of numbers, because features are given by their places in it")
         if vector.size <= last:
@@ -107,13 +108,13 @@ class ContextFeatures:
             )
         return vector[self._entries]
 
-    def _keys_of(self, context: Any) -> FloatArray:
+    def _keys_of(self, context: Given) -> FloatArray:
         missing = [key for key in self._keys if not _holds(context, key)]
         if missing:
             raise ValueError(f"context must be a mapping with the keys {self._keys}; {missing[0]!r} is missing")
         return np.array([_number(key, context[key]) for key in self._keys])
 
-    def _block_of(self, name: str, context: Any) -> FloatArray:
+    def _block_of(self, name: str, context: Given) -> FloatArray:
         source = self._sets[name]
         if isinstance(source, int):
             if not _holds(context, name):
@@ -145,7 +146,7 @@ class ContextFeatures:
         return cls(dict(zip(names, sets, strict=True)))
 
 
-def contexts(example: Any) -> Sequence[Any]:
+def contexts(example: Given) -> Sequence[Given]:
     """The contexts of an example: the items of a list, the rows of a table, or the one context it is."""
     if hasattr(example, "iloc") and hasattr(example, "columns"):
         return [example.iloc[k] for k in range(len(example))]
@@ -156,7 +157,7 @@ def contexts(example: Any) -> Sequence[Any]:
     return [example]
 
 
-def _checked(name: str, one: Any) -> Any:
+def _checked(name: str, one: Given) -> Given:
     if isinstance(one, bool | str | bytes):
         raise TypeError(f"features {name!r} must be a list of entries or keys, a size, or code, got {one!r}")
     if isinstance(one, Integral):
@@ -177,19 +178,19 @@ def _checked(name: str, one: Any) -> Any:
     return items
 
 
-def _holds(context: Any, key: str) -> bool:
+def _holds(context: Given, key: str) -> bool:
     """Whether a mapping, or a row of a table, has a key."""
     return hasattr(context, "keys") and key in context
 
 
-def _number(key: str, value: Any) -> float:
+def _number(key: str, value: Given) -> float:
     try:
         return float(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"context[{key!r}] must be a number, got {value!r:.80}") from error
 
 
-def _vector(name: str, value: Any, what: str) -> FloatArray:
+def _vector(name: str, value: Given, what: str) -> FloatArray:
     if isinstance(value, Mapping):
         raise TypeError(f"{name} must be {what}, got a mapping")
     try:
@@ -203,7 +204,7 @@ def _vector(name: str, value: Any, what: str) -> FloatArray:
     return np.atleast_1d(array)
 
 
-def _one_row(context: Any) -> Any:
+def _one_row(context: Given) -> Given:
     """A context as a table of one row, as transformers take it."""
     if isinstance(context, Mapping) or hasattr(context, "to_frame"):
         import pandas as pd
