@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from math import log, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.goals import defaults
 from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
+from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
@@ -306,9 +307,9 @@ class EvidenceMixture(Certified):
         """Square root of the posterior mean of the noise variance."""
         return sqrt(self._mixture.noise_variance(self._weights()))
 
-    def predict(self, x: Action) -> tuple[Any, Any]:
-        """Mixture mean and standard deviation of the reward at `x`; a credible, not a confidence statement."""
-        rows, single = self.models.rows(self.domain, x)
+    def predict(self, x: Action = None, **presented: Unpack[Presented]) -> tuple[Any, Any]:
+        """Mixture mean and standard deviation of the reward at `x`, or in a contextual round; credible, not certain."""
+        rows, single = self._rows_at(x, presented)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
         mean, variance = self._mixture.moments(self._weights(), Choices(indices, np.ascontiguousarray(rows.T)))
         mean, std = self._sign * mean, np.sqrt(variance)

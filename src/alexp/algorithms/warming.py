@@ -19,6 +19,7 @@ from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import Action
 from alexp.common.codec import State
 from alexp.problem import FiniteSet, Interval, Matrices, ModelClass
+from alexp.problem.contextual.offers import Offer
 from alexp.problem.tables.blocks import SMALL
 
 _T = TypeVar("_T")
@@ -73,12 +74,27 @@ def _own_copy(setting: _T) -> _T:
 
 
 def _play(algorithm: Algorithm) -> None:
+    if algorithm.is_contextual:
+        _play_rounds(algorithm)
+        return
     for share in (0.5, -0.25):
         trial = algorithm.ask()
         algorithm.tell(trial, share * algorithm.reward_bound)
     if offers(algorithm, WeighsModels):
         _ = algorithm.probabilities
     algorithm.best()
+
+
+def _play_rounds(algorithm: Algorithm) -> None:
+    """The same on a few made-up candidates of contextual rounds: what they are is the user's to say."""
+    blocks = algorithm.models.arm_blocks
+    rows = np.random.default_rng(0).standard_normal((4, algorithm.models.n_columns))
+    if blocks is not None:  # an arm has zeros in the columns of others
+        rows = np.repeat(np.eye(blocks[0]), blocks[1], axis=1)
+    made = Offer(rows, range(len(rows)), tuple(range(len(rows))))
+    for share in (0.5, -0.25):
+        trial = algorithm.ask_offers([made])[0]
+        algorithm.tell(trial, share * algorithm.reward_bound)
 
 
 @dataclass(frozen=True)

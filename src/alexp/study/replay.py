@@ -11,7 +11,6 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.contextual.offering import each_without_its_predecessors
 from alexp.algorithms.protocol.mending import Mending
 from alexp.algorithms.protocol.telling import IfTold, Told
 from alexp.algorithms.protocol.trials import Trial
@@ -143,11 +142,13 @@ class Replica:
     def ask_offers(self, offers: Sequence[Offer]) -> list[Event]:
         """Propose one trial of each of some contextual rounds; different ones of a round that comes several times."""
         events: list[Event] = []
-        for made, taken in each_without_its_predecessors(offers):
-            event = self._ask_offer(made.least(taken))
+        taken: dict[int, list[int]] = {}
+        for made in offers:
+            own = taken.setdefault(id(made), [])
+            event = self._ask_offer(made.least(own))
             events.append(event)
             assert event.candidate is not None
-            taken.append(event.candidate)
+            own.append(event.candidate)
         return events
 
     def _ask_once(self, allowed: IntArray | None) -> Event:
@@ -156,7 +157,8 @@ class Replica:
         return self._asked(self.algorithm.ask(available=allowed), detail, start)
 
     def _ask_offer(self, made: Offer) -> Event:
-        start, trial = perf_counter(), self.algorithm.propose(made)
+        start = perf_counter()
+        (trial,) = self.algorithm.ask_offers([made])
         return self._asked(trial, offer_detail(made, trial.index, stores_all(self.algorithm)), start)
 
     def _asked(self, trial: Trial, detail: Detail, start: float) -> Event:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar, cast, overload
 
 import numpy as np
 
-from alexp.algorithms.protocol.contextual.offering import Offering, Presented, each_without_its_predecessors, given
+from alexp.algorithms.protocol.contextual.offering import Offering, Presented, given
 from alexp.algorithms.protocol.course import pack_restriction
 from alexp.algorithms.protocol.rounds import Decision
 from alexp.algorithms.protocol.streams import ASK
@@ -80,16 +80,24 @@ class Asking(Offering):
         """
         presented: Presented = {"context": context, "candidates": candidates, "features": features, "ids": ids}
         if self.is_contextual or given(presented):
-            offers = each_without_its_predecessors(self.check_offers(n, available, **presented))
-            trials = []
-            for made, taken in offers:
-                trials.append(self._ask_offer(made.least(taken), scores))
-                taken.append(trials[-1].index)
+            trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
             wanted, allowed = self.check_ask(1 if n is None else n, available)
             trials = [self._ask_once(allowed, scores) for _ in range(wanted)]
-        self._end()  # all of them or none
+            self._end()  # all of them or none
         return trials[0] if n is None else trials
+
+    def ask_offers(self, offers: Sequence[Offer], scores: bool = False) -> list[Trial]:
+        """One trial for each of some offers that `check_offers` has let pass; one that comes again, without repeats."""
+        trials: list[Trial] = []
+        taken: dict[int, list[int]] = {}
+        for made in offers:
+            own = taken.setdefault(id(made), [])
+            left = made.least(own)
+            trials.append(self._propose(self._open_offer(left), made=left, scores=scores))
+            own.append(trials[-1].index)
+        self._end()  # all of them or none
+        return trials
 
     def policy(
         self,
@@ -172,15 +180,6 @@ class Asking(Offering):
 
     def _ask_once(self, allowed: IntArray | None, scores: bool = False) -> Trial:
         return self._propose(self._open(allowed), self.restriction(allowed), scores=scores)
-
-    def _ask_offer(self, made: Offer, scores: bool = False) -> Trial:
-        return self._propose(self._open_offer(made), made=made, scores=scores)
-
-    def propose(self, made: Offer) -> Trial:
-        """The next trial, of a contextual round that has been checked; for those who keep a log of their own."""
-        trial = self._ask_offer(made)
-        self._end()
-        return trial
 
     def take_trial(self, made: Offer, index: int, model: int | None, explored: bool, propensity: float) -> None:
         """Take over a trial that was decided on elsewhere; only where asking leaves nothing behind but the trial."""

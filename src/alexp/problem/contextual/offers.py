@@ -26,7 +26,7 @@ class Offer:
 
     Attributes
     ----------
-    rows : (n, P) the dictionary at the candidates, in the order in which they were passed.
+    rows : (n, P) the dictionary at the candidates, in the order in which they were passed; no -0.0 among them.
     actions : n of them, what `trial.x` will be: the arm's name, the candidate, its id, or its position.
     ids : one per candidate, distinct; None where they were not given.
     context : as it was passed; None where there is none.
@@ -161,7 +161,7 @@ def _of_features(blocks: Blocks, context: object, candidates: object, features: 
             raise ValueError(f"{name}= is for models that compute features; these are declared by blocks: features=")
     if features is None:
         raise ValueError("features= is missing: a round of these models is asked for with ask(features=...)")
-    rows = np.array(blocks.rows(features), order="C")  # a copy: what the caller does with his array later is his
+    rows = blocks.rows(features) + 0.0  # a copy: what the caller does with the array later is the caller's
     keys = None if ids is None else check_ids(ids, len(rows))
     return Offer(rows, range(len(rows)) if keys is None else keys, keys)
 
@@ -190,7 +190,7 @@ def _needs_context(models: ModelClass) -> bool:
 
 
 def _evaluated(models: ModelClass, context: object, candidates: Action, n: int) -> FloatArray:
-    rows = np.array(models.offered(context, candidates), dtype=np.float64, order="C")
+    rows = np.asarray(models.offered(context, candidates), dtype=np.float64) + 0.0
     if rows.shape != (n, models.n_columns) or not np.all(np.isfinite(rows)):
         raise ValueError(
             f"the models must give finite features of shape ({n}, {models.n_columns}) for a round of {n} candidates, "

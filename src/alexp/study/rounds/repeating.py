@@ -27,7 +27,7 @@ def repeat_ask(event: Event, algorithm: Algorithm) -> None:
         assert event.candidate is not None
         made = offer_from(detail, event.candidate, algorithm.models.n_columns)
         if "rows" in detail["offer"]:
-            _same(event, algorithm.propose(made))
+            _same(event, *algorithm.ask_offers([made]))
         else:
             if event.trial != algorithm.n_asked:
                 raise ReplayError(f"event {event.seq}: trial {event.trial} came after {algorithm.n_asked} trials")

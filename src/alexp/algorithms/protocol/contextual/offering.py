@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -142,10 +142,3 @@ def offers_for(
         return [offer(models, domain, available=available, **presented)] * (wanted or 1)
     several = [presented | {"context": context} for context in contexts]
     return [offer(models, domain, available=available, **one) for one in several]
-
-
-def each_without_its_predecessors(offers: Iterable[Offer]) -> Iterable[tuple[Offer, list[int]]]:
-    """Offers with what was taken of the same offer before, a list to be added to."""
-    taken: dict[int, list[int]] = {}
-    for one in offers:
-        yield one, taken.setdefault(id(one), [])
