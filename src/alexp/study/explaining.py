@@ -29,7 +29,7 @@ def explanation(algorithm: Algorithm, standing: Standing | None, name: Callable[
         leader=leaders[0].name,
         runner_up=leaders[1].name if both else None,
         trial=trials,
-        label=[name(log.index[int(trial)]) for trial in trials],
+        label=[name(int(trial)) for trial in trials],
         reward=np.array([log.reward[int(trial)] for trial in trials]),
         expected=seen.mean,
         spread=seen.std,

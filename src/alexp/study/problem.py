@@ -146,10 +146,7 @@ def probe(algorithm: Algorithm) -> Probe:
 
 def _features(algorithm: Algorithm) -> FloatArray:
     """The dictionary on all candidates, or on the example of contextual models, (n, P)."""
-    if not algorithm.is_contextual:
-        return algorithm.features()
-    example = algorithm.models.example_rows
-    return np.empty((0, algorithm.models.n_columns)) if example is None else example
+    return algorithm.models.marks if algorithm.is_contextual else algorithm.features()
 
 
 def domain_hash(domain: Domain) -> str | None:
