@@ -13,7 +13,6 @@ from alexp.algorithms.certificates.reports import StopReport
 from alexp.algorithms.protocol.assumptions import NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.components import component_to_dict
-from alexp.algorithms.protocol.contextual.record import Forgotten
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable
 from alexp.common.validation import count, fraction
@@ -245,7 +244,7 @@ def _plausible(algorithm: Algorithm, wanted: Wanted, listed: IntArray) -> Certif
         return None
     try:
         plausible = subject.plausible_models(wanted.delta)
-    except (NotCertified, Forgotten):
+    except NotCertified:
         return None
     return Certificates(wanted.delta, inf, int(plausible.size), np.intersect1d(plausible, listed, assume_unique=True))
 
