@@ -360,3 +360,39 @@ def test_predictions_in_a_round():
     opt.tell(opt.ask(features=np.eye(5)), 1.0)
     mean, std = opt.predict(features=np.eye(5)[:3])
     assert mean.shape == std.shape == (3,)
+
+
+def test_an_id_is_free_again_when_its_trial_is_given_up_or_its_reward_withdrawn():
+    opt = alexp.LinUCB(BLOCKS, alexp.Candidates(), repeats=False, random_state=0)
+    first, second = opt.ask(2, features=np.eye(5)[:2], ids=["a", "b"])
+    opt.abandon(first)
+    assert opt.ask(features=np.eye(5)[:2], ids=["a", "b"]).x == first.x
+    opt.tell(second, 1.0)
+    opt.retract(second)
+    assert opt.ask(features=np.eye(5)[:2], ids=["a", "b"]).x == second.x
+    again = alexp.LinUCB.from_dict(opt.to_dict())
+    assert again.log.offers.played == opt.log.offers.played == {"a": 1, "b": 1}
+
+
+def test_asks_between_rewards_draw_random_numbers_of_their_own():
+    agent = alexp.ThompsonSampling(draws=1)
+    opt = alexp.LinUCB(BLOCKS, alexp.Candidates(), agent=agent, random_state=0)
+    opt.tell(opt.ask(features=np.eye(5)), 0.1)
+    features = np.random.default_rng(1).normal(size=(40, 5))
+    assert len({opt.ask(features=features).index for _ in range(20)}) > 5
+    np.testing.assert_array_equal(opt.policy(features=features), opt.policy(features=features))
+
+
+def test_many_rewards_may_be_out():
+    opt = alexp.LMUCB(BLOCKS, alexp.Candidates(), noise_std=0.1, norm_bound=1.0, random_state=0)
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        opt.ask(features=rng.normal(size=(3, 5)))
+    features = rng.normal(size=(3, 5))
+    again = alexp.LMUCB.from_dict(json.loads(json.dumps(opt.to_dict())))
+    assert again.ask(features=features) == opt.ask(features=features)
+    pending = opt._open_offer(opt._check_offer(features=features)).pending
+    assert pending.trials == tuple(range(69, 101))  # the newest
+    np.testing.assert_array_equal(pending.rows[-1], opt.log.offers.row(100))
+    for trial in opt.pending()[::7]:
+        opt.tell(trial, 0.1)

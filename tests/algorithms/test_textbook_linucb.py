@@ -211,3 +211,21 @@ def test_shared_features_explain_the_level_of_a_round():
     assert found[0][0] > 0.999
     assert found[0][1] < 0.3
     assert found[1][1] > 5.0
+
+
+@pytest.mark.filterwarnings("ignore::alexp.AssumptionWarning")
+@pytest.mark.parametrize("intercept", [True, False])
+def test_an_arm_that_is_added_begins_at_the_prior(intercept):
+    arms, noise = alexp.Arms(ARMS[:3]), np.random.default_rng(14).normal(size=60)
+    run = LMUCB(alexp.ModelClass.per_arm(SETS, arms=3, intercept=intercept), arms, random_state=5)
+    whole = LMUCB(alexp.ModelClass.per_arm(SETS, arms=4, intercept=intercept), alexp.Arms(ARMS), random_state=5)
+    for t, z in enumerate(contexts(15, 60)):
+        if t == 30:
+            arms.add(ARMS[3])
+        trial = run.ask(context=z)
+        y = reward(z, trial.index, noise[t])
+        run.tell(trial, y)
+        whole.observe(trial.index, y, context=z)
+    assert run.models.arm_blocks == whole.models.arm_blocks
+    assert 3 in [run.log.index[k] for k in range(30, 60)]
+    np.testing.assert_array_equal(run.probabilities, whole.probabilities)

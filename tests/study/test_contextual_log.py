@@ -91,7 +91,7 @@ def test_without_features_neither_contexts_nor_ids_reach_the_database(sqlite, tm
         study.amend(0, 0.25)
     with pytest.raises(ValueError, match="nor arms added"):
         study.add_arm("extreme")
-    with pytest.raises(ValueError, match="does not keep them"):
+    with pytest.raises(ValueError, match="forgets it"):
         blocks_study(sqlite, "other", log_features="none", repeats=False)
 
 

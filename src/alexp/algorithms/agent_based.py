@@ -7,7 +7,6 @@ from abc import abstractmethod
 import numpy as np
 
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -40,7 +39,7 @@ class AgentBased(Certified):
 
     def _suggestions(self, round_: Round) -> Suggestions:
         """Policies of all agents in a round; their random numbers, if they want any, depend on seed and t alone."""
-        rng = self._streams.generator(AGENTS, self.n_told) if self._pool.draws else _NO_CHANCE
+        rng = self._agents_chance() if self._pool.draws else _NO_CHANCE
         return self._pool.suggest(round_, rng)
 
     def _leader(self) -> int:

@@ -16,7 +16,6 @@ from alexp.algorithms.goals import defaults
 from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -226,7 +225,7 @@ class EvidenceMixture(Certified):
 
     def _chances(self, round_: Round) -> FloatArray:
         """Posterior probability that each choice is the best, (n,): a function of the seed and of all rewards alone."""
-        return self._mixture.chances(self._weights(), round_.choices, self._streams.generator(AGENTS, self.n_told))
+        return self._mixture.chances(self._weights(), round_.choices, self._agents_chance())
 
     def _index_rule(self, round_: Round) -> int:
         """Position of the choice that the "ids", "ucb" or "ei" rule plays."""
@@ -267,7 +266,7 @@ class EvidenceMixture(Certified):
 
     def _maximisers(self, round_: Round) -> IntArray:
         """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
-        rng, weights, choices = self._streams.generator(AGENTS, self.n_told), self._weights().ravel(), round_.choices
+        rng, weights, choices = self._agents_chance(), self._weights().ravel(), round_.choices
         out = np.empty(self.draws, dtype=np.int64)
         for k in range(self.draws):
             cell, model = divmod(draw_index(weights, rng), self.models.n_models)

@@ -8,7 +8,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import SQUARE, floats, record
 from alexp.decision.weights import exponential_weights
-from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.posteriors import LinearPosteriors
 
 
 class AggregatingForecaster:
@@ -19,7 +19,7 @@ class AggregatingForecaster:
     time. The losses depend on the order of the observations.
     """
 
-    def __init__(self, fits: RidgeBank, n_columns: int) -> None:
+    def __init__(self, fits: LinearPosteriors, n_columns: int) -> None:
         self.fits, self._n_columns = fits, n_columns
         self.losses = np.zeros(fits.n_models)
 

@@ -13,7 +13,7 @@ from alexp.estimation.blocks.layout import ArmColumns
 from alexp.estimation.costs import Extent, prefers_one_pass
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
-from alexp.estimation.posteriors import PosteriorGrid, Posteriors
+from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.models import ModelClass
@@ -32,12 +32,9 @@ def posteriors(
     """
     if forget is not None:
         check_forgetting(models)
-    chosen = np.arange(models.n_models) if members is None else members
-    if models.arm_blocks is not None:
-        columns = ArmColumns(models.arm_blocks, *_groups(models, chosen), models.intercept)
-        return ArmBanks(columns, (ridge * models.scales)[chosen], forget)
     if models.kernels is None:
         return linear_posteriors(models, ridge, members, forget)
+    chosen = np.arange(models.n_models) if members is None else members
     groups, kernels = [models.groups[int(j)] for j in chosen], [models.kernel(int(j)) for j in chosen]
     return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
 
@@ -55,11 +52,14 @@ def check_forgetting(models: ModelClass) -> None:
 
 def linear_posteriors(
     models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None, forget: float | None = None
-) -> RidgeBank:
+) -> LinearPosteriors:
     """The same for models that are linear in their columns, coefficients and all."""
-    if members is None or members.size == models.n_models:
-        return RidgeBank(models.columns_flat, models.offsets, ridge * models.scales, models.intercept, forget=forget)
-    return RidgeBank(*_groups(models, members), ridge * models.scales[members], models.intercept, forget=forget)
+    whole = members is None or members.size == models.n_models
+    groups = (models.columns_flat, models.offsets) if members is None or whole else _groups(models, members)
+    ridges = ridge * models.scales if members is None or whole else ridge * models.scales[members]
+    if models.arm_blocks is not None:
+        return ArmBanks(ArmColumns(models.arm_blocks, *groups, models.intercept), ridges, forget)
+    return RidgeBank(*groups, ridges, models.intercept, forget=forget)
 
 
 def _groups(models: ModelClass, members: IntArray) -> tuple[IntArray, IntArray]:

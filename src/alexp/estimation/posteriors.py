@@ -153,6 +153,16 @@ class Posteriors(Protocol):
         """Continue from `state` of posteriors with the same models."""
 
 
+class LinearPosteriors(Posteriors, Protocol):
+    """Fits of models that are linear in their columns, coefficients and all."""
+
+    def add_coefficients(self, members: IntArray, shares: FloatArray, out: FloatArray) -> None:
+        """Add the weighted coefficients of some models to ``out`` (P,), or (P + 1,) with an intercept, its last entry.
+
+        Constants that every arm has of its own are coefficients of columns.
+        """
+
+
 class Score(Protocol):
     """Log evidence of components, up to a common constant."""
 

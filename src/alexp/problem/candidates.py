@@ -252,8 +252,8 @@ class Round:
         self._candidates, self._positions, self.pending = candidates, positions, pending
         self.is_full = positions is None
         self.indices = candidates.order if positions is None else candidates.order[positions]
-        plain = positions is None and not pending and candidates.mark is None
-        self.key = None if plain else self._own_key()
+        plain = positions is None and not pending
+        self.key = candidates.mark if plain else (candidates.mark or b"") + self._own_key()
         self._copied = copied or (positions is not None and 2 * positions.size <= candidates.n_candidates)
 
     def _own_key(self) -> bytes:
@@ -261,8 +261,7 @@ class Round:
         if self._positions is not None:
             mask[:] = False
             mask[self._positions] = True
-        key = np.packbits(mask).tobytes() + np.array(self.pending.trials, dtype=np.int64).tobytes()
-        return key if self._candidates.mark is None else self._candidates.mark + key
+        return np.packbits(mask).tobytes() + np.array(self.pending.trials, dtype=np.int64).tobytes()
 
     def __len__(self) -> int:
         return int(self.indices.size)

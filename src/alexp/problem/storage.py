@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from alexp.problem.contextual.blocks import Blocks
-from alexp.problem.contextual.crossed import Crossed
+from alexp.problem.contextual.crossed import Crossings
 from alexp.problem.contextual.per_arm import PerArm
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Dictionary, Fourier, Legendre, Polynomial, RandomFourier
@@ -21,7 +21,7 @@ def dictionary_from_dict(data: Description) -> Dictionary:
         "random-fourier": RandomFourier,
         "matrices": Matrices.from_table,
         "per-arm": PerArm.from_lists,
-        "crossed": Crossed.from_lists,
+        "crossed": Crossings.from_lists,
         "blocks": Blocks.from_lists,
     }
     arguments = dict(data)

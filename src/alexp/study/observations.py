@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.telling import Elsewhere
+from alexp.algorithms.protocol.rounds import Elsewhere
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, limited, matrix
 from alexp.problem.contextual.domains import Arms, ContextualDomain

@@ -69,6 +69,10 @@ def assert_same(blocks, dense, offer):
             dense.largest_gaps(members, radii, offer, reference),
         )
         np.testing.assert_allclose(*gaps, **close)
+    sums = np.zeros((2, ARMS * SIZE))
+    for fits, out in zip((blocks, dense), sums, strict=True):
+        fits.add_coefficients(members, np.array([0.5, 0.2, 0.3]), out)
+    np.testing.assert_allclose(*sums, **close)
     merged = []
     for fits in (blocks, dense):
         into = CandidateMoments.empty(len(offer))
@@ -192,6 +196,12 @@ def test_constants_of_arms_are_unpenalised():
             np.testing.assert_allclose(fits.mean(j, point[None])[0], y.mean() + gap @ theta)
             variance = 1.0 / len(y) + gap @ np.linalg.solve(v, gap)
             np.testing.assert_allclose(fits.width(j, point[None])[0] ** 2, variance)
+    beta, point = np.zeros(10), row(rng, 1, 3)  # one entry more, for an intercept of all arms
+    point[3] = 1.0
+    fits.add_coefficients(np.array([0]), np.ones(1), beta)
+    np.testing.assert_allclose(beta[:9] @ point, fits.mean(0, point[None])[0])
+    assert beta[6] == pytest.approx(1500.0, abs=2.0)  # of the arm without rewards: their mean
+    assert beta[9] == 0.0
     np.testing.assert_allclose(fits.residuals(), losses, rtol=1e-6)
     np.testing.assert_allclose(fits.log_determinants(), levels)
 

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from alexp.common.codec import pack, unpack
-from alexp.problem.contextual.crossed import Crossed
+from alexp.problem.contextual.crossed import Crossings
 from alexp.problem.contextual.sources import FREE, ContextFeatures
 from alexp.problem.models import ModelClass
 
@@ -269,7 +269,7 @@ def test_crossings_of_context_and_action():
 
 
 def test_features_have_units():
-    crossed = Crossed(["age"], ["dose"], units={"age": (50.0, 10.0), "dose": 5.0})
+    crossed = Crossings(["age"], ["dose"], units={"age": (50.0, 10.0), "dose": 5.0})
     assert crossed.offered([70.0], [20.0]).tolist() == [[FREE * 2.0, 4.0, 8.0]]
 
 
@@ -317,7 +317,7 @@ def test_crossed_models_can_be_stored():
 )
 def test_bad_rounds_of_crossings_are_refused(context, candidates, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        Crossed(["age", "bmi"], ["dose"]).offered(context, candidates)
+        Crossings(["age", "bmi"], ["dose"]).offered(context, candidates)
 
 
 def test_bad_crossings_are_refused():
@@ -330,5 +330,5 @@ def test_bad_crossings_are_refused():
         ((["a"], ["b"], 2, {"a": 0.0}), "scale of 'a'"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
-            Crossed(*arguments)
-    assert Crossed([], ["x", "y"]).offered(None, [[2.0, 3.0]]).tolist() == [[2.0, 3.0, 6.0]]
+            Crossings(*arguments)
+    assert Crossings([], ["x", "y"]).offered(None, [[2.0, 3.0]]).tolist() == [[2.0, 3.0, 6.0]]

@@ -9,7 +9,6 @@ import numpy as np
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
 from alexp.common.arrays import IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -64,7 +63,7 @@ class LinUCB(Certified):
         return self.models.pooled(self._distinct_columns())
 
     def _decide(self, round_: Round) -> Decision:
-        policies = self._pool.suggest(round_, self._streams.generator(AGENTS, self.n_told))
+        policies = self._pool.suggest(round_, self._agents_chance())
         return Decision(Alone(policies, 0, self.model))
 
     def _learn(self, seen: Observation) -> None:

@@ -42,7 +42,7 @@ class PlausibleFits(NamedTuple):
 def rewards_told(log: TrialLog, candidates: CandidateTable | None, sign: float) -> Rewards:
     """All rewards so far, in the order in which they came, to be maximised.
 
-    Candidates of contextual rounds are never the same: their numbers are those of the trials.
+    Candidates of contextual rounds are never the same: they have a negative number each.
     """
     ids = np.array(log.told_in_order(), dtype=np.int64)
     rewards = sign * np.array(log.reward, dtype=np.float64)[ids]
@@ -50,7 +50,7 @@ def rewards_told(log: TrialLog, candidates: CandidateTable | None, sign: float) 
         rows = rows_of(log, candidates, ids)
     except Forgotten as error:
         raise NotCertified(str(error)) from error
-    return Rewards(np.array(log.index, dtype=np.int64)[ids] if log.offers is None else ids, rewards, rows)
+    return Rewards(np.array(log.index, dtype=np.int64)[ids] if log.offers is None else -1 - ids, rewards, rows)
 
 
 def missing(stated: Stated) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 from alexp.algorithms.protocol.contextual.offering import Offering, Presented, given
 from alexp.algorithms.protocol.course import pack_restriction
 from alexp.algorithms.protocol.rounds import Decision
-from alexp.algorithms.protocol.streams import ASK
+from alexp.algorithms.protocol.streams import AGENTS, ASK
 from alexp.algorithms.protocol.trials import Recommendation, Trial
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable
@@ -257,6 +257,14 @@ class Asking(Offering):
         return cls._commit is not Asking._commit or cls._note is not Asking._note
 
     # -- what subclasses may use -------------------------------------------------------------------------------
+
+    def _agents_chance(self) -> np.random.Generator:
+        """Random numbers of agents and posterior draws: a function of the seed and of the number of rewards.
+
+        Contextual rounds come between rewards as well, often many of them: there every ask has its own.
+        """
+        key = (self._log.n_told, len(self._log)) if self.is_contextual else (self._log.n_told,)
+        return self._streams.generator(AGENTS, *key)
 
     def _once(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """What `make` computes from the rewards so far; computed again only after another reward."""

@@ -124,7 +124,7 @@ class Algorithm(Asking):
         if isinstance(domain, Arms) and not repeats:
             raise ValueError("repeats=False has no meaning for arms: they are there to be played in other contexts")
         if self.log_features == "none" and not repeats:
-            raise ValueError('repeats=False needs ids of what was measured, and log_features="none" does not keep them')
+            raise ValueError('repeats=False needs to know what was measured, and log_features="none" forgets it')
         self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
         self.noise_std = self.stated.noise_std or ASSUMED_NOISE
         self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND

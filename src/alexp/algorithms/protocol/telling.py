@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 import numpy as np
 
 from alexp.algorithms.protocol.mending import Mending, looks_like_a_typo, typos_among
-from alexp.algorithms.protocol.rounds import Observation
+from alexp.algorithms.protocol.rounds import Elsewhere, Observation
 from alexp.algorithms.protocol.saving import Saved
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance, warn
@@ -24,6 +24,7 @@ from alexp.problem.contextual.offers import Ids, Offer, for_arms, n_arms_of, off
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
 
+_LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
 _FEW = 3  # candidates whose rewards say nothing about those of others
 
 IfTold = Literal["raise", "same", "amend"]
@@ -36,15 +37,6 @@ class Told(NamedTuple):
     trial: int
     reward: float
     deed: Literal["tell", "skip", "amend"]
-
-
-class Elsewhere(NamedTuple):
-    """A measurement that was not asked for: candidate and reward, and of a contextual round what it offered."""
-
-    candidate: int
-    reward: float
-    made: Offer | None = None
-    propensity: float = nan
 
 
 class Telling(Saved):
@@ -211,8 +203,12 @@ class Telling(Saved):
         if vigilance.is_time(self._log.n_told) and self.forget is None:
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = np.flatnonzero(~np.isnan(rewards))
-            if self.log_features != "none":
+            if self.log_features is None or (self.log_features != "none" and self._is_short()):
                 vigilance.look_at_noise(self.models, self._rows(known), rewards[known])
+
+    def _is_short(self) -> bool:
+        """Whether all rows of a contextual run are few enough to be looked at on the way."""
+        return self._log.n_told * self.models.n_columns <= _LOOKED_AT
 
     def _row(self, trial: int) -> FloatArray:
         """The dictionary at the action of a trial, (P,)."""

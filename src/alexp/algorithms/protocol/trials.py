@@ -203,7 +203,7 @@ class TrialLog:
         else:
             self.seen = self.seen.including(reward)
         if self.offers is not None:
-            self.offers.settle(trial_id)
+            self.offers.settle(trial_id, self.index[trial_id], isnan(reward))
 
     def seen_beside(self, trial_id: int) -> SeenRewards:
         """The range of the rewards of all other trials."""
@@ -217,7 +217,7 @@ class TrialLog:
         self.abandoned.add(trial_id)
         self.waiting.pop(trial_id, None)
         if self.offers is not None:
-            self.offers.settle(trial_id)
+            self.offers.settle(trial_id, self.index[trial_id], lost=True)
 
     def pending(self) -> list[int]:
         """Ids of trials that await a reward."""

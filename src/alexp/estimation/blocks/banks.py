@@ -252,6 +252,16 @@ class ArmBanks:
             estimates = np.maximum(estimates, means.max(axis=1))
         return gaps, estimates
 
+    def add_coefficients(self, members: IntArray, shares: FloatArray, out: FloatArray) -> None:
+        """Add the weighted coefficients of some models to ``out`` (P,) or longer; constants are first in blocks."""
+        lead, size = self.columns.lead, self.columns.size
+        for arm, bank in enumerate(self.banks):
+            own = np.zeros(size + lead)
+            bank.add_coefficients(members, shares, own)
+            if lead:
+                own[0] = self._level * shares.sum() if self._unseen(arm) else own[-1]
+            out[arm * size : (arm + 1) * size] += own[:size]
+
     def merge_moments(
         self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, choices: Choices
     ) -> None:

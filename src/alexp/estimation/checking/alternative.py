@@ -88,7 +88,8 @@ class Alternative:
         mean = np.einsum("ct,ct->c", solved, self._values[:, :t])
         if t < MOST_TRAINED:
             return mean, variance, solved
-        self._frozen[index] = mean, variance
+        if index >= 0:  # others never come again
+            self._frozen[index] = mean, variance
         return mean, variance, None
 
     def _learn(self, x: FloatArray, index: int, value: FloatArray, variance: FloatArray, solved: FloatArray) -> None:

@@ -12,7 +12,10 @@ from alexp.problem.models import ModelClass
 
 
 class Rewards:
-    """Rewards in the order of tells: candidates (t,), rewards (t,) and features (t, P)."""
+    """Rewards in the order of tells: candidates (t,), rewards (t,) and features (t, P).
+
+    Negative numbers stand for candidates that were there once, each for another one.
+    """
 
     def __init__(self, indices: IntArray, rewards: FloatArray, rows: FloatArray) -> None:
         self.indices, self.rewards, self.rows = indices, rewards, rows

@@ -10,6 +10,7 @@ so that the oracle needs neither the noise nor the scale of the rewards. Several
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,14 @@ import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State
+from alexp.common.schema import same, sequence
 from alexp.common.validation import positive
 from alexp.estimation.estimate import Estimate
+from alexp.estimation.factory import linear_posteriors
 from alexp.estimation.mixture.kernel_evidence import KernelEvidencePath
 from alexp.estimation.mixture.weighing import unknown_noise_weights
-from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.estimation.posteriors import LinearPosteriors
+from alexp.estimation.ridge.bank import RidgeBank
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -43,7 +47,8 @@ class Evidence:
         """Return an empty data set for these models."""
         if models.kernels is not None:
             return KernelEvidencePath(models, self.ridges)
-        return self.bind_groups(models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept)
+        cells = [linear_posteriors(models, ridge) for ridge in self.ridges]
+        return EvidencePath(models.n_columns, cells)
 
     def bind_groups(
         self,
@@ -55,27 +60,27 @@ class Evidence:
     ) -> EvidencePath:
         """Return an empty data set for these groups; ``weights`` (M,) divide the features of each group."""
         divisors = np.ones(np.size(offsets) - 1) if weights is None else np.asarray(weights, dtype=np.float64)
-        ridges = [ridge * divisors for ridge in self.ridges]
-        grid = RidgeGrid(n_columns, np.asarray(columns), np.asarray(offsets), ridges, intercept, may_sleep=False)
-        return EvidencePath(n_columns, grid)
+        cells = [RidgeBank(columns, offsets, ridge * divisors, intercept) for ridge in self.ridges]
+        return EvidencePath(n_columns, cells)
 
 
 class EvidencePath:
     """The observations so far; :meth:`append` adds one, :meth:`solve` changes nothing."""
 
-    def __init__(self, n_columns: int, grid: RidgeGrid) -> None:
-        self.n_columns, self._grid = n_columns, grid
+    def __init__(self, n_columns: int, cells: Sequence[LinearPosteriors]) -> None:
+        self.n_columns, self._cells = n_columns, cells
 
     @property
     def n_observations(self) -> int:
         """Number of rewards so far, t."""
-        return self._grid.n_observations
+        return self._cells[0].n_observations
 
     def append(self, row: npt.ArrayLike, y: float, weight: float = 1.0) -> None:
         """Add the observation y with dictionary row ``row`` (P,); the evidence of weighted rewards is not defined."""
         if weight != 1.0:
             raise ValueError(f"Evidence takes observations of weight 1 only, got {weight!r}")
-        self._grid.update(np.asarray(row, dtype=np.float64), y)
+        for cell in self._cells:
+            cell.update(np.asarray(row, dtype=np.float64), y)
 
     def solve(self, lam: float, start: Estimate | None = None) -> Estimate:
         """Return the aggregate.
@@ -86,9 +91,9 @@ class EvidencePath:
         if self.n_observations == 0:
             raise ValueError("no observations yet; append one before solving")
         shares = self._weights()
-        lead = int(self._grid.cells[0].intercept)
+        lead = int(self._cells[0].intercept)
         mean = np.zeros(self.n_columns + lead)
-        for cell, share in zip(self._grid.cells, shares, strict=True):
+        for cell, share in zip(self._cells, shares, strict=True):
             active = np.flatnonzero(share)
             cell.add_coefficients(active, share[active], mean)
         weights = shares.sum(axis=0)
@@ -98,19 +103,21 @@ class EvidencePath:
 
     def read(self, state: State) -> Estimate:
         """Invert ``Estimate.state``."""
-        return Estimate.from_state(state, self.n_columns, self._grid.cells[0].n_models)
+        return Estimate.from_state(state, self.n_columns, self._cells[0].n_models)
 
     def _weights(self) -> FloatArray:
         """Posterior probability of every (ridge, model), shape (R, M)."""
-        cells = self._grid.cells
-        losses = np.array([cell.residuals() for cell in cells])
-        levels = np.array([cell.log_determinants() for cell in cells])
-        return unknown_noise_weights(losses, levels, self.n_observations - int(cells[0].intercept))
+        losses = np.array([cell.residuals() for cell in self._cells])
+        levels = np.array([cell.log_determinants() for cell in self._cells])
+        constants = int(np.count_nonzero(self._cells[0].counts)) if self._cells[0].intercept else 0
+        return unknown_noise_weights(losses, levels, self.n_observations - constants)
 
     def state(self) -> Packable:
         """Return everything needed to continue bit for bit."""
-        return self._grid.state()
+        return [cell.state() for cell in self._cells]
 
     def restore(self, state: Packable) -> None:
         """Continue from :meth:`state` of a path bound to the same groups."""
-        self._grid.restore(state)
+        for cell, saved in zip(self._cells, sequence("cells", state, len(self._cells)), strict=True):
+            cell.restore(saved)
+            same("n_observations of a cell", cell.n_observations, self.n_observations, "as in the first")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from alexp.common.validation import count
-from alexp.problem.contextual.crossed import Crossed, Unit
+from alexp.problem.contextual.crossed import Crossings, Unit
 from alexp.problem.contextual.per_arm import CommonMap, PerArm, shared_features
 from alexp.problem.contextual.sources import ContextFeatures, FeatureSet
 from alexp.problem.from_tables import FromTables
@@ -99,7 +99,7 @@ class FromContexts(FromTables):
         >>> list(models.names)
         ['no crossing', 'age*dose', 'bmi*dose', 'age*dose+bmi*dose']
         """
-        dictionary = Crossed(context, action, order, units)
+        dictionary = Crossings(context, action, order, units)
         made = dictionary.models(count("max_models", max_models, 2))
         return cls(dictionary, made.groups, made.names, intercept=intercept, log_prior=made.log_prior)
 

@@ -28,7 +28,7 @@ class CrossedModels(NamedTuple):
     log_prior: FloatArray
 
 
-class Crossed:
+class Crossings:
     """Columns: the context's features, the action's features, and products of 2 to `order` different features.
 
     Every product has a feature of the action among its factors: others are the same for all candidates of a round.
@@ -43,7 +43,7 @@ class Crossed:
 
     The context's own features are practically unpenalised, see `free_columns`: they explain the level of a round.
 
-    >>> Crossed(["age", "bmi"], ["dose"]).names
+    >>> Crossings(["age", "bmi"], ["dose"]).names
     ['age', 'bmi', 'dose', 'age*dose', 'bmi*dose']
     """
 
@@ -213,7 +213,7 @@ class Crossed:
         }
 
     @classmethod
-    def from_lists(cls, context: list[str], action: list[str], order: int, units: Sequence[Given]) -> Crossed:
+    def from_lists(cls, context: list[str], action: list[str], order: int, units: Sequence[Given]) -> Crossings:
         """What `to_dict` has stored."""
         return cls(context, action, order, {name: (centre, scale) for name, centre, scale in units})
 

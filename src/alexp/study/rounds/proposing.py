@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Unpack, overload
 import numpy as np
 
 from alexp.algorithms.protocol.contextual.offering import Presented, given, offers_for
-from alexp.algorithms.protocol.telling import Elsewhere, check_reward, warn_of
+from alexp.algorithms.protocol.rounds import Elsewhere
+from alexp.algorithms.protocol.telling import check_reward, warn_of
 from alexp.algorithms.protocol.trials import Trial
 from alexp.problem.available import Available
 from alexp.problem.contextual.offers import Offer

@@ -158,7 +158,8 @@ def check_pool(kind: Kind, problem: ContextualProblem) -> None:
     """Rows of a finite pool that come as features are decided on like the pool with `available`.
 
     Which of equally good candidates is played, and what a random number stands for, depends on the order in which they
-    are visited: the contextual run is made to visit them in the pool's order. Nothing is pending, since that closes
+    are visited: the contextual run is made to visit them in the pool's order, with the pool's random numbers for
+    agents, which are others in every contextual ask. Nothing is pending, since that closes
     candidates of a pool and none of a round; and the pool is the example that prior scales come from.
     """
     pool = np.random.default_rng(8).uniform(-1.0, 1.0, (30, 6))
@@ -170,6 +171,7 @@ def check_pool(kind: Kind, problem: ContextualProblem) -> None:
     fixed = kind(ModelClass.from_matrices(blocks, intercept=False), FiniteSet(list(range(30))), **arguments)
     few: IntArray = np.arange(30)
     place = fixed._listed.position
+    fresh._agents_chance = lambda: fixed._agents_chance()  # type: ignore[method-assign]
     fresh._visiting_order = lambda k, n: np.argsort(place[few])  # type: ignore[method-assign]
     for step in range(25):
         few = np.sort(np.random.default_rng([step]).choice(30, 2 + step, replace=False))

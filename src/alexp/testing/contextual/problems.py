@@ -111,11 +111,13 @@ def _context(rng: np.random.Generator) -> State:
 _EXAMPLE = np.random.default_rng(5).uniform(-1.0, 1.0, (20, 6))
 _BLOCKS = ModelClass.from_blocks({"a": 3, "b": 1, "c": 2}, example=_EXAMPLE)
 _PAIRS = ModelClass(Crossed(), [[0, 1, 2], [3, 4], [0, 3, 5], [5]], intercept=True, scales=[1.0, 2.0, 0.5, 1.0])
+_PER_ARM = ModelClass.per_arm({"a": [0, 1], "b": [2], "c": [0, 1, 2]}, arms=4)
 
 PROBLEMS: tuple[ContextualProblem, ...] = (
     ContextualProblem("features", _BLOCKS, Candidates, _features),
     ContextualProblem("context and candidates, minimised", _PAIRS, Candidates, _candidates, {"direction": "minimize"}),
     ContextualProblem("arms", _PAIRS, lambda: Arms(["one", "four", "fifteen", "a million"]), _context),
+    ContextualProblem("models per arm", _PER_ARM, lambda: Arms(["one", "four", "fifteen", "a million"]), _context),
 )
 
 

@@ -57,5 +57,7 @@ def check_observed(kind: Kind, problem: ContextualProblem) -> None:
     frame = algorithm.log_frame()
     assert frame["reward"][2] == 0.125
     assert frame["propensity"][2] == 0.25
-    assert all(rows.shape == (n, 6) for rows, n in zip(frame["features"], frame["n"], strict=True))
+    assert all(
+        rows.shape == (n, problem.models.n_columns) for rows, n in zip(frame["features"], frame["n"], strict=True)
+    )
     algorithm.best(**problem.round(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -20,6 +21,8 @@ from alexp.problem.contextual.offers import Ids, Offer, contexts_of, n_arms_of, 
 from alexp.problem.contextual.tables import open_round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
+
+_MOST_PENDING = 32  # trials whose rewards are out that a round reckons with
 
 
 class Presented(TypedDict, total=False):
@@ -76,7 +79,7 @@ class Offering(Telling):
             return made
         if made.ids is None:
             raise ValueError("repeats=False needs ids=: only they tell which candidates have been measured before")
-        played = self._ids_played()
+        played = self._offers.played
         left = np.array([k for k in made.choosable if not played[made.ids[k]]], dtype=np.int64)
         if left.size < wanted:
             raise ValueError(
@@ -84,12 +87,6 @@ class Offering(Telling):
                 f"got {wanted}; construct the algorithm with repeats=True to measure candidates again"
             )
         return made.only(left)
-
-    def _ids_played(self) -> Counter[object]:
-        """How many trials of every id are pending or have a reward."""
-        log, offers = self._log, self._offers
-        lost = log.abandoned
-        return Counter(offers.key(k, log.index[k]) for k in range(len(log)) if k not in lost)
 
     def check_arm(self, name: str) -> str:
         """The name of an arm that can be added, or the reason why not; changes nothing."""
@@ -113,11 +110,16 @@ class Offering(Telling):
         return self._log.offers
 
     def _open_offer(self, made: Offer, wait: bool = True) -> Round:
-        """The round of the next ask on an offer: visiting order by its number, and the trials whose rewards are out."""
-        k, waiting = len(self._log), tuple(self._log.waiting) if wait else ()
-        pending = None
-        if waiting and not self.ignores_pending:
-            pending = Pending(waiting, self._waiting(), self._offers.rows(waiting))
+        """The round of the next ask on an offer: visiting order by its number, and the trials whose rewards are out.
+
+        If these are many, the newest will do: rewards of clicks may be out for days, and believing in what is to come
+        takes time for each.
+        """
+        k, pending = len(self._log), None
+        if wait and self._log.waiting:
+            newest = tuple(islice(reversed(self._log.waiting), _MOST_PENDING))[::-1]
+            indices = np.array([self._log.waiting[trial] for trial in newest], dtype=np.int64)
+            pending = Pending(newest, indices, self._offers.rows(newest))
         self._n_opened += 1
         mark = np.array([self._n_opened, k], dtype=np.int64).tobytes()
         return open_round(made, self._visiting_order(k, len(made)), mark, pending)

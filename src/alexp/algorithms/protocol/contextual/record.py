@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,6 +52,7 @@ class OfferLog:
         self.actions: list[Action] = []
         self.contexts: list[object] = []
         self.ids: list[tuple[Key, ...] | None] = []
+        self.played: Counter[Key] = Counter()  # trials of every id that are pending or have a reward
         self._restrictions: list[bytes | None] = []
         self._chosen: list[bytes | None] = []
         self._offered: list[bytes | None] = []
@@ -62,16 +64,20 @@ class OfferLog:
         """Keep what the next trial was chosen from."""
         n = len(offer)
         self.n_candidates.append(n)
-        self.actions.append(offer.actions[index])
-        own = isinstance(offer.context, np.ndarray)  # which the caller may fill with the next context
-        self.contexts.append(np.array(offer.context) if own else offer.context)
+        self.actions.append(_kept(offer.actions[index]))
+        self.contexts.append(_kept(offer.context))
         self.ids.append(offer.ids)
+        if offer.ids is not None:
+            self.played[offer.ids[index]] += 1
         self._restrictions.append(None if offer.allowed is None else pack_restriction(offer.allowed, n))
         self._chosen.append(pack_rows(offer.rows[index : index + 1]))
         self._offered.append(pack_rows(offer.rows) if self.keeps_all else None)
 
-    def settle(self, trial: int) -> None:
-        """The trial awaits nothing any more."""
+    def settle(self, trial: int, index: int, lost: bool = False) -> None:
+        """The trial awaits nothing any more; `lost` if it has no reward either."""
+        ids = self.ids[trial]
+        if lost and ids is not None:
+            self.played[ids[index]] -= 1
         if self.form == "none":
             self.contexts[trial] = self.ids[trial] = self._restrictions[trial] = self._chosen[trial] = None
 
@@ -109,11 +115,6 @@ class OfferLog:
         actions = [chosen.get(k) for k in range(n)]
         return Offer(rows, actions, self.ids[trial], self.contexts[trial], self.allowed(trial))
 
-    def key(self, trial: int, index: int) -> Key | None:
-        """The id of what was chosen, if candidates had ids."""
-        ids = self.ids[trial]
-        return None if ids is None else ids[index]
-
     # -- saved -------------------------------------------------------------------------------------------------
 
     def state(self) -> State:
@@ -127,9 +128,14 @@ class OfferLog:
         } | {name: _bundle(parts) for name, parts in bundles.items()}
 
     def check(self, log: TrialLog) -> None:
-        """Raise unless actions were among the candidates, and rows are there for all trials that need them."""
+        """Raise unless actions were among the candidates, and rows are there for all trials that need them.
+
+        Counts what was played of every id.
+        """
         if np.any(np.array(log.index, dtype=np.int64) >= np.array(self.n_candidates, dtype=np.int64)):
             raise ValueError("log['index'] must be below log['offers']['n_candidates'] in every round")
+        live = (k for k, ids in enumerate(self.ids) if ids is not None and k not in log.abandoned)
+        self.played = Counter((self.ids[k] or ())[log.index[k]] for k in live)
         for trial in log.waiting if self.form == "none" else range(len(log)):
             if self._chosen[trial] is None:
                 raise ValueError(f"log['offers']['chosen'] lacks the row of trial {trial}")
@@ -153,6 +159,11 @@ class OfferLog:
             restriction = self._restrictions[k]
             if restriction is not None:
                 check_restriction(restriction, size)
+
+
+def _kept(value: Action) -> Action:
+    """A context or an action as it was; arrays as copies, since callers fill them with the next one."""
+    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def _keys(ids: Packable, n: int) -> tuple[Key, ...]:
