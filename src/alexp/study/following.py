@@ -16,7 +16,6 @@ from alexp.study.database import logbook, records
 from alexp.study.database.chain import beginning
 from alexp.study.database.damage import damaged
 from alexp.study.database.events import LIBRARY, REPEATS, Event, compress
-from alexp.study.database.logbook import PART
 from alexp.study.database.outcomes import check_key, describe, look, new_key, with_key
 from alexp.study.database.records import Head, StudyRow
 from alexp.study.database.resuming import check_length, intact_snapshots, write_snapshot
@@ -258,10 +257,11 @@ class Follower(Forked):
 
     def _behind(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:
         """The next events that the replica lacks, verified."""
-        start, stop = replica.n_events, min(head.n_events, replica.n_events + PART)
+        start = replica.n_events
         try:
             if head.n_events < start:
                 raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
+            stop = logbook.reach(connection, self._study, start, head.n_events)
             events = logbook.since(connection, self._study, start, stop, replica.chain) if start < stop else []
             newest = events[-1].chain if events else replica.chain
             if stop == head.n_events and newest != head.chain:
