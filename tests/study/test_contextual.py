@@ -216,6 +216,10 @@ def test_a_log_with_all_features_can_be_observed_by_another_study(sqlite):
     second.add_observations(first.log_frame())
     assert np.array_equal(second.probabilities, first.probabilities)
     assert second.log_frame()["propensity"].tolist() == first.log_frame()["propensity"].tolist()
+    third, fourth = arms_study(sqlite, "third", log_features="all"), arms_study(sqlite, "fourth", random_state=9)
+    third.tell(third.ask(context=context(0), available=["low", "high"]), 0.5)
+    fourth.add_observations(third.log_frame())
+    assert np.array_equal(fourth.probabilities, third.probabilities)
 
 
 @pytest.mark.parametrize("log_features", ["chosen", "all"])

@@ -48,8 +48,8 @@ def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[E
     if missing := {"index", "reward"} - set(frame.columns):
         raise ValueError(f"frame must have columns 'index' and 'reward', {min(missing)!r} is missing")
     known = [name for name in _COLUMNS if name in frame.columns]
-    if isinstance(algorithm.domain, Arms) and "ids" in known:
-        known.remove("ids")  # which a log of arms has, and an observation of arms has not
+    if isinstance(algorithm.domain, Arms):  # a log of arms has ids and features; here they follow from the context
+        known = [name for name in known if name not in ("ids", "features")]
     found = []
     for i in range(len(frame)):
         given = {name: value for name in known if not _is_missing(value := frame[name].iloc[i])}
