@@ -51,6 +51,14 @@ def test_the_page_on_kernels_runs_as_written(capsys):
     assert capsys.readouterr().out.splitlines() == shown
 
 
+def test_the_page_on_contexts_runs_as_written(capsys):
+    scope = {}
+    for block in blocks("docs/contextual.md"):
+        exec(block, scope)
+    shown = re.findall(r"print\(.*\)\s+# (.*)", "".join(blocks("docs/contextual.md")))
+    assert capsys.readouterr().out.splitlines() == shown
+
+
 def test_readme_shows_the_recorded_headline_table():
     shown = (ROOT / "README.md").read_text().split("<!-- headline -->")[1].split("<!-- /headline -->")[0].strip()
     recorded = (ROOT / "docs/headline.md").read_text()

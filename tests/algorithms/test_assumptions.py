@@ -138,3 +138,16 @@ def test_what_was_warned_of_is_not_repeated_when_restored():
         alexp.LMUCB.from_dict(opt.to_dict())
         with quietly():
             opt.tell(opt.ask(), 1e6)
+
+
+@pytest.mark.parametrize("stated", [{}, {"reward_bound": 1.0}, {"noise_std": 0.5, "reward_bound": 1.0}])
+@pytest.mark.parametrize("rate", [0.5, 0.02])
+def test_clicks_are_no_reason_to_warn(rate, stated):
+    """Rewards of zero and one, also before the first one: neither slips of the pen nor too little noise."""
+    rng = np.random.default_rng(3)
+    models = alexp.ModelClass.legendre(degree=3, size=2, intercept=True)
+    opt = alexp.EvidenceMixture(models, alexp.Interval(-1.0, 1.0, resolution=20), random_state=0, **stated)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(130):
+            opt.tell(opt.ask(), int(rng.random() < rate))

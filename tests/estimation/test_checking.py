@@ -80,7 +80,7 @@ def test_the_null_is_never_underestimated(intercept):
     """log E_j is at most that of the constrained maximum likelihood, and not far below it, bound broken or not."""
     models = models_on(TABLE, [[0, 3], [1, 2], [0, 1, 5]], intercept)
     norms = np.array([2.0, 1.5, 0.3])
-    monitor = Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, norms, SIZE)
+    monitor = Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, norms, lambda known: SIZE)
     monitor.catch_up(told())
     first = int(intercept)
     best = np.full(3, -np.inf)
@@ -109,7 +109,9 @@ def test_the_null_is_never_underestimated(intercept):
 
 def test_a_monitor_catches_up_in_any_portions_and_starts_again_when_the_past_changes():
     models = models_on(TABLE, [[0, 3], [1, 2]])
-    whole, parts = (Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, np.ones(2), SIZE) for _ in range(2))
+    whole, parts = (
+        Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, np.ones(2), lambda known: SIZE) for _ in range(2)
+    )
     whole.catch_up(told())
     for n in (3, 3, 11, 20):
         parts.catch_up(told(n))
@@ -117,18 +119,18 @@ def test_a_monitor_catches_up_in_any_portions_and_starts_again_when_the_past_cha
     assert parts._smallest == whole._smallest
     changed = Rewards(INDICES, np.where(np.arange(20) == 4, 7.0, REWARDS), TABLE[INDICES])
     parts.catch_up(changed)
-    fresh = Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, np.ones(2), SIZE)
+    fresh = Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, np.ones(2), lambda known: SIZE)
     fresh.catch_up(changed)
     assert parts.log_e_value == fresh.log_e_value != whole.log_e_value
     parts.catch_up(told(7))  # and when something was taken back
-    again = Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, np.ones(2), SIZE)
+    again = Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, np.ones(2), lambda known: SIZE)
     again.catch_up(told(7))
     assert parts.log_e_value == again.log_e_value
 
 
 def test_late_times_are_thinned_out():
     models = models_on(TABLE, [[0, 3]])
-    monitor = Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, np.ones(1), SIZE)
+    monitor = Monitor(models, np.ascontiguousarray(TABLE.T), NOISE, np.ones(1), lambda known: SIZE)
     rng = np.random.default_rng(1)
     indices = rng.integers(0, 25, 1200)
     rewards = TABLE[indices][:, [0, 3]] @ [0.5, 0.5] + NOISE * rng.standard_normal(1200)
@@ -142,7 +144,7 @@ def test_late_times_are_thinned_out():
 def test_absurd_rewards_are_contradictions_not_errors():
     models = models_on(TABLE, [[0, 3], [1, 2]])
     for size in (1e9, 1e140):
-        monitor = Monitor(models, np.ascontiguousarray(TABLE.T), 1e-9, np.ones(2), SIZE)
+        monitor = Monitor(models, np.ascontiguousarray(TABLE.T), 1e-9, np.ones(2), lambda known: SIZE)
         monitor.catch_up(Rewards(INDICES, size * REWARDS, TABLE[INDICES]))
         assert monitor.contradicted_at(0.05) == 1
         assert not np.isnan(monitor.log_e_value)

@@ -8,7 +8,7 @@ from pathlib import Path
 from alexp.bench.records import Measurement
 
 NAMES = ("startup", "step", "lasso", "growth", "memory", "floor")  # what a plain `alexp bench` runs
-ALONE = ("study", "wide", "huge", "routes")  # on request only
+ALONE = ("study", "context", "wide", "huge", "routes")  # on request only
 
 
 def run_benchmarks(
@@ -62,6 +62,10 @@ def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measu
         from alexp.bench.routes import bench_routes
 
         return bench_routes(quick)
+    if name == "context":
+        from alexp.bench.context import bench_context
+
+        return bench_context(quick)
     if name in ("wide", "huge"):
         from alexp.bench.wide import bench_wide
 

@@ -134,6 +134,13 @@ def wide(n: int, d: int, single: int, steps: int) -> dict[str, float]:
     }
 
 
+def context(subject: int, quick: int, rounds: int, window: int) -> dict[str, float]:
+    """A long run with contexts."""
+    from alexp.bench.context import long_contexts
+
+    return long_contexts(subject, quick, rounds, window)
+
+
 def log_mb(algorithm: ALExp) -> float:
     """Size of the trial log in MB of 10^6 bytes."""
     log = algorithm.log
@@ -145,6 +152,7 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
     "memory": memory,
     "long_study": long_study,
     "wide": wide,
+    "context": context,
 }
 
 if __name__ == "__main__":

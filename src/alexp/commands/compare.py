@@ -16,12 +16,13 @@ def compare(
     scenarios: Annotated[list[str] | None, typer.Argument(help="Scenarios by name; all if none is named.")] = None,
     algorithms: Annotated[str | None, typer.Option(help="Names separated by semicolons; all by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Six scenarios and four seeds: a minute or two.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=2, help="Seeds, 20 by default; 50 with --arylation.")] = None,
-    first_seed: Annotated[int | None, typer.Option(min=0, help="90000 by default, 95000 for tables; untuned.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=2, help="Seeds, 20; 50 with --arylation, 10 with contexts.")] = None,
+    first_seed: Annotated[int | None, typer.Option(min=0, help="90000; tables 95000, contexts 97000; untuned.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the pages and the rest.")] = Path("compare"),
     tables: Annotated[Path | None, typer.Option(help="A folder of real tables *.npz to play on instead.")] = None,
     arylation: Annotated[bool, typer.Option("--arylation", help="Play direct arylation in plates of five.")] = False,
-    peers: Annotated[bool, typer.Option("--peers", help="Tables: other libraries, where installed.")] = False,
+    contextual: Annotated[bool, typer.Option("--contextual", help="Play rounds with contexts instead.")] = False,
+    peers: Annotated[bool, typer.Option("--peers", help="Tables, contexts: other libraries, too.")] = False,
     goal: Annotated[str, typer.Option(help='Tables: "sum", "best" or "both".')] = "both",
     rounds: Annotated[int, typer.Option(min=2, help="Tables: rounds per run.")] = 100,
     plate: Annotated[int, typer.Option(min=1, help="Tables: rounds that are asked for at a time.")] = 1,
@@ -33,7 +34,8 @@ def compare(
 ) -> None:
     """Compare all algorithms on a grid of scenarios: one table, one figure, and advice.
 
-    With --tables or --arylation the problems are real tables, and the page is real-tables.md.
+    With --tables or --arylation the problems are real tables, and the page is real-tables.md; with --contextual they
+    are streams of contexts, and the page is contextual-results.md.
 
     Finished runs are kept: stopping loses nothing, and a second call computes only what is missing.
     """
@@ -49,7 +51,9 @@ def compare(
         return sweep(tasks, workers=workers, dask=dask, cache=store, title="comparison")
 
     try:
-        if tables is not None or arylation:
+        if contextual:
+            written = _on_contexts(scenarios, names, quick, peers, seeds, first_seed, stored, run, out)
+        elif tables is not None or arylation:
             protocol = (rounds, plate, repeats)
             written = _on_tables(tables, arylation, names, peers, goal, seeds, first_seed, protocol, stored, run, out)
         else:
@@ -125,3 +129,28 @@ def _on_tables(
     if arylation and not stored:
         pages.add_arylation(50 if seeds is None else seeds, start, run, out)
     return list(pages.write_pages(out))
+
+
+def _on_contexts(
+    scenarios: list[str] | None,
+    names: list[str] | None,
+    quick: bool,
+    peers: bool,
+    seeds: int | None,
+    first_seed: int | None,
+    stored: bool,
+    run: Run,
+    out: Path,
+) -> list[Path]:
+    """Rounds with contexts."""
+    from alexp.experiments.contextual import contest, entrants, pages
+
+    if not stored:
+        wanted = names or [*entrants.OWN, *(entrants.playing_libraries(typer.echo) if peers else [])]
+        number = seeds if seeds is not None else 2 if quick else 10
+        start = contest.FIRST_SEED if first_seed is None else first_seed
+        planned = contest.ContextContest.of(scenarios, wanted, number, start, 60 if quick else None)
+        new = pages.add_context_runs(planned, run, out)
+        means = new.groupby(["scenario", "entrant", "set"], sort=False)[["regret", "late", "ms"]].mean()
+        typer.echo(means.to_string(float_format=lambda value: f"{value:.3g}"))
+    return list(pages.write_context_pages(out))

@@ -18,8 +18,10 @@ _EXTRAS = {
     "psutil": "bench",
     "botorch": "peers",
     "optuna": "peers",
+    "coba": "contextual-peers",
+    "vowpalwabbit": "contextual-peers",
 }
-_NAMES = {"sklearn": "scikit-learn"}
+_NAMES = {"sklearn": "scikit-learn", "vowpalwabbit": "Vowpal Wabbit"}
 
 
 def advice_for(error: ImportError) -> str | None:

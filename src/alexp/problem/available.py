@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from alexp.common.arrays import AnyArray, IntArray
+from alexp.common.arrays import Action, AnyArray, IntArray
 from alexp.problem.domains import Domain, FiniteSet
 
 # Candidates by number, by a boolean mask, by their own text, or all of them.
@@ -48,7 +47,7 @@ def check_positions(available: Available, n: int, by_name: Callable[[list[object
     return array.astype(np.int64)
 
 
-def _holds_text(available: Any) -> bool:
+def _holds_text(available: Action) -> bool:
     return any(isinstance(item, str) for item in available)
 
 

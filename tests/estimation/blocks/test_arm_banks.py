@@ -279,3 +279,17 @@ def test_a_row_of_zeros_counts_as_a_reward_that_no_coefficient_explains():
         fits.update(np.zeros(ARMS * SIZE), 2.0)
     np.testing.assert_allclose(blocks.residuals(), dense.residuals())
     assert blocks.n_observations == 1
+
+
+def test_pending_trials_of_an_arm_leave_the_constants_of_others_alone():
+    rng = np.random.default_rng(8)
+    fits, rows = with_constants(), []
+    for arm in range(ARMS):
+        rows.append(row(rng, arm, 3))
+        rows[-1][3 * arm] = 1.0
+        fits.update(rows[-1], 1.0)
+    rows = np.array(rows)
+    believed = fits.believing(rows[[1, 1]])
+    before, after = fits.width(0, rows), believed.width(0, rows)
+    assert after[[0, 2]].tolist() == before[[0, 2]].tolist()
+    assert after[1] < before[1]

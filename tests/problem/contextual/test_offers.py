@@ -37,6 +37,9 @@ def test_blocks_are_stored_with_their_order_and_example():
     np.testing.assert_array_equal(again.example_rows, example)
     assert again.is_contextual
     assert not alexp.ModelClass.legendre(2, 1).is_contextual
+    for wrong in ({}, {"a": 0}, {"a": 2**40}, [3]):
+        with pytest.raises(ValueError, match="block"):
+            alexp.ModelClass.from_blocks(wrong)
     with pytest.raises(TypeError, match="features="):
         models.offered(1, [2])
     with pytest.raises(TypeError, match="no table"):

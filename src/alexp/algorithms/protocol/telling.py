@@ -19,7 +19,7 @@ from alexp.common.validation import count, limited, one_of, positive
 from alexp.problem.available import Available
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.contextual.domains import Arms
-from alexp.problem.contextual.offers import Ids, Offer, for_arms, n_arms_of, offer
+from alexp.problem.contextual.offers import Ids, Offer, n_arms_of, offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.base import Algorithm
@@ -299,8 +299,9 @@ class Telling(Saved):
             self._take_arms(n)
             return
         self._check_course()
-        run = cast("Algorithm", self)
-        self.__dict__ = Mending(run, {}, for_arms(self.models, run.domain)).outcome(run)
+        assert isinstance(self.domain, Arms)
+        run, models = cast("Algorithm", self), self.models.with_arms(self.domain)
+        self.__dict__ = Mending(run, {}, models).outcome(run)
 
     def _take_arms(self, n: int) -> None:
         """There are n arms now."""

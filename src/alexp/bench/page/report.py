@@ -68,6 +68,13 @@ A score needs s multiply-adds for the mean and s (s + 1)/2 more for the quadrati
 independent multiply-adds in registers, measured in turns with the sweep on the same core. Loads, the comparison that
 finds the winner and square roots are on top of what is counted. The sweep screens candidates in single precision,
 where a core does twice as many, and scores in double precision what may win; the floor counts all in double.""",
+    "context": """## Rounds with contexts
+
+K arms, a context of 100 columns, M feature sets of d columns each with coefficients of their own for every arm; one
+core. Everybody meets the same contexts, subjects take turns, ratios are of the time of the calling thread. coba and
+Vowpal Wabbit have no sets: they get all 100 columns, as `LinUCB, all columns` does. Of long runs the first thousand
+rounds (after a hundred) are compared with the last thousand; growth is resident memory in between, the log with its
+rows of features included.""",
     "study": """## Durable studies
 
 What writing everything to a database adds.""",

@@ -62,6 +62,10 @@ TARGETS = (
         "memory at M=1,004,731, MB", "memory", "Legendre s=3, p=182,", "peak resident memory", "peak_mb", 1_000.0
     ),
     Target("step at t=100,000 / step at t=1,000", "memory", "", "step at t=100,000", "ratio", 1.5),
+    Target("ask + tell with contexts at M=50, K=10, d=20, ms", "context", "M=50, K=10, d=20", "EvidenceMixture",
+           "median_ms", 2.0),
+    Target("the same, last thousand of 100,000 rounds / first thousand", "context", "M=50, K=10, d=20, 100,000",
+           "EvidenceMixture, last 1,000", "ratio", 1.1),
     Target("UCB sweep at M=4,495: time / floor", "floor", "Legendre s=3, p=30,", "ucb sweep", "ratio", 3.0),
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 
 from alexp.common.validation import count
@@ -98,7 +99,7 @@ def _locally(tasks: list[Task], processes: int) -> Finished:
         return
     # Compiled code is read from a cache on disk. One short run per algorithm fills it before all workers would.
     for algorithm in {task.kind: task for task in tasks}.values():
-        run_task(Task(algorithm.scenario.with_(steps=2, resolution=50), algorithm.algorithm, algorithm.settings))
+        run_task(replace(algorithm, scenario=algorithm.scenario.with_(steps=2, resolution=50)))
     remaining = {task.key: task for task in tasks}
     for breakdown in range(_MOST_BREAKDOWNS + 1):
         try:

@@ -142,6 +142,10 @@ class Task:
         """Content hash of the task."""
         return f"{self.configuration}-{self.seed}"
 
+    def run(self) -> Record:
+        """Play it."""
+        return _played(self)
+
 
 @dataclass(frozen=True)
 class Record:
@@ -204,6 +208,10 @@ def build(task: Task) -> tuple[Algorithm, ModelEnvironment]:
 
 def run_task(task: Task) -> Record:
     """Play one task. Same task, same record, apart from `seconds`."""
+    return task.run()
+
+
+def _played(task: Task) -> Record:
     algorithm, environment = build(task)
     with quietly():  # methods are compared as they are, whatever they assume
         run = task.scenario.play(algorithm, environment)

@@ -11,6 +11,8 @@ from alexp.common.validation import count, matrix
 from alexp.problem.checks import distinct
 from alexp.problem.descriptions import Description
 
+_MOST_COLUMNS = 10**6  # more than any regression could take, and few enough to be listed
+
 
 class Blocks:
     """Named blocks of columns side by side; a round brings the features of its candidates.
@@ -31,6 +33,8 @@ class Blocks:
             raise ValueError(f"blocks must be a non-empty dict of name -> number of columns, got {sizes!r}")
         distinct([str(name) for name in sizes], len(sizes))
         self.blocks = {str(name): count(f"size of block {name!r}", size) for name, size in sizes.items()}
+        if self.n_columns > _MOST_COLUMNS:
+            raise ValueError(f"blocks must have at most {_MOST_COLUMNS} columns together, got {self.n_columns}")
         self.example_rows = None if example is None else self.rows(example, "example")
 
     @classmethod

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
 
 import numpy as np
 
@@ -103,15 +102,6 @@ def check_problem(models: ModelClass, domain: Domain) -> None:
 def n_arms_of(models: ModelClass) -> int | None:
     """How many arms have columns of their own; None where no columns belong to an arm."""
     return getattr(models.dictionary, "n_arms", None)
-
-
-class _PerArm(Protocol):
-    def with_arms(self, arms: Domain) -> ModelClass: ...
-
-
-def for_arms(models: ModelClass, arms: Domain) -> ModelClass:
-    """Models per arm with columns for these arms, those of new ones behind those there were."""
-    return cast(_PerArm, models).with_arms(arms)
 
 
 def offer(

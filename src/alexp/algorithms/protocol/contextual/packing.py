@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.common.codec import Packable
+from alexp.common.codec import Packable, State
+from alexp.common.schema import Check, anything, integers, maybe, record, sequence, whole
+from alexp.problem.contextual.offers import Offer, check_ids
 
 _TUPLE = "__tuple__"
 _HEADER = 8  # bytes of P
@@ -54,11 +56,11 @@ def check_packed(name: str, packed: bytes, n: int, n_columns: int) -> None:
     fits = size == 8 * n * width if form == b"#" else form == b"+" and size % 12 == 0 and size < 8 * n * width
     if not 1 <= width <= n_columns or not fits:
         raise ValueError(f"{name} must hold {n} rows of at most {n_columns} columns")
-    if form == b"+":
-        places = np.frombuffer(packed[9 : 9 + size // 3], np.uint32)
-        if places.size and not (np.all(np.diff(places.astype(np.int64)) > 0) and places[-1] < n * width):
-            raise ValueError(f"{name} must name places among {n} rows of {width} columns, in order")
-    if not np.all(np.isfinite(unpack_rows(packed, n, n_columns))):
+    first = 9 + size // 3 if form == b"+" else 9
+    places = np.frombuffer(packed[9:first], np.uint32).astype(np.int64)
+    if places.size and not (np.all(np.diff(places) > 0) and places[-1] < n * width):
+        raise ValueError(f"{name} must name places among {n} rows of {width} columns, in order")
+    if not np.all(np.isfinite(np.frombuffer(packed[first:]))):  # without taking memory for what is not there
         raise ValueError(f"{name} must hold finite features")
 
 
@@ -93,3 +95,35 @@ def unplain(value: Packable) -> Packable:
             return tuple(unplain(one) for one in value[_TUPLE])
         return {key: unplain(one) for key, one in value.items()}
     return value
+
+
+def pack_offer(made: Offer) -> State:
+    """An offer as arrays and plain data, from which its ask can be decided on again: 8 n P bytes, or less."""
+    numbered = made.actions is made.ids or isinstance(made.actions, range)
+    return {
+        "n": len(made),
+        "rows": np.frombuffer(pack_rows(made.rows), dtype=np.uint8),
+        "ids": None if made.ids is None else [plain(key) for key in made.ids],
+        "actions": None if numbered else [plain(made.actions[k]) for k in range(len(made))],
+        "context": plain(made.context),
+        "allowed": made.allowed,
+    }
+
+
+def unpack_offer(state: State, n_columns: int) -> Offer:
+    """Invert `pack_offer`, for models of P columns; actions and context are plain data."""
+    n = record("offer", state, {"n": whole(low=1, high=10**7)})["n"]
+    lists = maybe(lambda name, value: [unplain(one) for one in sequence(name, value, n)])
+    checks: dict[str, Check] = {
+        "rows": integers(None, low=0, high=255),
+        "ids": lists,
+        "actions": lists,
+        "context": anything,
+        "allowed": maybe(integers(None, low=0, high=n - 1)),
+    }
+    known = record("offer", state, checks)
+    packed = known["rows"].astype(np.uint8).tobytes()
+    check_packed("offer['rows']", packed, n, n_columns)
+    ids = None if known["ids"] is None else check_ids(known["ids"], n)
+    actions = known["actions"] if known["actions"] is not None else range(n) if ids is None else ids
+    return Offer(unpack_rows(packed, n, n_columns), actions, ids, unplain(known["context"]), known["allowed"])

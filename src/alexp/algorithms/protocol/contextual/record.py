@@ -21,6 +21,7 @@ from alexp.problem.domains import Domain
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.trials import TrialLog
 
+_MOST_CANDIDATES = 10**7  # of a round, in stored logs
 FORMS = ("chosen", "all", "none")  # of `log_features`
 
 
@@ -139,11 +140,13 @@ class OfferLog:
         for trial in log.waiting if self.form == "none" else range(len(log)):
             if self._chosen[trial] is None:
                 raise ValueError(f"log['offers']['chosen'] lacks the row of trial {trial}")
+            if self.keeps_all and self._offered[trial] is None:
+                raise ValueError(f"log['offers']['offered'] lacks the rows that trial {trial} was chosen from")
 
     def restore(self, state: Packable, n: int) -> None:
         """Invert `state`, of a log of n trials."""
         fields = ("actions", "contexts", "ids", "restrictions", "chosen", "offered")
-        checks = {"n_candidates": integers(n, low=1)} | dict.fromkeys(fields, anything)
+        checks = {"n_candidates": integers(n, low=1, high=_MOST_CANDIDATES)} | dict.fromkeys(fields, anything)
         known = record("log['offers']", state, checks)
         self.n_candidates = array("q", known["n_candidates"].tobytes())
         for name in ("actions", "contexts"):

@@ -27,16 +27,16 @@ from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 _PLAYED_BY = ("alexp.experiments.core.simulation", "alexp.experiments.comparison.tables.data")
-_TITLES = {"sklearn": "scikit-learn", "botorch": "BoTorch", "optuna": "Optuna"}
+_TITLES = {"sklearn": "scikit-learn", "botorch": "BoTorch", "optuna": "Optuna", "vowpalwabbit": "Vowpal Wabbit"}
 
 
-def library(module: str, package: str) -> Any:
+def library(module: str, package: str, extra: str = "peers") -> Any:
     """A module of a package that is not among the dependencies, or a sentence that says how to get it."""
     try:
         return import_module(module)
     except ImportError as error:
         title = _TITLES.get(package, package)
-        raise ImportError(f"this peer needs {title}, which is not installed: pip install 'alexp[peers]'") from error
+        raise ImportError(f"this peer needs {title}, which is not installed: pip install 'alexp[{extra}]'") from error
 
 
 class Peer(Algorithm):

@@ -1,0 +1,1 @@
+"""Streams of contexts, who chooses on them, and how they compare."""
