@@ -13,6 +13,7 @@ import alexp
 from alexp.algorithms.registry import algorithm_named
 from alexp.study import ProblemMismatchError, check, create_study, load_study
 from alexp.study import replay as replay_module
+from alexp.study.database import logbook
 
 from .contextual import (
     ALGORITHMS,
@@ -255,6 +256,15 @@ def test_arms_are_added_for_all_workers(storage, log_features):
         load_study("blocks", storage).add_arm("x")
 
 
+def test_a_worker_who_has_not_heard_of_a_new_arm_plays_it(sqlite):
+    study, asker, observer = arms_study(sqlite), load_study("s", sqlite), load_study("s", sqlite)
+    assert asker.counts["trials"] == observer.counts["trials"] == 0  # both know three arms
+    study.add_arm("extreme")
+    assert asker.ask(context=context(0)).n_candidates == 4
+    assert observer.observe("low", 0.5, context=context(1)).n_candidates == 4
+    assert whole(study.algorithm) == whole(asker.algorithm) == whole(observer.algorithm)
+
+
 def test_arms_of_the_caller_are_his_own(sqlite):
     arms = alexp.Arms(NAMES)
     study = create_study(PER_ARM, arms, name="s", storage=sqlite, **SETTINGS)
@@ -348,6 +358,29 @@ def test_an_expired_trial_stays_with_its_context(storage, monkeypatch):
     ask(strict, 1)
     assert strict.counts == {"trials": 2, "told": 0, "pending": 1, "abandoned": 1}
     assert [event["kind"] for event in strict.events()] == ["ask", "abandon", "ask"]
+
+
+def test_long_logs_are_read_in_parts_by_their_size(storage, monkeypatch):
+    study = blocks_study(storage, log_features="all")
+    for k in range(6):
+        trial = ask(study, k)
+        study.tell(trial, reward(trial))
+    monkeypatch.setattr(logbook, "_FEW", 0)
+    monkeypatch.setattr(logbook, "_MOST_BYTES", 900)  # about two asks
+    read, parts = logbook.read, []
+
+    def counted(connection, number, start, stop):
+        parts.append(stop - start)
+        return read(connection, number, start, stop)
+
+    monkeypatch.setattr(logbook, "read", counted)
+    assert whole(load_study("s", storage).algorithm) == whole(study.algorithm)
+    assert sum(parts) == 12
+    assert 3 <= len(parts) <= 6
+    assert len(study.beliefs()) == 6
+    assert len(study.pending()) == 0
+    monkeypatch.setattr(logbook, "_MOST_BYTES", 1)  # less than any: one by one
+    assert whole(study.replayed().algorithm) == whole(study.algorithm)
 
 
 def test_snapshots_hold_pending_rounds(storage, monkeypatch):

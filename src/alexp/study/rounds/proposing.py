@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack, overload
 
 import numpy as np
 
+from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.contextual.offering import Presented, given, offers_for
 from alexp.algorithms.protocol.rounds import Elsewhere
 from alexp.algorithms.protocol.telling import check_reward, warn_of
@@ -132,8 +133,11 @@ class Proposing:
         In contextual studies the round is passed as it would be to `ask`; `index` is a position in it, or the name of
         an arm, and `propensity` the probability with which whoever played it did so, if that is known.
         """
-        algorithm = self._follower.known().algorithm
-        return self._take([algorithm.check_observation(index, reward, available, propensity, **presented)], key)[0]
+
+        def made(algorithm: Algorithm) -> list[Elsewhere]:
+            return [algorithm.check_observation(index, reward, available, propensity, **presented)]
+
+        return self._take(made, key)[0]
 
     def add_observations(self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None) -> list[Trial]:
         """Take in data measured elsewhere: all rows, or, if any is wrong, none.
@@ -147,28 +151,31 @@ class Proposing:
         `features`, `ids`, `available` and `propensity`. What `log_frame` gives is such a frame, where the log has all
         features.
         """
-        algorithm = self._follower.known().algorithm
-        if self._is_contextual:
-            rows = contextual_observations(algorithm, frame)
-        else:
+
+        def made(algorithm: Algorithm) -> list[Elsewhere]:
+            if algorithm.is_contextual:
+                return contextual_observations(algorithm, frame)
             found = observations(algorithm.domain, frame, nearest)
-            rows = [Elsewhere(index, check_reward(reward)) for index, reward in found]
-        return self._take(rows, key)
+            return [Elsewhere(index, check_reward(reward)) for index, reward in found]
 
-    def _take(self, rows: Sequence[Elsewhere], key: str | None) -> list[Trial]:
+        return self._take(made, key)
+
+    def _take(self, make: Callable[[Algorithm], list[Elsewhere]], key: str | None) -> list[Trial]:
+        made = make(self._follower.known().algorithm)
+
         def check(replica: Replica) -> list[Elsewhere]:
-            if any(not replica.still_offers([row.made]) for row in rows if row.made is not None):
-                raise ValueError("an arm was added to the study meanwhile; observe it again")
-            algorithm = replica.algorithm
-            plain = [row._replace(reward=row.reward + 0.0) for row in rows]  # databases do not keep the sign of zero
-            return [row if (m := row.made) is None else row._replace(made=recordable(algorithm, m)) for row in plain]
+            if not replica.still_offers([row.made for row in made if row.made is not None]):
+                made[:] = make(replica.algorithm)
+            plain = [row._replace(reward=row.reward + 0.0) for row in made]  # databases do not keep the sign of zero
+            rounds = [None if row.made is None else recordable(replica.algorithm, row.made) for row in plain]
+            return [row._replace(made=one) for row, one in zip(plain, rounds, strict=True)]
 
-        def act(replica: Replica, rows: Iterable[Elsewhere]) -> list[Event]:
+        def act(replica: Replica, rows: list[Elsewhere]) -> list[Event]:
             warn_of(replica.algorithm.suspect_observations([row.reward for row in rows]))
             return [replica.observe(*row) for row in rows]
 
         replica, events = self._follower.act(check, act, key=key)
-        same_call(key, events, "observe", len(rows))
+        same_call(key, events, "observe", len(made))
         return [replica.algorithm.trial(event.trial) for event in events]
 
     def add_arm(self, name: str, key: str | None = None) -> int:
