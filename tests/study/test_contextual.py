@@ -223,11 +223,13 @@ def test_a_log_with_all_features_can_be_observed_by_another_study(sqlite):
     assert np.array_equal(fourth.probabilities, third.probabilities)
 
 
-@pytest.mark.parametrize("log_features", ["chosen", "all"])
-def test_arms_are_added_for_all_workers(storage, log_features):
-    study = arms_study(storage, log_features=log_features)
+@pytest.mark.parametrize(
+    ("algorithm", "log_features"), [("evidence-mixture", "chosen"), ("evidence-mixture", "all"), ("alexp", "chosen")]
+)
+def test_arms_are_added_for_all_workers(storage, algorithm, log_features):
+    study = arms_study(storage, algorithm=algorithm, log_features=log_features)
     other, arms = load_study("s", storage), alexp.Arms(NAMES)
-    alone = alexp.EvidenceMixture(PER_ARM, arms, log_features=log_features, **SETTINGS)
+    alone = algorithm_named(algorithm)(PER_ARM, arms, log_features=log_features, **SETTINGS)
     for k in range(5):
         trial = study.ask(context=context(k))
         assert alone.ask(context=context(k)) == trial
@@ -242,6 +244,8 @@ def test_arms_are_added_for_all_workers(storage, log_features):
         assert trial.n_candidates == 4
         study.tell(trial, reward(trial))
         alone.tell(trial.id, reward(trial))
+    other.amend(2, 0.125)
+    alone.amend(2, 0.125)
     study.close()
     opened = load_study("s", storage)
     assert whole(opened.algorithm) == whole(alone) == whole(opened.replayed().algorithm) == whole(other.algorithm)
