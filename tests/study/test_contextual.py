@@ -263,7 +263,9 @@ def test_arms_are_added_for_all_workers(storage, algorithm, log_features):
 def test_a_worker_who_has_not_heard_of_a_new_arm_plays_it(sqlite):
     study, asker, observer = arms_study(sqlite), load_study("s", sqlite), load_study("s", sqlite)
     assert asker.counts["trials"] == observer.counts["trials"] == 0  # both know three arms
+    first = study.ask(context=context(7), key="first")
     study.add_arm("extreme")
+    assert study.ask(context=context(7), key="first") == first
     assert asker.ask(context=context(0)).n_candidates == 4
     assert observer.observe("low", 0.5, context=context(1)).n_candidates == 4
     assert whole(study.algorithm) == whole(asker.algorithm) == whole(observer.algorithm)

@@ -196,8 +196,9 @@ def _same_rounds(key: str, asked: Sequence[Event], made: Sequence[Offer]) -> Non
     """Raise if a key that was used before stood for other rounds."""
     for event, one in zip(asked, made, strict=True):
         assert event.candidate is not None
-        stored = offer_from(detail_of(event), event.candidate, one.rows.shape[1])
-        if len(stored) != len(one) or not np.allclose(stored.rows[event.candidate], one.rows[event.candidate]):
+        at, n_columns = event.candidate, one.rows.shape[1]
+        stored = offer_from(detail_of(event), at, n_columns)
+        if len(stored) > len(one) or not np.allclose(stored.rows[at], one.rows[at]):  # arms may have been added since
             raise ValueError(
                 f"key {key!r} was used before, for the ask of trial {event.trial}, which had another context or other "
                 "features; another call needs another key"
