@@ -53,7 +53,7 @@ class Compiled(alexp.Algorithm):
     def _learn(self, seen):
         self._sums = added(self._sums, seen.index, seen.reward)
 
-    def _recommend(self):
+    def _recommend(self, round_):
         index = first_best(self._sums)
         return int(self._candidates.position[index]), float(self._sums[index]), None
 

@@ -15,6 +15,7 @@ import pytest
 import alexp
 from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.study import Storage, following, load_study
+from alexp.study.database import logbook
 from alexp.study.database.events import belief
 from alexp.study.replay import Replica
 
@@ -240,7 +241,7 @@ def test_whoever_never_catches_up_acts_all_the_same(sqlite, monkeypatch):
 
 def test_long_logs_are_read_in_parts(storage, monkeypatch):
     play(new_study(storage), 10)
-    monkeypatch.setattr(following, "PART", 3)
+    monkeypatch.setattr(logbook, "PART", 3)
     assert json.dumps(load_study("s", storage).algorithm.to_dict()) == json.dumps(in_memory(10).to_dict())
     study = load_study("s", storage)
     with study._follower.moment() as (replica, _):

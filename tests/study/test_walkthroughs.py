@@ -91,3 +91,7 @@ def test_other_processes():
         exec(compile(code, str(DOCUMENT), "exec"), namespace)
     namespace["work"]("s")
     assert load_study("s").counts["told"] == 1
+
+
+def test_contextual_studies():
+    follow("Contextual studies")

@@ -11,6 +11,7 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.problem.available import Available
 
 if TYPE_CHECKING:
     from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
@@ -46,11 +47,28 @@ class Certifies(Protocol):
     def plausible_models(self, delta: float = ...) -> IntArray:
         """Numbers of the models not ruled out."""
 
-    def confidence(self, x: Action, delta: float = ...) -> Band:
-        """Certified band of the reward."""
+    def confidence(
+        self,
+        x: Action = ...,
+        delta: float = ...,
+        *,
+        context: object = ...,
+        candidates: Action = ...,
+        features: object = ...,
+    ) -> Band:
+        """Certified band of the reward, at an action or at all candidates of a contextual round."""
 
-    def stop_report(self, delta: float = ..., epsilon: float | None = ...) -> StopReport:
-        """How far the recommendation may be from the best."""
+    def stop_report(
+        self,
+        delta: float = ...,
+        epsilon: float | None = ...,
+        *,
+        available: Available = ...,
+        context: object = ...,
+        candidates: Action = ...,
+        features: object = ...,
+    ) -> StopReport:
+        """How far the recommendation may be from the best, in all or in a contextual round."""
 
     def check_models(self, delta: float = ...) -> ModelCheck:
         """Whether the rewards contradict what was stated."""

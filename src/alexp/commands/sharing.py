@@ -65,7 +65,7 @@ def pending(
 ) -> None:
     """Trials that await their reward, as a file for `tell`."""
     from alexp.common.redaction import printable
-    from alexp.study.labels import label
+    from alexp.study.labels import labeller
     from alexp.study.tables import plate
 
     with opened(name, storage) as study:
@@ -73,9 +73,9 @@ def pending(
         if not workers:
             write_lines(out, plate(study, trials), "pending trials")
             return
+        what = labeller(study.algorithm)
         for trial in trials:
-            what = label(study.algorithm.domain, trial.index)
-            line = f"{trial.id}\t{what}\t{trial.worker}\tasked {_span(trial.age)} ago\t{_lease(trial)}"
+            line = f"{trial.id}\t{what(trial.id)}\t{trial.worker}\tasked {_span(trial.age)} ago\t{_lease(trial)}"
             typer.echo(printable(line.replace("\t", "  ")))
 
 

@@ -130,6 +130,8 @@ def ask(
     from alexp.study.tables import plate
 
     with opened(name, storage, worker) as study:
+        if study.algorithm.is_contextual:
+            raise ValueError(f"rounds of study {name!r} are contextual: ask from Python, study.ask(context=...)")
         check_out(out, force)
         trials = study.ask(n, available=_unseen(study) if new else None, distinct=not repeats, lease=lease)
         write_lines(out, plate(study, trials), "trials")
@@ -226,6 +228,8 @@ def status(name: Name, storage: Where = DEFAULT) -> None:
             typer.echo(printable(f"best: {what}, estimated {view.best.value:.4g}"))
             for sentence in _statements(study):
                 typer.echo(printable(sentence))
+        elif view.stopping is not None:
+            typer.echo(printable(view.stopping))
 
 
 app.command()(pending)

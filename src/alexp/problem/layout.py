@@ -99,6 +99,12 @@ class Layout:
         return getattr(self.dictionary, "example_rows", None)
 
     @property
+    def marks(self) -> FloatArray:
+        """Rows that contextual models are recognised by, (E, P): those of all they were given as an example."""
+        known = getattr(self.dictionary, "marks", self.example_rows)
+        return np.empty((0, self.n_columns)) if known is None else known
+
+    @property
     def arm_blocks(self) -> tuple[int, int] | None:
         """(K, p) where every one of K arms has p columns of its own and there are no others; None elsewhere."""
         return getattr(self.dictionary, "arm_blocks", None)

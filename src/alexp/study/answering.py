@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.trials import Recommendation
 from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.problem.available import Available
 from alexp.study.database.events import probabilities_of
 from alexp.study.following import Follower
 
 if TYPE_CHECKING:
     from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
+
+
+class About(TypedDict, total=False):
+    """The contextual round that a statement is about."""
+
+    available: Available
+    context: object
+    candidates: Action
+    features: object
 
 
 class Answering:
@@ -36,25 +47,42 @@ class Answering:
             raise AttributeError(f"algorithm {algorithm.name!r} has no probabilities over models")
         return q
 
-    def best(self) -> Recommendation:
-        """The action to stop with, judged by what is known now."""
+    def best(self, *, available: Available = None, **presented: Unpack[Presented]) -> Recommendation:
+        """The action to stop with, judged by what is known now; of a contextual round, passed as to `ask`."""
         with self._follower.mutex:
-            return self.algorithm.best()
+            return self.algorithm.best(available=available, **presented)
 
-    def stop_report(self, delta: float = DELTA, epsilon: float | None = None) -> StopReport:
-        """Whether the recommended action is within `epsilon` of the best, and the smallest epsilon that holds."""
+    def policy(self, available: Available = None, **presented: Unpack[Presented]) -> FloatArray:
+        """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
         with self._follower.mutex:
-            return self._certifying().stop_report(delta, epsilon)
+            return self.algorithm.policy(available, **presented)
+
+    def stop_report(self, delta: float = DELTA, epsilon: float | None = None, **about: Unpack[About]) -> StopReport:
+        """Whether the recommended action is within `epsilon` of the best, and the smallest epsilon that holds.
+
+        In contextual studies about one round, passed as to `ask`.
+        """
+        with self._follower.mutex:
+            return self._certifying().stop_report(delta, epsilon, **about)
 
     def plausible_models(self, delta: float = DELTA) -> IntArray:
         """Numbers of the models not yet ruled out."""
         with self._follower.mutex:
             return self._certifying().plausible_models(delta)
 
-    def confidence(self, x: Action, delta: float = DELTA) -> Band:
-        """Certified band of the noiseless reward at `x`."""
+    def confidence(
+        self,
+        x: Action = None,
+        delta: float = DELTA,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+    ) -> Band:
+        """Certified band of the noiseless reward at `x`, or at all candidates of a contextual round."""
         with self._follower.mutex:
-            return self._certifying().confidence(x, delta)
+            certifying = self._certifying()
+            return certifying.confidence(x, delta, context=context, candidates=candidates, features=features)
 
     def _certifying(self) -> Certifies:
         algorithm: object = self.algorithm

@@ -19,6 +19,8 @@ def explanation(algorithm: Algorithm, standing: Standing | None, name: Callable[
     work = algorithm.models.n_models * algorithm.n_told
     if standing is None or work == 0 or work > _MOST_WORK or not offers(subject, LooksBack):
         return None
+    if algorithm.log_features == "none":  # rows are not kept
+        return None
     leaders = standing.leaders[:2]
     if not leaders:
         return None
@@ -29,7 +31,7 @@ def explanation(algorithm: Algorithm, standing: Standing | None, name: Callable[
         leader=leaders[0].name,
         runner_up=leaders[1].name if both else None,
         trial=trials,
-        label=[name(log.index[int(trial)]) for trial in trials],
+        label=[name(int(trial)) for trial in trials],
         reward=np.array([log.reward[int(trial)] for trial in trials]),
         expected=seen.mean,
         spread=seen.std,

@@ -15,14 +15,14 @@ from alexp.algorithms.warming import warm_up
 from alexp.study.database import logbook, records
 from alexp.study.database.chain import beginning
 from alexp.study.database.damage import damaged
-from alexp.study.database.events import LIBRARY, MENDS, Event, compress
-from alexp.study.database.logbook import PART
+from alexp.study.database.events import LIBRARY, REPEATS, Event, compress
 from alexp.study.database.outcomes import check_key, describe, look, new_key, with_key
 from alexp.study.database.records import Head, StudyRow
 from alexp.study.database.resuming import check_length, intact_snapshots, write_snapshot
 from alexp.study.database.storage import Storage
 from alexp.study.errors import ReplayError, StorageError, UnknownOutcomeError
-from alexp.study.replay import Replica, course_of
+from alexp.study.replay import Replica
+from alexp.study.rounds.repeating import course_of
 from alexp.study.workers.forking import Forked, watch
 
 if TYPE_CHECKING:
@@ -174,6 +174,11 @@ class Follower(Forked):
 
     # -- keeping up --------------------------------------------------------------------------------------------
 
+    def known(self) -> Replica:
+        """The replica as it is, without looking for what others have done."""
+        with self.mutex:
+            return self._opened()
+
     def refresh(self) -> Replica:
         """Apply what other processes have done."""
         with self.mutex:
@@ -246,16 +251,17 @@ class Follower(Forked):
 
     def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
         while events := self._behind(replica, connection, head):
-            if any(event.kind in MENDS for event in events) and replica.seconds_for(head.n_events) > patience:
-                raise _FarBehindError  # a correction repeats everything
+            if any(event.kind in REPEATS for event in events) and replica.seconds_for(head.n_events) > patience:
+                raise _FarBehindError  # they repeat everything
             self._apply(replica, events)
 
     def _behind(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:
         """The next events that the replica lacks, verified."""
-        start, stop = replica.n_events, min(head.n_events, replica.n_events + PART)
+        start = replica.n_events
         try:
             if head.n_events < start:
                 raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
+            stop = logbook.reach(connection, self._study, start, head.n_events)
             events = logbook.since(connection, self._study, start, stop, replica.chain) if start < stop else []
             newest = events[-1].chain if events else replica.chain
             if stop == head.n_events and newest != head.chain:

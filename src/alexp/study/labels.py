@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from functools import cache
 from math import isnan
 
 import numpy as np
 
+from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import TrialLog
+from alexp.common.codec import jsonable
 from alexp.problem.domains import Domain
 from alexp.study.view import TrialState
 
@@ -28,6 +31,24 @@ def candidate_columns(domain: Domain, index: int) -> dict[str, object]:
     return {"x": x}
 
 
+def trial_columns(algorithm: Algorithm, trial: int) -> dict[str, object]:
+    """What a trial proposed as named values: its candidate, or `x` and `context` of a contextual one, as text."""
+    offers = algorithm.log.offers
+    if offers is None:
+        return candidate_columns(algorithm.domain, algorithm.log.index[trial])
+    return {"x": _text(offers.actions[trial]), "context": _text(offers.contexts[trial])}
+
+
+def column_names(algorithm: Algorithm) -> list[str]:
+    """Names of `trial_columns`, also before the first trial."""
+    return ["x", "context"] if algorithm.is_contextual else list(candidate_columns(algorithm.domain, 0))
+
+
+def _text(value: object) -> str:
+    """Anything as one cell of a table: texts as they are, nothing for None, the rest as JSON."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(jsonable(value))
+
+
 def label(domain: Domain, index: int) -> str:
     """A candidate in one short line.
 
@@ -37,24 +58,35 @@ def label(domain: Domain, index: int) -> str:
     """
     values = candidate_columns(domain, index)
     parts = [f"{value:.4g}" if isinstance(value, float | np.floating) else str(value) for value in values.values()]
-    text = ", ".join(parts)
+    return _short(", ".join(parts))
+
+
+def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def labeller(domain: Domain) -> Callable[[int], str]:
-    """`label` for many trials: each candidate is described once."""
-    return cache(lambda index: label(domain, index))
+def labeller(algorithm: Algorithm) -> Callable[[int], str]:
+    """What trials proposed, by their ids, each in one short line; every candidate of a table is described once."""
+    offers, index = algorithm.log.offers, algorithm.log.index
+    if offers is not None:
+        return lambda trial: _short(_text(offers.actions[trial]))
+    named = cache(lambda candidate: label(algorithm.domain, candidate))
+    return lambda trial: named(index[trial])
 
 
 def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
     """State of some trials."""
+    elsewhere: set[int] = set()
+    if log.offers is not None:  # observations of contextual rounds may have a propensity
+        steps, which = log.happened.as_arrays()
+        elsewhere.update(which[steps == "observe"].tolist())
 
     def state(trial: int) -> TrialState:
         if trial in log.retracted:
             return "retracted"
         if trial in log.abandoned:
             return "abandoned"
-        if isnan(log.propensity[trial]):
+        if isnan(log.propensity[trial]) or trial in elsewhere:
             return "observed"
         return "pending" if isnan(log.reward[trial]) else "told"
 

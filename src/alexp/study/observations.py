@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.protocol.rounds import Elsewhere
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, limited, matrix
+from alexp.problem.contextual.domains import Arms, ContextualDomain
 from alexp.problem.domains import Domain, FiniteSet
 
 if TYPE_CHECKING:
@@ -22,10 +25,44 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
     A row names its candidate by `index` (its number), by `x`, by `x0`, `x1`, ... for a Box, or by columns of the
     candidates' own table. Points off the grid of an Interval or Box are refused unless `nearest`.
     """
+    if isinstance(domain, ContextualDomain):
+        raise ValueError(
+            f"measurements of {type(domain).__name__} need the rounds they were made in; add them from Python, with "
+            "study.observe(index, reward, context=...) or study.add_observations"
+        )
     if "reward" not in frame.columns:
         raise ValueError(f"frame must have a column 'reward', it has {list(frame.columns)}")
     rewards = [limited(f"reward in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame["reward"])]
     return list(zip(locate(domain, frame, nearest), rewards, strict=True))
+
+
+_COLUMNS = ("context", "candidates", "features", "ids", "available", "propensity")
+
+
+def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[Elsewhere]:
+    """What every row of a table of contextual rounds says, or an error that names the first wrong row.
+
+    Columns `index` (a position in the round, or the name of an arm), `reward`, and some of `context`, `candidates`,
+    `features`, `ids`, `available` and `propensity`; a missing value stands for none.
+    """
+    if missing := {"index", "reward"} - set(frame.columns):
+        raise ValueError(f"frame must have columns 'index' and 'reward', {min(missing)!r} is missing")
+    known = [name for name in _COLUMNS if name in frame.columns]
+    if isinstance(algorithm.domain, Arms):  # a log of arms has ids and features; here they follow from the context
+        known = [name for name in known if name not in ("ids", "features")]
+    found = []
+    for i in range(len(frame)):
+        given = {name: value for name in known if not _is_missing(value := frame[name].iloc[i])}
+        try:
+            index, reward = frame["index"].iloc[i], frame["reward"].iloc[i]
+            found.append(algorithm.check_observation(index, reward, **given))
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"{_place(frame, i)}: {error}") from None
+    return found
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def locate(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> list[int]:

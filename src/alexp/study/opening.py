@@ -60,8 +60,9 @@ def create_study(
     Parameters
     ----------
     models, domain
-        The problem. Built-in families, matrices and plain tables are stored with the study; code and objects of
-        your own are not, and must be passed to `load_study` again.
+        The problem. Built-in families, matrices, plain tables and arms are stored with the study; code and objects of
+        your own are not, and must be passed to `load_study` again. A study has its own list of `Arms`, to which
+        `Study.add_arm` adds.
     name
         Distinct within the storage.
     storage
@@ -93,11 +94,11 @@ def create_study(
     if models is None or domain is None:
         missing = "models" if models is None else "domain"
         raise ValueError(f"a new study needs both models and domain; {missing} is missing")
-    seed = Streams(random_state).entropy
+    domain, seed = problem.own(domain), Streams(random_state).entropy
     settings["repeats"] = not isinstance(domain, FiniteSet) if repeats is None else repeats
     if isinstance(domain, FiniteSet) and kind.name == DEFAULT_ALGORITHM and not {"goal", "rule"} & settings.keys():
         settings["goal"] = "best" if known is None else json.loads(known.settings).get("goal", "sum")
-    new = kind(models, domain, direction=direction, random_state=seed, **settings)
+    new = kind(models, problem.own(domain), direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
     row = None
@@ -119,9 +120,12 @@ def create_study(
         _check_agreement(row, new, None if random_state is None else seed, expired)
         more = {key: settings[key] for key in settings.keys() - {"repeats", "goal"}}  # these are the same, or older
         return _open(where, row, models, domain, more)
-    return Study(
-        where, row, lambda: kind(models, domain, direction=direction, random_state=seed, **settings), first=new
-    )
+
+    def make() -> Algorithm:
+        algorithm: Algorithm = kind(models, problem.own(domain), direction=direction, random_state=seed, **settings)
+        return algorithm
+
+    return Study(where, row, make, first=new)
 
 
 def load_study(
@@ -252,7 +256,7 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
 
 
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
-    kind, saved = algorithm_named(row.algorithm), json.loads(row.settings)
+    kind, saved, domain = algorithm_named(row.algorithm), json.loads(row.settings), problem.own(domain)
     try:
         stored = {
             key: component_from_dict(value, key, whole=False) for key, value in saved.items() if key not in settings
@@ -261,7 +265,8 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
 
     def make() -> Algorithm:
-        algorithm: Algorithm = kind(models, domain, random_state=int(row.entropy), **(stored | settings))
+        arguments = stored | settings
+        algorithm: Algorithm = kind(models, problem.own(domain), random_state=int(row.entropy), **arguments)
         algorithm.ignores_pending = "repeats" not in saved  # 0.1.0 did, and its log replays only so
         return algorithm
 

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, fingerprint
+from alexp.problem.contextual.domains import Arms
 from alexp.problem.domains import Domain, domain_from_dict
 from alexp.problem.kernels.recognising import directions
 from alexp.problem.models import ModelClass
@@ -45,6 +46,7 @@ class Probe(TypedDict):
     domain: str | None
     kernels: NotRequired[str]
     kernel_numbers: NotRequired[FloatArray]
+    labels: NotRequired[str]
 
 
 def encode(connection: Connection, study: int, value: object) -> str:
@@ -87,6 +89,11 @@ def describe(models: ModelClass, domain: Domain) -> Problem:
     }
 
 
+def own(domain: Domain) -> Domain:
+    """A domain that nobody else changes: of arms, a list of its own; all others never change."""
+    return Arms(domain.names) if isinstance(domain, Arms) else domain
+
+
 def rebuild(stored: Problem, name: str, models: ModelClass | None, domain: Domain | None) -> tuple[ModelClass, Domain]:
     """The problem from what the user passed and, for the rest, from what was stored."""
 
@@ -117,9 +124,10 @@ def probe(algorithm: Algorithm) -> Probe:
 
     The sketch holds two fixed linear combinations of the columns for every candidate, shape (N, 2), and of the
     candidates for every column, shape (2, P). Other machines and library versions may compute a sine with another
-    last bit; the hash then differs and the sketch does not.
+    last bit; the hash then differs and the sketch does not. Contextual models are recognised by their example, where
+    they have one, and by the names of their columns.
     """
-    table, models = algorithm.features(), algorithm.models
+    table, models = _features(algorithm), algorithm.models
     found: Probe = {
         "hash": algorithm.fingerprint(),
         "rows": table @ directions(table.shape[1]),
@@ -129,9 +137,16 @@ def probe(algorithm: Algorithm) -> Probe:
         "scales": models.scales,
         "domain": domain_hash(algorithm.domain),
     }
+    if algorithm.is_contextual:
+        found["labels"] = fingerprint(np.array(list(models.dictionary.names)))
     if (kernels := models.kernel_marks(table)) is not None:
         found["kernels"], found["kernel_numbers"] = kernels
     return found
+
+
+def _features(algorithm: Algorithm) -> FloatArray:
+    """The dictionary on all candidates, or on the example of contextual models, (n, P)."""
+    return algorithm.models.marks if algorithm.is_contextual else algorithm.features()
 
 
 def domain_hash(domain: Domain) -> str | None:
@@ -152,11 +167,16 @@ def check_probe(stored: Probe, algorithm: Algorithm, name: str) -> None:
 
 def _difference(stored: Probe, algorithm: Algorithm) -> str | None:
     if None not in (stored["domain"], new := domain_hash(algorithm.domain)) and new != stored["domain"]:
-        return "the candidates differ"
+        added = "; arms that were added later are in its log, and are not passed" * isinstance(algorithm.domain, Arms)
+        return f"the {'arms' if added else 'candidates'} differ{added}"
     if algorithm.fingerprint() == stored["hash"]:
         return None
     now = probe(algorithm)
+    if now["shape"] == stored["shape"] and now.get("labels") != stored.get("labels"):
+        return "columns of its features have other names"
     if now["rows"].shape != stored["rows"].shape:
+        if algorithm.is_contextual:
+            return f"their example has {now['rows'].shape[0]} rows, not {stored['rows'].shape[0]}"
         return f"it has {stored['rows'].shape[0]} candidates, not {now['rows'].shape[0]}"
     if now["shape"] != stored["shape"]:
         return f"it has (models, columns, intercept) = {tuple(stored['shape'])}, not {tuple(now['shape'])}"
@@ -175,7 +195,8 @@ def _difference(stored: Probe, algorithm: Algorithm) -> str | None:
     models = algorithm.models
     owners = [j for j in range(min(models.n_models, 1000)) if np.isin(models.groups[j], columns).any()]
     blamed = ", ".join(repr(models.names[j]) for j in owners[:3]) or "some models"
-    where = f", first at candidate {candidates[0]}" if candidates.size else ""
+    what = "row of the example" if algorithm.is_contextual else "candidate"
+    where = f", first at {what} {candidates[0]}" if candidates.size else ""
     return f"the features of {blamed} have other values{where}"
 
 

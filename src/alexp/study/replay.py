@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from math import isclose
+from math import nan
 from time import perf_counter
 from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.course import Course, pack_restriction
 from alexp.algorithms.protocol.mending import Mending
 from alexp.algorithms.protocol.telling import IfTold, Told
 from alexp.algorithms.protocol.trials import Trial
@@ -19,17 +18,22 @@ from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
 from alexp.problem.available import Available
+from alexp.problem.contextual.domains import Arms
+from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import (
     MENDS,
+    REPEATS,
+    Detail,
     Event,
     belief,
     belief_is_due,
     compress,
     describe_restriction,
     detail_of,
-    restriction,
 )
 from alexp.study.errors import ReplayError
+from alexp.study.rounds.repeating import repeat_ask
+from alexp.study.rounds.storing import offer_detail, offer_from, recordable, stores_all
 
 REPLAY_SECONDS = 0.3  # a snapshot is due when replaying what came after the last one would take longer
 REPLAY_EVENTS = 10_000  # or when so many events came after it, however fast they are
@@ -42,6 +46,7 @@ class Snapshot(TypedDict):
 
     log: dict[str, AnyArray]
     state: State
+    arms: NotRequired[list[str]]  # all there are, added ones last
     abandoned: NotRequired[AnyArray]  # where 0.1.0 stored them
 
 
@@ -78,7 +83,7 @@ class Replica:
                 start = perf_counter()
                 with quietly():  # who told these rewards has been warned
                     self._apply(event)
-                self._next(event, start)
+                (self._next_mend if event.kind in REPEATS else self._next)(event, start)
 
     def _follow_mends(self, events: list[Event]) -> None:
         """Corrections that come together are made together: each would repeat the whole run."""
@@ -97,19 +102,22 @@ class Replica:
     def _apply(self, event: Event) -> None:
         algorithm = self.algorithm
         if event.kind == "ask":
-            allowed = restriction(detail_of(event), algorithm.domain.n_candidates)
-            _same(event, algorithm.ask(available=allowed))
-            assert event.propensity is not None
-            algorithm.log.propensity[event.trial] = event.propensity
+            repeat_ask(event, algorithm)
         elif event.kind == "tell":
             assert event.reward is not None
             algorithm.take_in(algorithm.check_tell(event.trial, event.reward))
         elif event.kind == "observe":
             assert event.candidate is not None
             assert event.reward is not None
-            algorithm.take_observation(event.candidate, event.reward)
+            made = None
+            if algorithm.is_contextual:
+                made = offer_from(detail_of(event), event.candidate, algorithm.models.n_columns)
+            chance = nan if event.propensity is None else event.propensity
+            algorithm.take_observation(event.candidate, event.reward, made, chance)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
+        elif event.kind == "arm":
+            algorithm.add_arm(algorithm.check_arm(detail_of(event)["arm"]))
         else:
             raise ReplayError(f"event {event.seq} is of unknown kind {event.kind!r}; install a newer version")
 
@@ -131,10 +139,29 @@ class Replica:
             taken.append(event.candidate)
         return events
 
+    def ask_offers(self, offers: Sequence[Offer]) -> list[Event]:
+        """Propose one trial of each of some contextual rounds; different ones of a round that comes several times."""
+        events: list[Event] = []
+        taken: dict[int, list[int]] = {}
+        for made in offers:
+            own = taken.setdefault(id(made), [])
+            event = self._ask_offer(made.least(own))
+            events.append(event)
+            assert event.candidate is not None
+            own.append(event.candidate)
+        return events
+
     def _ask_once(self, allowed: IntArray | None) -> Event:
         start = perf_counter()
         detail = describe_restriction(allowed, self.algorithm.domain.n_candidates)
-        trial = self.algorithm.ask(available=allowed)
+        return self._asked(self.algorithm.ask(available=allowed), detail, start)
+
+    def _ask_offer(self, made: Offer) -> Event:
+        start = perf_counter()
+        (trial,) = self.algorithm.ask_offers([made])
+        return self._asked(trial, offer_detail(made, trial.index, stores_all(self.algorithm)), start)
+
+    def _asked(self, trial: Trial, detail: Detail, start: float) -> Event:
         if belief_is_due(trial.id) and (now := belief(self.algorithm)) is not None:
             detail["belief"] = now
         event = Event(
@@ -155,11 +182,20 @@ class Replica:
         self.algorithm.take_in(Told(trial_id, reward, "tell"))
         return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
 
-    def observe(self, candidate: int, reward: float) -> Event:
-        """Take in a reward measured elsewhere."""
-        start = perf_counter()
-        trial = self.algorithm.take_observation(candidate, reward)
-        event = Event(self.n_events, "observe", trial.id, candidate=candidate, explored=False, reward=reward)
+    def observe(self, candidate: int, reward: float, made: Offer | None = None, chance: float = nan) -> Event:
+        """Take in a reward measured elsewhere; of a contextual round with what it offered, and the propensity."""
+        start, algorithm = perf_counter(), self.algorithm
+        trial = algorithm.take_observation(candidate, reward, made, chance)
+        event = Event(
+            self.n_events,
+            "observe",
+            trial.id,
+            candidate=candidate,
+            explored=False,
+            propensity=None if chance != chance else chance,
+            reward=reward,
+            detail=None if made is None else compress(offer_detail(made, candidate, stores_all(algorithm))),
+        )
         return self._next(event, start)
 
     def abandon(self, trial_id: int) -> Event:
@@ -167,6 +203,11 @@ class Replica:
         start = perf_counter()
         self.algorithm.abandon(trial_id)
         return self._next(Event(self.n_events, "abandon", trial_id), start)
+
+    def add_arm(self, name: str) -> Event:
+        """Add an arm that `check_arm` has let pass."""
+        start, number = perf_counter(), self.algorithm.add_arm(name)
+        return self._next_mend(Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start)
 
     def mend(self, changes: Mapping[int, float | None]) -> list[Event]:
         """Correct rewards by checked ids, and withdraw those with None; at once if that was prepared."""
@@ -189,7 +230,7 @@ class Replica:
         self._prepared = self.algorithm.mending(changes) if changes else None
 
     def _next_mend(self, event: Event, start: float) -> Event:
-        """Count a correction; what it cost says nothing about other events."""
+        """Count an event that repeats the run; what it cost says nothing about others."""
         self._seconds += perf_counter() - start
         self.n_events += 1
         return event
@@ -224,14 +265,33 @@ class Replica:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")
         return wanted, allowed
 
+    def still_offers(self, offers: Sequence[Offer]) -> bool:
+        """Whether rounds that were made before have the arms there are now."""
+        arms = self.algorithm.domain.n_candidates
+        return not arms or all(len(made) == arms for made in offers)
+
+    def check_offers(self, offers: Sequence[Offer], distinct: bool) -> list[Offer]:
+        """Contextual rounds as `ask_offers` takes them, or the reason why not; changes nothing."""
+        left = self.algorithm.fresh(offers)
+        room, is_one = left[0].choosable.size, all(made is left[0] for made in left)
+        if distinct and is_one and len(left) > room:
+            raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {len(left)}")
+        stored = {id(made): recordable(self.algorithm, made) for made in left}
+        return [stored[id(made)] for made in left]
+
     # -- snapshots ---------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """Everything that `resume` needs."""
-        return {"log": self.algorithm.log.state(), "state": self.algorithm.state()}
+        out: Snapshot = {"log": self.algorithm.log.state(), "state": self.algorithm.state()}
+        if isinstance(domain := self.algorithm.domain, Arms):
+            out["arms"] = list(domain.names)
+        return out
 
     def resume(self, n_events: int, snapshot: Snapshot) -> None:
         """Continue from a snapshot taken after `n_events` events; only a fresh replica may."""
+        for name in snapshot.get("arms", [])[self.algorithm.domain.n_candidates :]:
+            self.algorithm.add_arm(self.algorithm.check_arm(name))
         given_up = {"abandoned": snapshot["abandoned"]} if "abandoned" in snapshot else {}
         self.algorithm.resume(snapshot["log"] | given_up, snapshot["state"])
         self.n_events = self.snapshot_at = n_events
@@ -267,35 +327,3 @@ class Replica:
 
 def _without_sign_of_zero(told: Told) -> Told:
     return told._replace(reward=told.reward + 0.0)  # databases do not keep it
-
-
-def course_of(events: Iterable[Event], algorithm: Algorithm) -> Course:
-    """The order of what happened, from a log without corrections, for a snapshot that lacks it."""
-    course, n = Course(), algorithm.domain.n_candidates
-    for event in events:
-        if event.kind == "ask":
-            allowed = restriction(detail_of(event), n) if algorithm.asks_matter() else None
-            course.asked(None if allowed is None else pack_restriction(allowed, n))
-        elif event.kind == "tell":
-            course.told(event.trial)
-        elif event.kind == "observe":
-            course.observed()
-        elif event.kind == "abandon":
-            course.abandoned(event.trial)
-    course.commit()
-    return course
-
-
-def _same(event: Event, trial: Trial) -> None:
-    """Hold a replayed trial against the log: the same decision, and the same propensity up to a solver's tolerance."""
-    assert event.propensity is not None
-    logged = (event.trial, event.candidate, event.model, event.explored)
-    replayed = (trial.id, trial.index, trial.model, trial.explored)
-    if logged == replayed and isclose(event.propensity, trial.propensity, rel_tol=1e-3):
-        return
-    raise ReplayError(
-        f"event {event.seq}: the log says that trial {event.trial} was candidate {event.candidate} of model "
-        f"{event.model} with propensity {event.propensity:.6g}, but replaying gives trial {trial.id}: candidate "
-        f"{trial.index} of model {trial.model} with propensity {trial.propensity:.6g}. The study was written by "
-        "another version of the library or of its numerics; use the one that wrote it"
-    )

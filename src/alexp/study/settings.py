@@ -19,10 +19,13 @@ def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
     """Everything an algorithm was constructed with."""
     models, domain = algorithm.models, algorithm.domain
     sizes = f"{models.n_models}, {models.n_columns}, {models.dimension}"
+    known = str(domain.n_candidates) if domain.n_candidates else "by the round"
     rows = [
         SettingLine("models", "M models over P columns, the largest with d", sizes),
-        SettingLine("domain", "N candidates", f"{type(domain).__name__}, {domain.n_candidates}"),
+        SettingLine("domain", "N candidates", f"{type(domain).__name__}, {known}"),
     ]
+    if algorithm.log_features is not None:
+        rows.append(SettingLine("log_features", "features of rounds that are kept", algorithm.log_features))
     for key, meaning in _MEANING.items():
         value = _text(getattr(algorithm, key))
         if getattr(algorithm.stated, key, True) is None:  # a number is assumed only where one is needed

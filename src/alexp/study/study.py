@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, overload
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.telling import IfTold, Told, check_reward, warn_of
+from alexp.algorithms.protocol.telling import IfTold, Told, warn_of
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
-from alexp.problem.available import Available
 from alexp.study.answering import Answering
 from alexp.study.chronicle import Chronicle, Logged
 from alexp.study.database import records
@@ -19,14 +18,13 @@ from alexp.study.database.outcomes import same_call, same_rewards
 from alexp.study.database.storage import Storage
 from alexp.study.following import Follower
 from alexp.study.labels import trial_states
-from alexp.study.observations import observations
 from alexp.study.replay import Replica
+from alexp.study.rounds.proposing import Proposing
 from alexp.study.view import Counts, StudyView
 from alexp.study.viewing import Identity, Wanted, counts, make_view
 from alexp.study.workers import leases
-from alexp.study.workers.desk import AskDesk, Request
 from alexp.study.workers.leases import Lease, WhenExpired
-from alexp.study.workers.sharing import AnyTrial, Sharing, check_lease
+from alexp.study.workers.sharing import AnyTrial, Sharing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +38,7 @@ class TellCounts(NamedTuple):
     amended: int
 
 
-class Study(Answering, Logged, Sharing):
+class Study(Proposing, Answering, Logged, Sharing):
     """A durable run of an algorithm; make one with `create_study` or `load_study`.
 
     Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it
@@ -52,68 +50,13 @@ class Study(Answering, Logged, Sharing):
         self, storage: Storage, row: records.StudyRow, make: Callable[[], Algorithm], first: Algorithm
     ) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
-        self._id = row.id
+        self._id, self._is_contextual = row.id, first.is_contextual
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         self._follower = Follower(storage, row, make, first)
         self._chronicle: tuple[Replica, Chronicle] | None = None
         self._seen: tuple[Replica, Wanted, dict[int, Lease], StudyView] | None = None
 
     # -- acting ------------------------------------------------------------------------------------------------
-
-    @overload
-    def ask(
-        self,
-        n: None = None,
-        available: Available = None,
-        distinct: bool = False,
-        key: str | None = None,
-        lease: float | None = None,
-    ) -> Trial: ...
-    @overload
-    def ask(
-        self,
-        n: int,
-        available: Available = None,
-        distinct: bool = False,
-        key: str | None = None,
-        lease: float | None = None,
-    ) -> list[Trial]: ...
-    def ask(
-        self,
-        n: int | None = None,
-        available: Available = None,
-        distinct: bool = False,
-        key: str | None = None,
-        lease: float | None = None,
-    ) -> Trial | list[Trial]:
-        """Propose an action, or a list of `n`, for instance a plate.
-
-        `available` restricts the choice to some candidates, by index, boolean mask or, where candidates are texts, by
-        name. No candidate is proposed while another worker measures it, unless there is no other; with `distinct` it
-        is an error if one list would need the same candidate twice.
-
-        Whoever gives the call a `key` of its own may repeat it, after a crash or a lost connection: if it was stored,
-        the same trials are returned and nothing happens twice. All methods that write take one.
-
-        With `lease` the trials are this worker's for so many seconds, and longer by `heartbeat`. Trials of others whose
-        lease has expired are handed out first (but not under a key of the caller's own, which stands for new trials),
-        or given up if the study was created with `expired="abandon"`.
-        """
-        desk = AskDesk(self._id, self.when_expired, check_lease(lease), distinct, may_offer=key is None)
-
-        def check(replica: Replica) -> Request:
-            return Request(*replica.check_ask(1 if n is None else n, available, distinct))
-
-        def act(replica: Replica, request: Request) -> list[Event]:
-            given_up = [replica.abandon(trial) for trial in request.given_up]
-            held = [replica.algorithm.log.index[trial] for trial in request.offered]
-            return given_up + replica.ask(request.wanted, request.available, distinct, held)
-
-        replica, events = self._follower.act(check, act, key=key, beside=desk)
-        asked = [event for event in events if event.kind == "ask"]
-        same_call(key, asked or events, "ask", 1 if n is None else n)
-        trials = [replica.algorithm.trial(trial) for trial in (*desk.offered, *(event.trial for event in asked))]
-        return trials[0] if n is None else trials
 
     def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
         """Report the reward of a trial, by the trial or its id, from any process and in any order.
@@ -184,27 +127,6 @@ class Study(Answering, Logged, Sharing):
         )
         same_call(key, events, "abandon", 1)
 
-    def add_observations(self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None) -> list[Trial]:
-        """Take in data measured elsewhere: all rows, or, if any is wrong, none.
-
-        The frame has a column `reward` and names the candidates by `index`, by `x`, or by columns of their own
-        table. Each row becomes a trial that is told at once, with no model and a missing propensity: the
-        algorithm learns from it, and nobody can mistake it for a decision of the algorithm. Points off the grid
-        of an Interval or Box are refused unless `nearest`.
-        """
-
-        def check(replica: Replica) -> list[tuple[int, float]]:
-            rows = observations(replica.algorithm.domain, frame, nearest)
-            return [(index, check_reward(reward) + 0.0) for index, reward in rows]
-
-        def act(replica: Replica, rows: list[tuple[int, float]]) -> list[Event]:
-            warn_of(replica.algorithm.suspect_observations([reward for _, reward in rows]))
-            return [replica.observe(*row) for row in rows]
-
-        replica, events = self._follower.act(check, act, key=key)
-        same_call(key, events, "observe", len(frame))
-        return [replica.algorithm.trial(event.trial) for event in events]
-
     # -- looking -----------------------------------------------------------------------------------------------
 
     def trial(self, trial_id: int) -> Trial:
@@ -228,6 +150,11 @@ class Study(Answering, Logged, Sharing):
             frame = algorithm.trials_dataframe()
             frame["state"] = trial_states(algorithm.log, range(len(frame)))
         return frame
+
+    def log_frame(self) -> pd.DataFrame:
+        """The trials with what their rounds offered, for off-policy evaluation; see `Algorithm.log_frame`."""
+        with self._follower.mutex:
+            return self.algorithm.log_frame()
 
     def view(
         self,

@@ -16,7 +16,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.cells import from_csv, to_csv
 from alexp.common.files import read_array, read_text, write_text
 from alexp.common.validation import matrix
-from alexp.study.labels import candidate_columns
+from alexp.study.labels import column_names, trial_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,8 +180,7 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
             told = replica.check_tell(_id(row[ids]), _reward(row[rewards]), "amend")
             if told.trial in seen:
                 raise ValueError(f"trial {told.trial} was on line {seen[told.trial]} already")
-            expected = candidate_columns(algorithm.domain, algorithm.trial(told.trial).index)
-            _check_candidate(lines.header, row, expected)
+            _check_candidate(lines.header, row, trial_columns(algorithm, told.trial))
             if told.deed == "amend" and not amend:
                 stored = algorithm.log.reward[told.trial]
                 raise ValueError(f"trial {told.trial} has the reward {stored}, the file says {told.reward}; {_AMEND}")
@@ -243,10 +242,10 @@ def _cell(value: object) -> str:
 
 def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
     """Lines of a file to be filled in: the trial, its candidate, and an empty column for the reward."""
-    domain = study.algorithm.domain
-    yield ["trial", *candidate_columns(domain, 0), "reward"]
+    algorithm = study.algorithm
+    yield ["trial", *column_names(algorithm), "reward"]
     for trial in trials:
-        yield [str(trial.id), *map(_cell, candidate_columns(domain, trial.index).values()), ""]
+        yield [str(trial.id), *map(_cell, trial_columns(algorithm, trial.id).values()), ""]
 
 
 def export(study: Study) -> Iterator[list[str]]:
@@ -260,10 +259,10 @@ def export(study: Study) -> Iterator[list[str]]:
     frame["asked_at"] = [asked[trial] for trial in frame["trial"]]
     rewarded = zip(frame["trial"], frame["reward"].notna(), strict=True)
     frame["told_at"] = [told[trial] if has_reward else None for trial, has_reward in rewarded]
-    own = [f"candidate.{name}" if name in frame.columns else name for name in candidate_columns(algorithm.domain, 0)]
+    own = [f"candidate.{name}" if name in frame.columns else name for name in column_names(algorithm)]
     yield [*frame.columns[:2], *own, *frame.columns[2:]]
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):
-        described = map(_cell, candidate_columns(algorithm.domain, row[1]).values())
+        described = map(_cell, trial_columns(algorithm, row[0]).values())
         yield [str(row[0]), str(row[1]), *described, *("" if value is None else _cell(value) for value in row[2:])]
 
 

@@ -191,7 +191,8 @@ class Certificates:
 
     Attributes
     ----------
-    epsilon : no candidate is better than the recommended one by more than this.
+    epsilon : no candidate is better than the recommended one by more than this; infinite in contextual studies, where
+        that is a question about one round.
     n_plausible : how many models are not ruled out.
     plausible : their numbers, as far as these models are listed.
     """
@@ -233,10 +234,11 @@ class StudyView:
     created_at, library : when it was created (seconds since 1970, UTC), and with which version.
     algorithm, direction, reward_bound, settings : what runs, settings as JSON data.
     explained : the settings as formula and value, for people.
-    n_models, n_candidates, domain : sizes of the problem, and the kind of its domain.
+    n_models, n_candidates, domain : sizes of the problem, and the kind of its domain; no candidates are known before a
+        round of `Candidates`.
     listed, names : numbers and names of the models listed: all, or the leading ones of very many.
     counts, trials, pending : all numbers; all trials or the last ones, as asked for; all that is awaited.
-    best : the recommendation; None before the first reward.
+    best : the recommendation; None before the first reward, and in contextual studies.
     standing : how the models stand; None for algorithms that have no probabilities over models.
     stopping : in one sentence, how far from the best the recommendation may be, and whether that is certified.
     certificates, curve, explanation : None where there are none, where they were not asked for, or where they cost too
@@ -267,6 +269,11 @@ class StudyView:
     stopping: str | None
     curve: Curve | None
     explanation: Explanation | None
+
+    @property
+    def is_contextual(self) -> bool:
+        """Whether every round brings its candidates along: there is then no table, and no one recommendation."""
+        return self.domain in ("Arms", "Candidates")
 
     def to_dict(self) -> State:
         """The view as JSON data: dicts, lists, text, numbers and None, which also stands for NaN and infinity."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 
 from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, offers
 from alexp.algorithms.certificates.reports import StopReport
+from alexp.algorithms.protocol.assumptions import NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.components import component_to_dict
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
@@ -20,7 +21,7 @@ from alexp.problem.domains import Interval
 from alexp.study.chronicle import Chronicle
 from alexp.study.database.events import MOST_MODELS, Belief, leading_models, probabilities_of, returns_of
 from alexp.study.explaining import explanation
-from alexp.study.labels import labeller, trial_states
+from alexp.study.labels import label, labeller, trial_states
 from alexp.study.settings import explained_settings
 from alexp.study.view import (
     Best,
@@ -39,6 +40,10 @@ from alexp.study.workers.leases import Lease
 _CERTIFIED_WORK = 20_000_000  # models x candidates up to which certificates are computed
 _MOST_POINTS = 2001  # of a curve
 _MOST_NAMES = 200  # of models that are ruled out
+_ABOUT_ONE = (
+    "Rounds are contextual: what to play, and how far from the best it may be, is a question about one round, "
+    "best(context=...) and stop_report(context=...)"
+)
 
 
 @dataclass(frozen=True)
@@ -85,10 +90,11 @@ def make_view(
     wanted: Wanted,
 ) -> StudyView:
     """The view after `n_events` events, which algorithm and chronicle have both taken in, with the leases `held`."""
-    q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm.domain)
+    q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm)
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
     report = _stop_report(algorithm, wanted)
-    certificates = _certificates(report, listed)
+    certificates = _certificates(report, listed) if report is not None else _plausible(algorithm, wanted, listed)
+    stopping = _ABOUT_ONE if algorithm.is_contextual and algorithm.n_told else None if report is None else str(report)
     trials = _trials(algorithm, wanted.trials, name)
     standing = None if q is None else _standing(algorithm, q, listed, chronicle, certificates, wanted)
     return StudyView(
@@ -110,10 +116,10 @@ def make_view(
         counts=counts(algorithm),
         trials=trials,
         pending=_pending(algorithm, chronicle, held, name),
-        best=_best(algorithm, name),
+        best=_best(algorithm),
         standing=standing,
         certificates=certificates,
-        stopping=None if report is None else str(report),
+        stopping=stopping,
         curve=_curve(algorithm, certificates, trials) if wanted.curve else None,
         explanation=explanation(algorithm, standing, name) if wanted.explanation else None,
     )
@@ -126,7 +132,7 @@ def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) 
     return TrialColumns(
         id=np.arange(shown.start, shown.stop),
         index=np.array(log.index[part], dtype=np.int64),
-        label=[name(index) for index in log.index[part]],
+        label=[name(trial) for trial in shown],
         model=[None if model < 0 else model for model in log.model[part]],
         explored=[bool(explored) for explored in log.explored[part]],
         propensity=np.array(log.propensity[part], dtype=np.float64),
@@ -143,16 +149,18 @@ def _pending(
         (at, worker), lease = chronicle.asked[trial], held.get(trial)
         until = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at
         worker = worker if lease is None else lease.worker
-        found.append(PendingTrial(trial, index[trial], name(index[trial]), at, worker, until))
+        found.append(PendingTrial(trial, index[trial], name(trial), at, worker, until))
     return found
 
 
-def _best(algorithm: Algorithm, name: Callable[[int], str]) -> Best | None:
-    if algorithm.n_told == 0:
+def _best(algorithm: Algorithm) -> Best | None:
+    if algorithm.n_told == 0 or algorithm.is_contextual:
         return None
     best = algorithm.best()
     model_name = None if best.model is None else algorithm.models.names[best.model]
-    return Best(best.index, name(best.index), jsonable(best.x), float(best.value), best.model, model_name)
+    return Best(
+        best.index, label(algorithm.domain, best.index), jsonable(best.x), float(best.value), best.model, model_name
+    )
 
 
 # -- models ----------------------------------------------------------------------------------------------------
@@ -221,13 +229,28 @@ def _stop_report(algorithm: Algorithm, wanted: Wanted) -> StopReport | None:
     """How far the recommendation may be from the best; None where nobody can tell, or nobody wants to know."""
     subject: object = algorithm
     work = algorithm.models.n_models * algorithm.domain.n_candidates
-    if not wanted.certificates or algorithm.n_told == 0 or work > _CERTIFIED_WORK or not offers(subject, Certifies):
+    if algorithm.is_contextual or not wanted.certificates or algorithm.n_told == 0 or work > _CERTIFIED_WORK:
         return None
-    return subject.stop_report(wanted.delta)
+    return subject.stop_report(wanted.delta) if offers(subject, Certifies) else None
 
 
-def _certificates(report: StopReport | None, listed: IntArray) -> Certificates | None:
-    if report is None or not report.certified:
+def _plausible(algorithm: Algorithm, wanted: Wanted, listed: IntArray) -> Certificates | None:
+    """What is certified of contextual runs without a context: which models are plausible."""
+    subject: object = algorithm
+    work = algorithm.models.n_models * algorithm.n_told
+    if not (algorithm.is_contextual and wanted.certificates and 0 < work <= _CERTIFIED_WORK):
+        return None
+    if not offers(subject, Certifies) or not subject.certifies:
+        return None
+    try:
+        plausible = subject.plausible_models(wanted.delta)
+    except NotCertified:
+        return None
+    return Certificates(wanted.delta, inf, int(plausible.size), np.intersect1d(plausible, listed, assume_unique=True))
+
+
+def _certificates(report: StopReport, listed: IntArray) -> Certificates | None:
+    if not report.certified:
         return None
     plausible = np.intersect1d(report.plausible, listed, assume_unique=True)
     return Certificates(report.delta, float(report.epsilon), int(report.plausible.size), plausible)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
+from typing import NamedTuple
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable
 from alexp.decision.plays import Play
+from alexp.problem.contextual.offers import Offer
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,12 @@ class Observation:
     index: int | None
     model: int | None = None
     note: Packable = None
+
+
+class Elsewhere(NamedTuple):
+    """A measurement that was not asked for: candidate and reward, and of a contextual round what it offered."""
+
+    candidate: int
+    reward: float
+    made: Offer | None = None
+    propensity: float = nan

@@ -235,8 +235,7 @@ class Saved(Guarded, ABC):
     def _recognised_by(self) -> tuple[list[str], FloatArray]:
         """Hashes of the features, and some rows of them: on the candidates, or on the example of contextual models."""
         if self._candidates is None:
-            known = self.models.example_rows
-            rows = np.empty((0, self.models.n_columns)) if known is None else known
+            rows = self.models.marks
             return ["contextual", *self.models.dictionary.names, fingerprint(rows)], rows
         small = self._candidates.is_small
         rows = self.features() if small else self._candidates.rows(np.arange(_MARKED))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 import numpy as np
 
 from alexp.algorithms.protocol.mending import Mending, looks_like_a_typo, typos_among
-from alexp.algorithms.protocol.rounds import Observation
+from alexp.algorithms.protocol.rounds import Elsewhere, Observation
 from alexp.algorithms.protocol.saving import Saved
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance, warn
@@ -150,21 +150,29 @@ class Telling(Saved):
         an arm, and `propensity` the probability with which whoever played it did so, if that is known.
         """
         presented = {"context": context, "candidates": candidates, "features": features, "ids": ids}
+        seen = self.check_observation(index, reward, available, propensity, **presented)
+        warn_of(self.suspect_observations([seen.reward]))
+        return self.take_observation(*seen)
+
+    def check_observation(
+        self,
+        index: int | str,
+        reward: float,
+        available: Available = None,
+        propensity: float | None = None,
+        **presented: Action,
+    ) -> Elsewhere:
+        """What `observe` would take in, or the error it would raise; changes nothing."""
         if self._log.offers is not None or any(value is not None for value in presented.values()):
             self._keep_up()
             made = offer(self.models, self.domain, available=available, **presented)
-            position = self._position_in(made, index)
             chance = nan if propensity is None else _chance(propensity)
-            value = check_reward(reward)
-            warn_of(self.suspect_observations([value]))
-            return self.take_observation(position, value, made, chance)
+            return Elsewhere(self._position_in(made, index), check_reward(reward), made, chance)
         if propensity is not None or available is not None:
             raise ValueError("propensity and available are for observations of contextual rounds")
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
-        value = check_reward(reward)
-        warn_of(self.suspect_observations([value]))
-        return self.take_observation(int(index), value)
+        return Elsewhere(int(index), check_reward(reward))
 
     def _position_in(self, made: Offer, index: int | str) -> int:
         """Position of the candidate that was played in a round."""

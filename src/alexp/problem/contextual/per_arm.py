@@ -8,7 +8,14 @@ import numpy as np
 
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count, matrix
-from alexp.problem.contextual.sources import FREE, ContextFeatures, FeatureSet, Given
+from alexp.problem.contextual.sources import (
+    FREE,
+    ContextFeatures,
+    FeatureSet,
+    Given,
+    packed_examples,
+    unpacked_examples,
+)
 from alexp.problem.descriptions import Description
 
 CommonMap = Callable[[Given, Given], Given]  # (context, names of the arms) to (K, q)
@@ -143,10 +150,14 @@ class PerArm:
     @property
     def example_rows(self) -> FloatArray | None:
         """Rows of the example's contexts, an arm each in turn; None if they are too few to tell sizes by."""
-        contexts = self.features.examples
-        if len(contexts) < _ENOUGH:
-            return None
-        return np.array([self.offered(one, self._arms)[k % self.n_arms] for k, one in enumerate(contexts)])
+        return None if len(self.features.examples) < _ENOUGH else self.marks
+
+    @property
+    def marks(self) -> FloatArray:
+        """The same however few they are, (E, P): code is recognised by what it makes of them."""
+        contexts = enumerate(self.features.examples)
+        rows = [self.offered(one, self._arms)[k % self.n_arms] for k, one in contexts]
+        return np.array(rows).reshape(len(rows), self.n_columns)
 
     def with_arms(self, arms: int | Sequence[str]) -> PerArm:
         """The same for other arms; those there were keep their places."""
@@ -162,18 +173,35 @@ class PerArm:
         shared = None if self.shared is None else self.shared.to_dict()
         if features is None or self.common is not None or (shared is None and self.shared is not None):
             return None
+        vectors, keys = zip(*(one.needs for one in self._used), strict=True)
+        if self.features.examples and any(vectors) and any(keys):  # contexts that are both, rows of tables
+            return None
         return {
             "family": "per-arm", "features": features, "arms": self._arms or self.n_arms,
-            "intercept": bool(self.lead), "shared": shared,
+            "intercept": bool(self.lead), "shared": shared, "example": self._packed_example(),
         }  # fmt: skip
+
+    def _packed_example(self) -> Given:
+        return packed_examples(self._used) if self.features.examples else None
+
+    @property
+    def _used(self) -> list[ContextFeatures]:
+        return [one for one in (self.features, self.shared) if one is not None]
 
     @classmethod
     def from_lists(
-        cls, features: Description, arms: int | Sequence[str], intercept: bool, shared: Description | None
+        cls,
+        features: Description,
+        arms: int | Sequence[str],
+        intercept: bool,
+        shared: Description | None,
+        example: Given = None,
     ) -> PerArm:
         """What `to_dict` has stored."""
-        own = ContextFeatures.from_lists(**features)
-        return cls(own, arms, intercept, None if shared is None else ContextFeatures.from_lists(**shared))
+        known = None if example is None else unpacked_examples(example)
+        own = ContextFeatures.from_lists(**features, example=known)
+        extra = None if shared is None else ContextFeatures.from_lists(**shared, example=known)
+        return cls(own, arms, intercept, extra)
 
 
 def shared_features(shared: FeatureSet | None, example: object) -> ContextFeatures | None:

@@ -149,9 +149,31 @@ class ContextFeatures:
         return {"names": self.names_of_sets, "sets": own}
 
     @classmethod
-    def from_lists(cls, names: Sequence[str], sets: Sequence[FeatureSet]) -> ContextFeatures:
+    def from_lists(cls, names: Sequence[str], sets: Sequence[FeatureSet], example: object = None) -> ContextFeatures:
         """The sets that `to_dict` has stored; JSON objects need not keep their order."""
-        return cls(dict(zip(names, sets, strict=True)))
+        return cls(dict(zip(names, sets, strict=True)), example)
+
+    @property
+    def needs(self) -> tuple[bool, list[str]]:
+        """Whether a context must be a vector, and the keys that it must have."""
+        return bool(self._entries), self._keys + self._blocks
+
+
+def packed_examples(used: Sequence[ContextFeatures]) -> Given:
+    """What sets without code need of their common example: a table (E, entries), or {key: one value per context}."""
+    examples = used[0].examples
+    keys = list(dict.fromkeys(key for one in used for key in one.needs[1]))
+    if any(one.needs[0] for one in used):
+        return np.array([_vector("context", context, "a vector of numbers") for context in examples])
+    return {key: np.array([np.asarray(context[key], dtype=np.float64) for context in examples]) for key in keys}
+
+
+def unpacked_examples(packed: Given) -> list[Given]:
+    """Invert `packed_examples`, as far as the sets can tell."""
+    if not isinstance(packed, Mapping):
+        return list(np.asarray(packed))
+    n = len(next(iter(packed.values()), ()))
+    return [{key: values[k] for key, values in packed.items()} for k in range(n)]
 
 
 def contexts(example: Given) -> Sequence[Given]:

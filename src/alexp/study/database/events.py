@@ -15,13 +15,14 @@ import numpy as np
 
 from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.common.arrays import FloatArray, IntArray, NarrowArray
+from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
 
 LIBRARY = version("alexp")
-Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract"]
+Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract", "arm"]
 MENDS = ("amend", "retract")
+REPEATS = (*MENDS, "arm")  # kinds after which the run may be repeated as a whole
 
 _EVERY_BELIEF = 256  # the beliefs of the first trials are all recorded, later ones on a grid of steps of 2 %
 MOST_MODELS = 1024  # of larger classes only the leading models are recorded
@@ -58,12 +59,28 @@ class Belief(TypedDict, total=False):
     returns: NarrowArray
 
 
+class StoredOffer(TypedDict, total=False):
+    """A contextual round of `n` candidates: the packed row that was chosen, or all `rows`, and what was passed."""
+
+    n: int
+    row: AnyArray
+    rows: AnyArray
+    action: Packable
+    context: Packable
+    ids: list[Packable]
+
+
 class Detail(TypedDict, total=False):
-    """What an ask stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs."""
+    """What an event stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs.
+
+    Asks and observations of contextual rounds also store what was offered, and new arms their names.
+    """
 
     only: IntArray
     without: IntArray
     belief: Belief
+    offer: StoredOffer
+    arm: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +89,8 @@ class Event:
 
     `ask` carries the trial that was proposed, so that a replay can be held against it; `tell` the reward;
     `observe` a reward measured elsewhere (a trial that is born told); `amend` the reward that takes the
-    place of an earlier one, which stays in the log; `abandon` and `retract` only the trial's number.
+    place of an earlier one, which stays in the log; `abandon` and `retract` only the trial's number; `arm` a new arm,
+    whose number is the candidate, and no trial (-1).
     `key` and `chain`, by which a call is found again and damage is noticed, are given when the event is written.
     """
 

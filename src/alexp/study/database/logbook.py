@@ -15,19 +15,19 @@ from alexp.study.database.events import Belief, Event, EventDict, belief_is_due,
 from alexp.study.database.schema import events, studies
 
 PART = 10_000  # events read at a time
+_FEW = 64  # that are read without asking how large they are
+_MOST_BYTES = 2**26  # of details read at a time: contextual rounds may store up to 16 MB each
 _COLUMNS = [events.c[field.name] for field in fields(Event)]
 _PUBLIC = list(EventDict.__annotations__)
 
 # Built once: these run at every ask and tell.
-_SINCE = (
-    sa.select(*_COLUMNS)
-    .where(
-        events.c.study_id == sa.bindparam("study"),
-        events.c.seq >= sa.bindparam("start"),
-        events.c.seq < sa.bindparam("stop"),
-    )
-    .order_by(events.c.seq)
+_RANGE = (
+    events.c.study_id == sa.bindparam("study"),
+    events.c.seq >= sa.bindparam("start"),
+    events.c.seq < sa.bindparam("stop"),
 )
+_SINCE = sa.select(*_COLUMNS).where(*_RANGE).order_by(events.c.seq)
+_SIZES = sa.select(events.c.seq, sa.func.length(events.c.detail)).where(*_RANGE).order_by(events.c.seq)
 _ADVANCE = (
     studies.update()
     .where(studies.c.id == sa.bindparam("study"))
@@ -86,12 +86,30 @@ def read(connection: Connection, study: int, start: int, stop: int) -> list[Even
     raise damaged(f"events {start} to {stop - 1} can be read one by one only", start)
 
 
+def reach(connection: Connection, study: int, start: int, stop: int) -> int:
+    """Up to where, at most `stop`, events from `start` on are read at a time: at least one, and not too many bytes."""
+    stop, total = min(stop, start + PART), 0
+    if stop - start <= _FEW:
+        return stop
+    try:
+        sizes = connection.execute(_SIZES, {"study": study, "start": start, "stop": stop}).all()
+    except (sa.exc.DBAPIError, TypeError, ValueError):  # whoever reads them will say which is damaged
+        return stop
+    for seq, size in sizes:
+        total += size if isinstance(size, int) else 0
+        if total > _MOST_BYTES:
+            return min(max(int(seq), start + 1), stop)
+    return stop
+
+
 def all_before(connection: Connection, study: int, n_events: int, before: bytes, start: int = 0) -> Iterator[Event]:
     """Events `start` to `n_events` - 1, verified, read in parts; `before` is the checksum that they follow."""
-    for first in range(start, n_events, PART):
-        for event in since(connection, study, first, min(first + PART, n_events), before):
+    while start < n_events:
+        stop = reach(connection, study, start, n_events)
+        for event in since(connection, study, start, stop, before):
             before = event.chain
             yield event
+        start = stop
 
 
 def checksum_after(connection: Connection, study: int, n_events: int) -> bytes | None:
@@ -149,12 +167,22 @@ def _some(connection: Connection, study: int, *conditions: sa.ColumnElement[bool
         yield event
 
 
+def _some_between(
+    connection: Connection, study: int, start: int, stop: int, *conditions: sa.ColumnElement[bool]
+) -> Iterator[Event]:
+    """The same among events `start` to `stop` - 1, read in parts."""
+    while start < stop:
+        end = reach(connection, study, start, stop)
+        yield from _some(connection, study, events.c.seq >= start, events.c.seq < end, *conditions)
+        start = end
+
+
 def of_call(connection: Connection, study: int, key: str) -> list[Event]:
     """The events of the call with this key, in order; none if nothing of it was stored."""
     found = list(_some(connection, study, events.c.key == chain.key_of(key, 0)))
     while found:  # those of one call follow each other
         last = found[-1].seq
-        for event in _some(connection, study, events.c.seq > last, events.c.seq <= last + PART):
+        for event in _some(connection, study, events.c.seq > last, events.c.seq <= last + len(found)):
             if event.key != chain.key_of(key, len(found)):
                 return found
             found.append(event)
@@ -171,14 +199,8 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
     if not trials:
         return {}
     first, last = min(trials), max(trials)
-    found = _some(
-        connection,
-        study,
-        events.c.seq >= first,
-        events.c.seq < stop,
-        events.c.kind == "ask",
-        events.c.trial.between(first, last),
-    )
+    conditions = (events.c.kind == "ask", events.c.trial.between(first, last))
+    found = _some_between(connection, study, first, stop, *conditions)
     known = {event.trial: (event.at, event.worker) for event in found if event.trial in trials}
     if missing := trials - known.keys():
         raise damaged(f"the event in which trial {min(missing)} was asked for is missing")
@@ -188,9 +210,9 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
 def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[tuple[int, Belief]]:
     """(trial, beliefs in force) for the asks among events `start` to `stop` - 1 at which they were recorded."""
     found: list[tuple[int, Belief]] = []
-    conditions = (events.c.seq >= start, events.c.seq < stop, events.c.kind == "ask", events.c.detail.is_not(None))
-    for event in _some(connection, study, *conditions):
-        if belief_is_due(event.trial):  # the others store a restriction only
+    conditions = (events.c.kind == "ask", events.c.detail.is_not(None))
+    for event in _some_between(connection, study, start, stop, *conditions):
+        if belief_is_due(event.trial):  # the others store their rounds only
             with legible(f"event {event.seq}", event.seq):
                 detail = detail_of(event)
             if "belief" in detail:

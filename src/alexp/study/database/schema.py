@@ -48,7 +48,7 @@ events = Table(
     metadata,
     Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
     Column("seq", Integer, primary_key=True),  # 0, 1, 2, ...: the total order
-    Column("kind", String(10), nullable=False),  # ask, tell, observe, abandon, amend, retract
+    Column("kind", String(10), nullable=False),  # ask, tell, observe, abandon, amend, retract, arm
     Column("trial", Integer, nullable=False),
     Column("candidate", Integer),
     Column("model", Integer),
@@ -57,7 +57,7 @@ events = Table(
     Column("reward", Double),
     Column("at", Double, nullable=False),
     Column("worker", String(200), nullable=False),
-    Column("detail", LargeBinary),  # compressed JSON: restriction of the round, q and returns in force
+    Column("detail", LargeBinary),  # compressed JSON: the round (see `events.Detail`), q and returns in force
     Column("key", String(120)),  # of the call, and the event's position in it: who repeats the call finds the event
     Column("chain", LargeBinary, nullable=False),  # checksum of the event and all before it
     Index("alexp_events_key", "study_id", "key", unique=True),

@@ -29,6 +29,8 @@ def figures(view: StudyView) -> dict[str, Part]:
         if history.behind is not None:
             out["returns"] = _returns(standing, history, history.behind)
     out["rewards"] = _rewards(view)
+    if view.is_contextual:
+        out["propensities"] = _propensities(view)
     if view.curve is not None:
         out["curve"] = _reward_curve(view, view.curve)
     if view.explanation is not None:
@@ -70,8 +72,13 @@ def _told(view: StudyView) -> IntArray:
 def _rewards(view: StudyView) -> Part:
     trials, told = view.trials, _told(view)
     number, reward = trials.id[told], trials.reward[told]
-    best = np.maximum.accumulate(reward) if view.direction == "maximize" else np.minimum.accumulate(reward)
-    turns = np.unique(np.r_[np.flatnonzero(np.diff(best)) + 1, 0, told.size - 1]) if told.size else told
+    if view.is_contextual:  # the best reward of all contexts says little
+        name, shape, line = "mean", "linear", np.cumsum(reward) / np.arange(1, told.size + 1)
+        turns = thinned(told.size)
+    else:
+        name, shape = "best", "hv"
+        line = np.maximum.accumulate(reward) if view.direction == "maximize" else np.minimum.accumulate(reward)
+        turns = np.unique(np.r_[np.flatnonzero(np.diff(line)) + 1, 0, told.size - 1]) if told.size else told
     labels = np.array([text(trials.label[k]) for k in told], dtype=object)
     data = [
         {"x": number[shown].tolist(), "y": numbers(reward[shown]), "text": labels[shown].tolist()}
@@ -82,18 +89,31 @@ def _rewards(view: StudyView) -> Part:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": "best so far",
+            "name": f"{name} so far",
             "x": number[turns].tolist(),
-            "y": numbers(best[turns]),
-            "line": {"color": COLOURS[1], "width": 2, "shape": "hv"},
-            "hovertemplate": "best up to trial %{x}: %{y:.4g}<extra></extra>",
+            "y": numbers(line[turns]),
+            "line": {"color": COLOURS[1], "width": 2, "shape": shape},
+            "hovertemplate": f"{name} up to trial %{{x}}: %{{y:.4g}}<extra></extra>",
         }
     )
     return {"data": data, "layout": layout("trial", "reward")}
 
 
+def _propensities(view: StudyView) -> Part:
+    trials, everything = view.trials, np.arange(view.trials.id.size)
+    data = [
+        {"x": trials.id[shown].tolist(), "y": numbers(trials.propensity[shown])}
+        | {"text": [text(trials.label[k]) for k in shown]}
+        | _markers(key, "trial %{x}: %{text}<br>propensity %{y:.4g}")
+        for key, shown in _by_origin(view, everything).items()
+    ]
+    drawn = layout("trial", "propensity")
+    drawn["yaxis"] |= {"range": [0, 1.05]}
+    return {"data": data, "layout": drawn}
+
+
 def _by_origin(view: StudyView, told: IntArray) -> dict[str, IntArray]:
-    """Positions within `told` of the trials to draw, by what chose them."""
+    """Positions within `told`, positions of some trials, of those to draw, by what chose them."""
     explored = np.array(view.trials.explored, dtype=bool)[told]
     observed = np.array([view.trials.state[k] == "observed" for k in told], dtype=bool)
     drawn = thinned(told.size)

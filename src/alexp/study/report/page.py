@@ -58,7 +58,8 @@ def render(view: StudyView, now: float) -> str:
     drawn = figures(view)
     # "</" would end the script element; "\\/" means the same to JSON.
     data = json.dumps(drawn, allow_nan=False).replace("</", "<\\/")
-    sections = [_models(view), _explanation(view), _rewards(view), _curve(view), _pending(view, now), _settings(view)]
+    sections = [_models(view), _explanation(view), _rewards(view), _rounds(view), _curve(view), _pending(view, now)]
+    sections.append(_settings(view))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -95,9 +96,15 @@ def _header(view: StudyView, now: float) -> str:
     )
     return (
         f"<h1>{escape(view.name)}</h1><p class='muted'>{escape(view.algorithm)}, {view.direction}; "
-        f"{view.n_models} models, {view.n_candidates} candidates; created {_time(view.created_at)} UTC, "
+        f"{view.n_models} models, {_candidates(view)}; created {_time(view.created_at)} UTC, "
         f"report of {_time(now)} UTC</p><div class='tiles'>{cells}</div>{stopping}"
     )
+
+
+def _candidates(view: StudyView) -> str:
+    if not view.is_contextual:
+        return f"{view.n_candidates} candidates"
+    return f"{view.n_candidates} arms" if view.n_candidates else "candidates by the round"
 
 
 def _section(title: str, *parts: str) -> str:
@@ -217,8 +224,28 @@ def _explanation(view: StudyView) -> str:
 def _rewards(view: StudyView) -> str:
     if view.counts["told"] == 0:
         return _section("Rewards", "<p>No reward has been told yet.</p>")
-    note = "Every reward told, in the order of the trials, and the best so far."
+    what = "the mean so far" if view.is_contextual else "the best so far"
+    note = f"Every reward told, in the order of the trials, and {what}."
     return _section("Rewards", _figure("rewards", note=note))
+
+
+def _rounds(view: StudyView) -> str:
+    """Contextual rounds: how surely actions were played, and what became of every arm."""
+    if not view.is_contextual or not len(view.trials.id):
+        return ""
+    note = "Probability with which each action was played in its round; a policy can be judged only where others were."
+    drawn = _figure("propensities", "Propensities", note) if view.counts["told"] else ""
+    sentence = "<p>There is no table of candidates: a recommendation, its bound and a curve are about one round.</p>"
+    return _section("Rounds", sentence, drawn, _arms(view) if view.domain == "Arms" else "")
+
+
+def _arms(view: StudyView) -> str:
+    label, reward = np.array(view.trials.label, dtype=object), view.trials.reward
+    rows = []
+    for name in dict.fromkeys(view.trials.label):
+        told = reward[(label == name) & ~np.isnan(reward)]
+        rows.append([name, int(np.sum(label == name)), told.size, f"{told.mean():.4g}" if told.size else ""])
+    return _table(["arm", "trials", "rewards", "mean reward"], rows, {1, 2, 3})
 
 
 def _curve(view: StudyView) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from alexp.common.arrays import IntArray
+from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import Event, worker_name
 from alexp.study.errors import LeaseError
 from alexp.study.workers import leases
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
 
 
 class Request(NamedTuple):
-    """What an ask wants, and what there is to be dealt with before: expired trials to hand out, or to give up."""
+    """What an ask wants, and what there is to be dealt with before: expired trials to hand out, or to give up.
+
+    Asks of contextual rounds have one of the `offers` for every trial that is wanted.
+    """
 
     wanted: int
     available: IntArray | None
     offered: tuple[int, ...] = ()
     given_up: tuple[int, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass

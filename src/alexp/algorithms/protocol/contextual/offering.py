@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 from typing import TypedDict, Unpack
 
@@ -14,8 +16,11 @@ from alexp.common.arrays import Action, IntArray
 from alexp.common.validation import count
 from alexp.problem.available import Available
 from alexp.problem.candidates import Pending, Round
-from alexp.problem.contextual.offers import Ids, Offer, contexts_of, offer
+from alexp.problem.contextual.domains import Arms
+from alexp.problem.contextual.offers import Ids, Offer, contexts_of, n_arms_of, offer
 from alexp.problem.contextual.tables import open_round
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
 
 _MOST_PENDING = 32  # trials whose rewards are out that a round reckons with
 
@@ -57,12 +62,16 @@ class Offering(Telling):
         One offer that comes n times asks for n different candidates of it.
         """
         self._keep_up()
-        wanted = None if n is None else count("n", n)
-        contexts = contexts_of(presented.get("context"), wanted)
-        if contexts is not None:
-            several = [presented | {"context": context} for context in contexts]
-            return [self._fresh(self._check_offer(available, **one), 1) for one in several]
-        return [self._fresh(self._check_offer(available, **presented), wanted or 1)] * (wanted or 1)
+        return self.fresh(offers_for(self.models, self.domain, n, available, presented))
+
+    def fresh(self, offers: Sequence[Offer]) -> list[Offer]:
+        """What may be chosen of some offers, or the error that `ask` would raise; changes nothing.
+
+        An offer that comes several times must have as many candidates left.
+        """
+        times = Counter(map(id, offers))
+        left = {id(one): self._fresh(one, times[id(one)]) for one in offers}
+        return [left[id(one)] for one in offers]
 
     def _fresh(self, made: Offer, wanted: int) -> Offer:
         """Without `repeats`, what is left of an offer: candidates that are neither measured nor pending."""
@@ -78,6 +87,22 @@ class Offering(Telling):
                 f"got {wanted}; construct the algorithm with repeats=True to measure candidates again"
             )
         return made.only(left)
+
+    def check_arm(self, name: str) -> str:
+        """The name of an arm that can be added, or the reason why not; changes nothing."""
+        if not isinstance(self.domain, Arms):
+            raise TypeError(f"arms are added to a domain of alexp.Arms, and this one is {type(self.domain).__name__}")
+        Arms([*self.domain.names, name])
+        if n_arms_of(self.models) is not None:
+            self._check_course()
+        return name
+
+    def add_arm(self, name: str) -> int:
+        """Add an arm that `check_arm` has let pass, and return its number; `Arms.add` is noticed at the next ask."""
+        assert isinstance(self.domain, Arms)
+        number = self.domain.add(name)
+        self._keep_up()
+        return number
 
     @property
     def _offers(self) -> OfferLog:
@@ -107,3 +132,15 @@ class Offering(Telling):
         """Candidates of the pending trials, oldest first."""
         waiting = self._log.waiting
         return np.fromiter(waiting.values(), np.int64, len(waiting))
+
+
+def offers_for(
+    models: ModelClass, domain: Domain, n: int | None, available: Available, presented: Presented
+) -> list[Offer]:
+    """One offer per trial: n different ones for n contexts, or the same one n times."""
+    wanted = None if n is None else count("n", n)
+    contexts = contexts_of(presented.get("context"), wanted)
+    if contexts is None:
+        return [offer(models, domain, available=available, **presented)] * (wanted or 1)
+    several = [presented | {"context": context} for context in contexts]
+    return [offer(models, domain, available=available, **one) for one in several]
