@@ -69,6 +69,13 @@ def test_a_mixture_looks_for_the_best_row_of_a_table(path):
     assert line.algorithm.goal == "sum"
 
 
+def test_features_that_nobody_has_counted_make_no_study(path):
+    models = alexp.ModelClass.per_arm({"all": lambda context: context}, arms=2)
+    with pytest.raises(ValueError, match="not known; a study needs models made with example="):
+        alexp.create_study(models, alexp.Arms(["a", "b"]), name="s", storage=path)
+    assert not path.exists()
+
+
 def test_distinct_holds_where_everything_is_pending(path):
     settings = {"algorithm": "uniform", "repeats": True, "random_state": 0}
     with alexp.create_study(MODELS, TABLE, name="s", storage=path, **settings) as study:

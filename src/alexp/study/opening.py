@@ -94,6 +94,7 @@ def create_study(
     if models is None or domain is None:
         missing = "models" if models is None else "domain"
         raise ValueError(f"a new study needs both models and domain; {missing} is missing")
+    _check_sized(models)
     domain, seed = problem.own(domain), Streams(random_state).entropy
     settings["repeats"] = not isinstance(domain, FiniteSet) if repeats is None else repeats
     if isinstance(domain, FiniteSet) and kind.name == DEFAULT_ALGORITHM and not {"goal", "rule"} & settings.keys():
@@ -166,6 +167,12 @@ def delete_study(name: str, storage: Location = DEFAULT) -> None:
     except UnknownOutcomeError as error:
         if _look_for(where, name, error) == row:
             raise StorageError(f"study {name!r} was not deleted: {error}. Nothing was changed; try again") from error
+
+
+def _check_sized(models: ModelClass) -> None:
+    """A study is recognised by its features: waiting for the first round to tell how many there are will not do."""
+    if models.awaits_round:
+        raise ValueError("how many features these models have is not known; a study needs models made with example=")
 
 
 def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
@@ -249,6 +256,7 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
         stored: Problem = problem.decode(connection, row.id, row.problem)
         probe: Probe = problem.decode(connection, row.id, row.probe)
     models, domain = problem.rebuild(stored, row.name, models, domain)
+    _check_sized(models)
     make = _maker(row, models, domain, settings)
     first = make()
     problem.check_probe(probe, first, row.name)
