@@ -246,6 +246,7 @@ def test_arms_are_added_for_all_workers(storage, algorithm, log_features, monkey
         alone.tell(trial.id, reward(trial))
     other.amend(2, 0.125)
     alone.amend(2, 0.125)
+    study.refresh()
     study.close()
     opened = load_study("s", storage)
     with monkeypatch.context() as patched:
