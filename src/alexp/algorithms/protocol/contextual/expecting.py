@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from alexp.common.codec import State
 from alexp.problem.contextual.offers import contexts_of, offer
 
 if TYPE_CHECKING:
@@ -23,23 +25,23 @@ class Expecting:
     models it is an algorithm at once.
     """
 
-    def __init__(self, kind: type[Algorithm], models: ModelClass, domain: Domain, arguments: dict[str, Any]) -> None:
+    def __init__(self, kind: type[Algorithm], models: ModelClass, domain: Domain, arguments: State) -> None:
         self._expected = kind, models, domain, arguments
 
-    def ask(self, *args: Any, **kwargs: Any) -> Any:
+    def ask(self, *args: object, **kwargs: object) -> object:
         """The first round."""
         return _begun(self, kwargs, args[0] if args else kwargs.get("n")).ask(*args, **kwargs)
 
-    def policy(self, *args: Any, **kwargs: Any) -> Any:
+    def policy(self, *args: object, **kwargs: object) -> object:
         """The probabilities of the first round."""
         return _begun(self, kwargs).policy(*args, **kwargs)
 
-    def observe(self, *args: Any, **kwargs: Any) -> Any:
+    def observe(self, *args: object, **kwargs: object) -> object:
         """A reward that was measured elsewhere."""
         return _begun(self, kwargs).observe(*args, **kwargs)
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         raise AttributeError(
             f"{self._expected[0].__name__} has no {name!r} before its first round, because how many features the maps "
@@ -50,15 +52,17 @@ class Expecting:
         return f"{self._expected[0].__name__}({self._expected[1].n_models} models, waiting for the first round)"
 
 
-def _begun(one: Expecting, presented: dict[str, Any], n: int | None = None) -> Any:
+def _begun(one: Expecting, presented: Mapping[str, object], n: object = None) -> Any:
     """The algorithm, once its maps have seen a round. Two may call at once: then it has become one for the second."""
     with _becoming:
         if type(one) is Expecting:
             kind, models, domain, arguments = one._expected
-            several = contexts_of(presented.get("context"), n)
+            several = contexts_of(presented.get("context"), cast("int | None", n))
             first = {} if several is None else {"context": next(iter(several))}
-            offer(models, domain, **{name: presented.get(name) for name in _ROUND} | first)
+            round_: State = {name: presented.get(name) for name in _ROUND} | first
+            offer(models, domain, **round_)
             born = kind(models, domain, **arguments)
-            one.__class__, one.__dict__ = kind, vars(born)  # type: ignore[assignment]
+            one.__dict__ = vars(born)
             kind._enrol(one)  # type: ignore[arg-type]  # with a lock of its own, known to forks
+            one.__class__ = kind  # type: ignore[assignment]  # last: from here on others see a whole algorithm
     return one
