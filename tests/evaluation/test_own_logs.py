@@ -92,10 +92,7 @@ def own_policy(opt, waiting):
 def test_arms_and_their_availability():
     arms = alexp.Arms(["a", "b", "c"])
     maps = {"all": lambda context, names: np.array([[context * k, k] for k in range(len(names))], dtype=float)}
-    try:
-        models = alexp.ModelClass.from_maps(maps, contextual=True, example=(0.5, ["a", "b", "c"]))
-    except TypeError:
-        pytest.skip("maps of contexts are not there yet")
+    models = alexp.ModelClass.from_maps(maps, contextual=True, example=(0.5, ["a", "b", "c"]))
     rng = np.random.default_rng(0)
     opt = alexp.EvidenceMixture(models, arms, random_state=0, log_features="all")
     for t in range(40):

@@ -12,6 +12,7 @@ from alexp.experiments.comparison.tables import arylation, contest, entrants, re
 from alexp.experiments.comparison.tables.data import ARYLATION, load_table, table_sources
 from alexp.experiments.comparison.tables.design import far_apart
 from alexp.experiments.comparison.tables.scenario import RealScenario
+from alexp.experiments.core import kept
 from alexp.experiments.core.runner import sweep
 from alexp.experiments.core.simulation import simulate
 from alexp.experiments.core.tasks import Record, Task, build, run_task
@@ -203,9 +204,9 @@ def test_the_best_model_in_hindsight_and_ratios_by_hand():
 def test_new_runs_replace_those_of_the_same_entrant_and_protocol():
     old = by_hand([("A", "random", "", 0, 8.0), ("A", "random", "", 1, 8.0), ("B", "random", "", 0, 7.0)])
     new = by_hand([("A", "random", "", 0, 6.0)])
-    both = contest.merged(old, new)
+    both = kept.merged(old, new, contest.KEY)
     assert sorted(both["regret"]) == [6.0, 7.0]
-    assert len(contest.merged(old, new.assign(plate=5))) == 4
+    assert len(kept.merged(old, new.assign(plate=5), contest.KEY)) == 4
 
 
 def test_unknown_names_are_listed(hill):
@@ -277,7 +278,7 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
     assert (tmp_path / "figures" / "arylation.png").stat().st_size > 10_000
     again = CliRunner().invoke(app, [*out, *small, "--repeats"])
     assert again.exit_code == 0, again.output
-    runs = contest.stored_runs(tmp_path / "real-tables.csv")
+    runs = kept.stored_runs(tmp_path / "real-tables.csv", "alexp")
     assert set(runs["repeats"]) == {True, False}
     page = (tmp_path / "real-tables.md").read_text()
     for said in (
@@ -289,7 +290,7 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
         "hill",
     ):
         assert said in page
-    assert page == report.tables_report(runs, contest.stored_runs(tmp_path / "arylation.csv"))
+    assert page == report.tables_report(runs, kept.stored_runs(tmp_path / "arylation.csv", "alexp"))
     stored = CliRunner().invoke(app, [*out, "--stored"])
     assert stored.exit_code == 0, stored.output
     assert (tmp_path / "real-tables.md").read_text() == page

@@ -223,7 +223,44 @@ class RandomFourier:
         }
 
 
-class Maps:
+class EvaluatedMaps:
+    """Maps side by side whose sizes are known once they have been evaluated."""
+
+    maps: Mapping[str, Callable[..., Any] | Transformer]
+    _sizes: list[int] | None = None
+    _missing = "pass example=points to from_maps, or call models.matrix(domain) first"
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of features of each map."""
+        if self._sizes is None:
+            raise ValueError(f"the maps have not been evaluated yet, so their sizes are unknown: {self._missing}")
+        return self._sizes
+
+    @property
+    def n_columns(self) -> int:
+        """P, the sum of the maps' output sizes."""
+        return sum(self.sizes)
+
+    @property
+    def names(self) -> list[str]:
+        """map[column]."""
+        return [f"{name}[{i}]" for name, d in zip(self.maps, self.sizes, strict=True) for i in range(d)]
+
+    def _joined(self, blocks: Sequence[FloatArray]) -> FloatArray:
+        """What the maps returned, (n, d_j) each, side by side; as many features as before."""
+        sizes = [block.shape[1] for block in blocks]
+        if self._sizes is not None and sizes != self._sizes:
+            raise ValueError(f"the maps returned {sizes} features now but {self._sizes} before")
+        self._sizes = sizes
+        return np.hstack(blocks)
+
+    def to_dict(self) -> None:
+        """User code is not stored; it must be passed again."""
+        return
+
+
+class Maps(EvaluatedMaps):
     """Feature maps given as Python callables or fitted scikit-learn transformers, side by side.
 
     How many features a map returns is known once it has been evaluated: at construction when `example` points
@@ -235,7 +272,6 @@ class Maps:
         for name, feature_map in self.maps.items():
             if not (callable(feature_map) or hasattr(feature_map, "transform")):
                 raise TypeError(f"map {name!r} must be callable or have .transform, got {type(feature_map).__name__}")
-        self._sizes: list[int] | None = None
         if example is not None:
             self(example)
 
@@ -249,35 +285,6 @@ class Maps:
             values = feature_map(x)
         return matrix(f"output of map {name!r}", values, len(x))
 
-    @property
-    def sizes(self) -> list[int]:
-        """Number of features of each map."""
-        if self._sizes is None:
-            raise ValueError(
-                "the maps have not been evaluated yet, so their sizes are unknown: pass example=points to "
-                "from_maps, or call models.matrix(domain) first"
-            )
-        return self._sizes
-
-    @property
-    def n_columns(self) -> int:
-        """P, the sum of the maps' output sizes."""
-        return sum(self.sizes)
-
-    @property
-    def names(self) -> list[str]:
-        """map[column]."""
-        return [f"{name}[{i}]" for name, d in zip(self.maps, self.sizes, strict=True) for i in range(d)]
-
     def __call__(self, x: Action) -> FloatArray:
         """Features of n points, shape (n, P)."""
-        blocks = [self._apply(name, x) for name in self.maps]
-        sizes = [block.shape[1] for block in blocks]
-        if self._sizes is not None and sizes != self._sizes:
-            raise ValueError(f"the maps returned {sizes} features now but {self._sizes} before")
-        self._sizes = sizes
-        return np.hstack(blocks)
-
-    def to_dict(self) -> None:
-        """User code is not stored; it must be passed again."""
-        return
+        return self._joined([self._apply(name, x) for name in self.maps])

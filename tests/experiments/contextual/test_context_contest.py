@@ -8,14 +8,15 @@ from typer.testing import CliRunner
 from alexp.cli import app
 from alexp.experiments.contextual import entrants, report
 from alexp.experiments.contextual.contest import (
+    KEY,
     ContextContest,
     against,
-    merged_runs,
     moments,
     summaries,
 )
 from alexp.experiments.contextual.ours import models_of
 from alexp.experiments.contextual.scenario import CONTEXT_SCENARIOS
+from alexp.experiments.core.kept import merged
 from alexp.experiments.core.tasks import run_task
 
 WINE = CONTEXT_SCENARIOS["wine"]
@@ -89,7 +90,7 @@ def test_the_best_set_in_hindsight_is_that_of_the_smallest_mean():
         "| wine | mixture | 11 | 10 (b, of 2) | 1.10 [1.10, 1.10] | yes | 2.00 [2.00, 2.00] (coba LinUCB) | 3.00"
         in page
     )
-    dear = merged_runs(runs, pd.DataFrame(rows("mixture", "", [12.0] * 5)))
+    dear = merged(runs, pd.DataFrame(rows("mixture", "", [12.0] * 5)), KEY)
     assert len(dear) == len(runs)
     assert "| 1.20 [1.20, 1.20] | **no** |" in report.context_report(dear, "x.png")
 

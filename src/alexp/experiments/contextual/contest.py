@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from alexp.common.files import write_text
 from alexp.common.validation import count
 from alexp.experiments.contextual.entrants import CONTEXT_ENTRANTS, MIXTURE, OWN
 from alexp.experiments.contextual.scenario import CONTEXT_SCENARIOS, ContextScenario
@@ -153,26 +151,3 @@ def against(
     if above is None or below is None or not (shared := sorted(set(above.by_seed) & set(below.by_seed))):
         return None
     return ratio([above.by_seed[k] for k in shared], [below.by_seed[k] for k in shared])
-
-
-def merged_runs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Both tables; where both have runs of an entrant on a stream, the new ones."""
-    import pandas as pd
-
-    again = set(new[list(KEY)].itertuples(index=False, name=None))
-    kept = [key not in again for key in old[list(KEY)].itertuples(index=False, name=None)]
-    return pd.concat([old[kept], new], ignore_index=True)
-
-
-def store_context_runs(runs: pd.DataFrame, path: Path) -> None:
-    """Write runs as CSV."""
-    write_text(path, runs.to_csv(index=False, float_format="%.5g"))
-
-
-def stored_context_runs(path: Path) -> pd.DataFrame:
-    """Read runs that `store_context_runs` wrote."""
-    import pandas as pd
-
-    if not path.exists():
-        raise FileNotFoundError(f"there are no runs {path}; run `alexp compare --contextual` first")
-    return pd.read_csv(path, keep_default_na=False, na_values=["nan"])

@@ -7,32 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alexp.common.files import write_text
-from alexp.experiments.contextual.contest import (
-    ContextContest,
-    merged_runs,
-    store_context_runs,
-    stored_context_runs,
-)
+from alexp.experiments.contextual.contest import KEY, ContextContest
 from alexp.experiments.contextual.figure import draw_streams
 from alexp.experiments.contextual.report import context_report
+from alexp.experiments.core.kept import merged, store_runs, stored_runs
 from alexp.experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
+COMMAND = "alexp compare --contextual"
 RUNS, FIGURE, PAGE = "contextual-results.csv", "figures/contextual.png", "contextual-results.md"
 
 
 def add_context_runs(contest: ContextContest, sweep: Callable[[list[Task]], list[Record]], out: Path) -> pd.DataFrame:
     """Run a contest and add its rows to those in `out`."""
     new, path = contest.run(sweep), out / RUNS
-    store_context_runs(merged_runs(stored_context_runs(path), new) if path.exists() else new, path)
+    store_runs(merged(stored_runs(path, COMMAND), new, KEY) if path.exists() else new, path)
     return new
 
 
 def write_context_pages(out: Path) -> Iterator[Path]:
     """Page and figure from the runs in `out`; yields what was written."""
-    runs = stored_context_runs(out / RUNS)
+    runs = stored_runs(out / RUNS, COMMAND)
     yield out / RUNS
     draw_streams(runs, out / FIGURE)
     yield out / FIGURE

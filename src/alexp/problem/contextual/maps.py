@@ -9,12 +9,12 @@ import numpy as np
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import matrix
 from alexp.problem.contextual.sources import Given
-from alexp.problem.dictionaries import Transformer
+from alexp.problem.dictionaries import EvaluatedMaps, Transformer
 
 ContextualMap = Callable[[Given, Given], Given] | Transformer  # (context, candidates) to (n, d)
 
 
-class ContextMaps:
+class ContextMaps(EvaluatedMaps):
     """Maps side by side, each a callable (context, candidates) -> (n, d_j) or a fitted scikit-learn transformer.
 
     A transformer sees the candidates alone: one row each, texts and numbers as one column. `example` is a round
@@ -25,12 +25,13 @@ class ContextMaps:
     [[3.0], [6.0]]
     """
 
+    _missing = "pass example=(context, candidates) to from_maps"
+
     def __init__(self, maps: Mapping[str, ContextualMap], example: object = None) -> None:
         self.maps = {str(name): one for name, one in maps.items()}
         for name, one in self.maps.items():
             if not (callable(one) or hasattr(one, "transform")):
                 raise TypeError(f"map {name!r} must be callable or have .transform, got {type(one).__name__}")
-        self._sizes: list[int] | None = None
         self.example_rows: FloatArray | None = None
         if example is not None:
             self.example_rows = np.vstack([self.offered(*one) for one in _rounds(example)])
@@ -45,34 +46,9 @@ class ContextMaps:
         """Whether the maps have not been evaluated yet, so that their sizes are unknown."""
         return self._sizes is None
 
-    @property
-    def sizes(self) -> list[int]:
-        """Number of features of each map."""
-        if self._sizes is None:
-            raise ValueError(
-                "the maps have not been evaluated yet, so their sizes are unknown: pass example=(context, candidates) "
-                "to from_maps"
-            )
-        return self._sizes
-
-    @property
-    def n_columns(self) -> int:
-        """P, the sum of the maps' output sizes."""
-        return sum(self.sizes)
-
-    @property
-    def names(self) -> list[str]:
-        """map[column]."""
-        return [f"{name}[{i}]" for name, d in zip(self.maps, self.sizes, strict=True) for i in range(d)]
-
     def offered(self, context: object, candidates: Action) -> FloatArray:
         """Features of the n candidates of a round, shape (n, P)."""
-        blocks = [self._apply(name, context, candidates) for name in self.maps]
-        sizes = [block.shape[1] for block in blocks]
-        if self._sizes is not None and sizes != self._sizes:
-            raise ValueError(f"the maps returned {sizes} features now but {self._sizes} before")
-        self._sizes = sizes
-        return np.hstack(blocks)
+        return self._joined([self._apply(name, context, candidates) for name in self.maps])
 
     def _apply(self, name: str, context: object, candidates: Action) -> FloatArray:
         one = self.maps[name]
@@ -86,10 +62,6 @@ class ContextMaps:
     def __call__(self, x: Action) -> FloatArray:
         """There are no features of an action alone."""
         raise TypeError("these maps are contextual: features are those of a round, offered(context, candidates)")
-
-    def to_dict(self) -> None:
-        """User code is not stored; it must be passed again."""
-        return
 
 
 def _rounds(example: Given) -> Sequence[tuple[object, Action]]:

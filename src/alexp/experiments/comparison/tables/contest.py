@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
 
-from alexp.common.files import write_text
 from alexp.common.validation import count, one_of
 from alexp.experiments.comparison.tables.data import RealTable, load_table
 from alexp.experiments.comparison.tables.entrants import GOALS, OURS, TABLE_ENTRANTS
@@ -150,26 +148,3 @@ def overview(runs: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds, one row per entrant, model, goal and table."""
     keys = ["table", "goal", "entrant", "model"]
     return runs.groupby(keys, sort=False)[["regret", "gap", "top", "best", "seconds"]].mean()
-
-
-def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Both tables; where both have runs of an entrant under the same protocol and goal, the new ones."""
-    import pandas as pd
-
-    again = set(new[list(KEY)].itertuples(index=False, name=None))
-    kept = [key not in again for key in old[list(KEY)].itertuples(index=False, name=None)]
-    return pd.concat([old[kept], new], ignore_index=True)
-
-
-def store_runs(runs: pd.DataFrame, path: Path) -> None:
-    """Write runs as CSV."""
-    write_text(path, runs.to_csv(index=False, float_format="%.5g"))
-
-
-def stored_runs(path: Path) -> pd.DataFrame:
-    """Read runs that `store_runs` wrote."""
-    import pandas as pd
-
-    if not path.exists():
-        raise FileNotFoundError(f"there are no runs {path}; run `alexp compare --tables DIR` first")
-    return pd.read_csv(path, keep_default_na=False, na_values=["nan"])

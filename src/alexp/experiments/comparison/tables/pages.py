@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING
 
 from alexp.common.files import write_text
 from alexp.experiments.comparison.tables.arylation import arylation_tasks, draw_arylation, run_arylation
-from alexp.experiments.comparison.tables.contest import TableContest, merged, store_runs, stored_runs
+from alexp.experiments.comparison.tables.contest import KEY, TableContest
 from alexp.experiments.comparison.tables.figure import draw_tables
 from alexp.experiments.comparison.tables.report import figure_name, protocols, tables_report
+from alexp.experiments.core.kept import merged, store_runs, stored_runs
 from alexp.experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Sweep = Callable[[list[Task]], list[Record]]
+COMMAND = "alexp compare --tables DIR"
 RUNS, PLATES, PAGE = "real-tables.csv", "arylation.csv", "real-tables.md"
 
 
 def add_runs(contest: TableContest, sweep: Sweep, out: Path) -> pd.DataFrame:
     """Run a contest and add its rows to those in `out`."""
     new, path = contest.run(sweep), out / RUNS
-    store_runs(merged(stored_runs(path), new) if path.exists() else new, path)
+    store_runs(merged(stored_runs(path, COMMAND), new, KEY) if path.exists() else new, path)
     return new
 
 
@@ -36,8 +38,8 @@ def add_arylation(seeds: int, first_seed: int, sweep: Sweep, out: Path) -> pd.Da
 
 def write_pages(out: Path) -> Iterator[Path]:
     """Page and figures from the runs in `out`; yields what was written."""
-    plates = stored_runs(out / PLATES) if (out / PLATES).exists() else None
-    runs = None if plates is not None and not (out / RUNS).exists() else stored_runs(out / RUNS)
+    plates = stored_runs(out / PLATES, COMMAND) if (out / PLATES).exists() else None
+    runs = None if plates is not None and not (out / RUNS).exists() else stored_runs(out / RUNS, COMMAND)
     for rounds, plate, repeats in [] if runs is None else protocols(runs):
         if not repeats:
             assert runs is not None
