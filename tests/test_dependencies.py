@@ -11,7 +11,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-TOOLS = ("rivals", "peers", "contextual-peers", "test", "lint")  # not what a user of the library gets
+TOOLS = ("rivals", "peers", "contextual-peers", "docs", "test", "lint")  # not what a user of the library gets
 
 
 def bounds(lines):

@@ -30,6 +30,9 @@ ROOMS = (
     "experiments",
     "study",
     "evaluation",
+    "integrations",
+    "client",
+    "service",
     "bench",
     "commands",
 )
