@@ -54,7 +54,7 @@ def test_a_table_is_measured_once_unless_told_otherwise(path):
 def test_a_mixture_looks_for_the_best_row_of_a_table(path):
     own = {"name": "t", "storage": path}
     with alexp.create_study(MODELS, TABLE, random_state=0, **own) as study:
-        assert (study.algorithm.goal, study.algorithm.rule) == ("best", "ei")
+        assert (study.algorithm.goal, study.algorithm.rule) == ("best", "ei+ucb")
     again = alexp.create_study(MODELS, TABLE, load_if_exists=True, **own)  # nothing said: as it is
     assert again.algorithm.goal == "best"
     with pytest.raises(StudyExistsError, match="goal = best, not sum"):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.goals import defaults
+from alexp.algorithms.goals import NARROW, defaults
 from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
@@ -31,7 +31,7 @@ from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
-_BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0, "ei": 0.0, "matching": 0.0}
+_BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0, "ei": 0.0, "ei+ucb": 0.0, "matching": 0.0}
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _FLOOR = 0.01  # share of even play, by default, where propensities are for others to use
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
@@ -56,6 +56,7 @@ class EvidenceMixture(Certified):
     * rule="ucb": argmax of m + beta s;
     * rule="ei": argmax of the expected improvement over the incumbent under deviations times beta, averaged over
       components; what a component expects of pending trials counts among its incumbents;
+    * rule="ei+ucb": "ei", and where rewards come one by one, not in plates, m + 0.7 s in every second round;
     * rule="thompson": argmax under coefficients drawn from the posterior; a round chooses evenly among `draws`
       such maximisers, so that its propensity is exact given the draws;
     * rule="matching": every choice in proportion to the posterior probability that it is the best, over components and
@@ -79,7 +80,7 @@ class EvidenceMixture(Certified):
     ----------
     goal : "sum", large rewards in every round, or "best", one large reward soon; decides the defaults of what follows.
     rule : by default "ids", "ucb" where `repeats=False`, "matching" where candidates are new in every round; "ei" where
-        the goal is "best".
+        the goal is "best", "ei+ucb" if `repeats=False` besides.
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -88,7 +89,7 @@ class EvidenceMixture(Certified):
         weighed against none at all. For tables, where playing a candidate again tells more than its features do.
     light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
     beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb", and 0.7 where
-        `repeats=False`: a small width locks only where a candidate may be played again. For "ei" 1, and sqrt(2) where
+        `repeats=False`: a small width locks only where a candidate may be played again. For "ei" 1, and 2 where
         `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
     sharpness : of "matching": 1, the default, is Thompson sampling with its propensities integrated; more of it mostly
@@ -101,8 +102,8 @@ class EvidenceMixture(Certified):
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
-    The incumbent of "ei" is the best reward told or, where noise is more than a tenth of the rewards' variance or old
-    rewards are forgotten, the best mean among the candidates told.
+    The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
+    of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -229,12 +230,13 @@ class EvidenceMixture(Certified):
         return self._mixture.chances(self._weights(), round_.choices, self._agents_chance())
 
     def _index_rule(self, round_: Round) -> int:
-        """Position of the choice that the "ids", "ucb" or "ei" rule plays."""
-        if self.rule == "ei":
+        """Position of the choice that the "ids", "ucb", "ei" or "ei+ucb" rule plays."""
+        looks = self.rule == "ei+ucb" and self.n_told % 2 == 0 and not round_.pending and self._log.happened.one_by_one
+        if self.rule in ("ei", "ei+ucb") and not looks:
             return self._improving(round_)
         outlook = self._outlook(round_)
-        if self.rule == "ucb":
-            return upper_confidence(outlook.mean, outlook.std, self.beta_t(self.n_told + 1))
+        if self.rule in ("ucb", "ei+ucb"):
+            return upper_confidence(outlook.mean, outlook.std, NARROW if looks else self.beta_t(self.n_told + 1))
         variance = self._mixture.noise_variance(outlook.weights)
         return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
 
@@ -258,8 +260,8 @@ class EvidenceMixture(Certified):
 
     def _best_so_far(self) -> float:
         told = rewards_told(self._log, self._candidates, self._sign)
-        noise = self._mixture.noise_variance(self._weights())
-        if self.forget is None and noise <= _NOISY * float(np.var(told.rewards)):
+        level = _NOISY * float(np.var(told.rewards)) if self.repeats else inf
+        if self.forget is None and self._mixture.noise_variance(self._weights()) <= level:
             return float(told.rewards.max())
         seen, first = np.unique(told.indices, return_index=True)
         mean, _ = self._mixture.moments(self._weights(), Choices(seen, np.ascontiguousarray(told.rows[first].T)))

@@ -13,12 +13,13 @@ class Defaults(NamedTuple):
     beta: float | None = None
 
 
+NARROW = 0.7  # width of "ucb" where nothing is measured twice: it cannot lock there
 # By goal, and whether a candidate may be measured again.
 DEFAULTS = {
     ("sum", True): Defaults("ids", 1.0),
-    ("sum", False): Defaults("ucb", 0.5, 0.7),
+    ("sum", False): Defaults("ucb", 0.5, NARROW),
     ("best", True): Defaults("ei", 1.0, 1.0),
-    ("best", False): Defaults("ei", 0.25, 2.0**0.5),
+    ("best", False): Defaults("ei+ucb", 0.25, 2.0),
 }
 # Where candidates are new in every round: propensities that others can use, at 1.3 to 1.6 times the regret of "ucb".
 CONTEXTUAL = Defaults("matching", 1.0)

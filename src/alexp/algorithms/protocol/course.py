@@ -77,6 +77,14 @@ class Course:
             else:
                 yield Happened(_STEPS[step], value, None)
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the newest reward came right after an ask, not after another reward as in a plate."""
+        for k in range(len(self._codes) - 1, 0, -1):
+            if (step := self._codes[k] % 4) in (_TELL, _OBSERVE):
+                return step == _TELL and self._codes[k - 1] % 4 == _ASK
+        return False
+
     def state(self) -> State:
         """The course as arrays."""
         restrictions = list(self._numbers)
