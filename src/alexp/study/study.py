@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
@@ -20,7 +20,7 @@ from alexp.study.following import Follower
 from alexp.study.labels import trial_states
 from alexp.study.replay import Replica
 from alexp.study.rounds.proposing import Proposing
-from alexp.study.view import Counts, StudyView
+from alexp.study.view import Counts, StudyView, TellCounts
 from alexp.study.viewing import Identity, Wanted, counts, make_view
 from alexp.study.workers import leases
 from alexp.study.workers.leases import Lease, WhenExpired
@@ -28,14 +28,6 @@ from alexp.study.workers.sharing import AnyTrial, Sharing
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class TellCounts(NamedTuple):
-    """What became of some rewards: taken in, known already, and put in the place of another."""
-
-    told: int
-    skipped: int
-    amended: int
 
 
 class Study(Proposing, Answering, Logged, Sharing):
