@@ -109,8 +109,7 @@ def test_a_service_that_never_answered_is_given_up_soon(pauses):
     script = Script(*[GONE] * 20)
     with pytest.raises(StorageError, match="does `alexp serve` run there"):
         client_of(script, answered=False).studies()
-    assert len(script.asked) == 3
-    assert sum(pauses) < 1.0
+    assert 2.0 < sum(pauses) < 7.0
 
 
 def test_nobody_can_say_what_became_of_a_write_that_was_sent(pauses):
@@ -165,16 +164,16 @@ def test_a_creation_that_was_heard_after_all(pauses):
     assert client_of(script).create(name="s", problem=problem).name == "s"
     assert [body["load_if_exists"] for body in script.bodies] == [False, False, True]
     with pytest.raises(StudyExistsError):
-        client_of(Script((409, {"detail": "exists already", "error": "StudyExistsError"}))).create(
+        client_of(Script((409, {"detail": "exists already", "type": "urn:alexp:study-exists"}))).create(
             name="s", problem=problem
         )
+    other = (409, {"detail": "with other settings", "type": "urn:alexp:study-exists"})
     with pytest.raises(StudyExistsError, match="other settings"):
-        other = (409, {"detail": "with other settings", "error": "StudyExistsError"})
         client_of(Script(LOST, exists, other)).create(name="s", problem=problem)
 
 
 def test_a_deletion_that_was_heard_after_all(pauses):
-    missing = (404, {"detail": "no such study"})
+    missing = (404, {"detail": "no such study", "type": "urn:alexp:study-not-found"})
     client_of(Script(LOST, missing)).delete("s")
     with pytest.raises(StudyNotFoundError):
         client_of(Script(missing)).delete("s")
@@ -274,15 +273,20 @@ def test_a_child_opens_its_own_connections():
     assert line.http is not inherited
 
 
+SHARED = [
+    *("ask", "tell", "tell_many", "amend", "retract", "heartbeat", "take_over", "pending", "policy", "best", "trial"),
+    *("stop_report", "plausible_models", "check_models", "trials_dataframe", "events", "report", "add_arm"),
+    *("counts", "probabilities"),
+]
+
+
 def test_the_methods_are_those_of_a_study():
     from alexp.client import RemoteStudy
 
     def arguments(method):
         return [(one.name, one.kind, one.default) for one in inspect.signature(method).parameters.values()]
 
-    shared = ("ask tell tell_many amend retract heartbeat take_over pending policy best stop_report plausible_models "
-              "check_models trial trials_dataframe events report add_arm counts probabilities").split()  # fmt: skip
-    for name in shared:
+    for name in SHARED:
         mine, theirs = getattr(RemoteStudy, name), getattr(Study, name)
         if isinstance(theirs, property):
             assert isinstance(mine, property), name

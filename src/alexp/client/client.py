@@ -45,9 +45,10 @@ class Client:
 
     def studies(self) -> list[StudySummary]:
         """All studies of the service, by name."""
-        found = self._line.read("/v1/studies")["studies"]
-        names = StudySummary.__dataclass_fields__
-        return [StudySummary(**{name: one.get(name) for name in names}) for one in found]
+        return [
+            StudySummary(one["name"], one["algorithm"], one["created_at"], **one["counts"], latest=one["latest"])
+            for one in self._line.read("/v1/studies")["studies"]
+        ]
 
     def study(self, name: str) -> RemoteStudy:
         """A study by its name; `StudyNotFoundError` if there is none."""
@@ -82,8 +83,8 @@ class Client:
         name
             Distinct within the service.
         problem
-            In place of a table, any problem the service knows, such as
-            `{"kind": "interval", "low": -1, "high": 1, "family": "legendre", "degree": 6, "size": 2}`.
+            In place of a table, any problem the service knows, such as `{"kind": "interval", "lower": -1.0, "upper":
+            1.0, "models": {"family": "legendre", "degree": 6, "size": 2}}`.
         kernels, intercept
             Kernels of the models of a table ("linear", "auto", or {model: "matern+linear"}), and whether each has a
             free constant.

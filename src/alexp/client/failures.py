@@ -9,55 +9,49 @@ from alexp.algorithms import AbandonedTrialError, AlreadyToldError, NotCertified
 from alexp.common.codec import State
 from alexp.study.errors import (
     LeaseError,
+    NotOfferedError,
     ProblemMismatchError,
     ReplayError,
     StorageError,
     StudyError,
     StudyExistsError,
     StudyNotFoundError,
+    SuspiciousRewardError,
     UnknownOutcomeError,
 )
 
 if TYPE_CHECKING:
     import httpx
 
+# By the last part of the problem's type, `urn:alexp:already-told`.
 _NAMED: Mapping[str, type[Exception]] = {
-    kind.__name__: kind
-    for kind in (
-        AbandonedTrialError,
-        AlreadyToldError,
-        AttributeError,
-        LeaseError,
-        NotCertified,
-        NotToldError,
-        ProblemMismatchError,
-        ReplayError,
-        StorageError,
-        StudyError,
-        StudyExistsError,
-        StudyNotFoundError,
-        TypeError,
-        UnknownOutcomeError,
-        UnknownTrialError,
-        ValueError,
-    )
+    "study-not-found": StudyNotFoundError,
+    "trial-not-found": UnknownTrialError,
+    "already-told": AlreadyToldError,
+    "abandoned": AbandonedTrialError,
+    "not-told": NotToldError,
+    "suspicious-reward": SuspiciousRewardError,
+    "study-exists": StudyExistsError,
+    "problem-mismatch": ProblemMismatchError,
+    "held-by-another": LeaseError,
+    "not-offered": NotOfferedError,
+    "not-certified": NotCertified,
+    "unknown-outcome": UnknownOutcomeError,
+    "log-contradicts-itself": ReplayError,
 }
 _BY_STATUS: Mapping[int, type[Exception]] = {
     401: PermissionError,
     403: PermissionError,
-    404: StudyNotFoundError,
+    404: LookupError,
     409: StudyError,
-    413: ValueError,
-    415: ValueError,
-    422: ValueError,
-    400: ValueError,
+    **dict.fromkeys((400, 405, 408, 413, 415, 422), ValueError),
 }
 
 
 def failure(response: httpx.Response, key: str | None) -> Exception:
     """The exception for an answer that is an error; `key` is that of the call, if it has one."""
     told = _problem(response)
-    kind = _NAMED.get(str(told.get("error")), _BY_STATUS.get(response.status_code, StorageError))
+    kind = _NAMED.get(str(told.get("type")).rpartition(":")[2], _BY_STATUS.get(response.status_code, StorageError))
     text = str(told.get("detail") or told.get("title") or f"the service answered with status {response.status_code}")
     if response.status_code == 401:
         text += "; Client(url, token=...) sends one, or the environment variable ALEXP_TOKEN"

@@ -6,7 +6,8 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NoReturn
@@ -26,7 +27,7 @@ _AGAIN = frozenset({429, 502, 503, 504})  # nothing was done, or something in be
 _LOST = frozenset({502, 504})  # nobody can say which of the two
 _SHORTEST, _LONGEST = 0.05, 5.0  # seconds between two attempts, doubling from one to the next
 _MOST_PATIENT = 60.0  # seconds that a Retry-After may ask for
-_AT_FIRST = 2  # retries as long as nobody has ever answered: the address may be wrong
+_AT_FIRST = 7  # retries, some five seconds, as long as nobody has ever answered: the address may be wrong
 _POOL = 256  # connections kept open, one per thread that is in a call
 
 
@@ -125,6 +126,17 @@ class Line:
                 self._current = (at + 1) % len(self.urls)
             time.sleep(_pause(attempt, response))
             attempt += 1
+
+    @contextmanager
+    def stream(self, path: str, **params: object) -> Iterator[httpx.Response]:
+        """An answer that is read while it comes, for ever perhaps; one attempt, at the current address."""
+        given = {name: _text(value) for name, value in params.items() if value is not None}
+        headers = {"Accept": "text/event-stream"}
+        with self.http.stream("GET", self.urls[self._current] + path, params=given, headers=headers) as response:
+            if response.status_code >= 300:
+                response.read()
+                raise failure(response, None)
+            yield response
 
     def _attempt(
         self, method: str, url: str, content: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]

@@ -12,14 +12,13 @@ from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.trials import Recommendation, Trial, UnknownTrialError
 from alexp.client import reading
-from alexp.client.line import Line
+from alexp.client.following import Following
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.files import write_bytes
 from alexp.common.validation import count
 from alexp.problem.available import Available
-from alexp.study.database.events import EventDict
-from alexp.study.view import Counts, StudyView
+from alexp.study.view import Counts
 from alexp.study.workers.held import HeldTrial
 
 if TYPE_CHECKING:
@@ -28,15 +27,13 @@ if TYPE_CHECKING:
     from alexp.algorithms.certificates.reports import ModelCheck, StopReport
     from alexp.study.answering import About
 
-_PAGE = 1000  # trials or events per answer
+_PAGE = 1000  # trials per answer
 _COLUMNS = ("id", "x", "index", "model", "explored", "propensity", "reward", "state")
 
 
-class Looking:
+class Looking(Following):
     """What a study shows, asked of its service."""
 
-    _line: Line
-    _path: str
     _domain: str
 
     def _get(self, what: str, **params: object) -> Packable:
@@ -51,10 +48,6 @@ class Looking:
         reading.warn_of(answer.get("warnings"))
         return answer
 
-    def summary(self) -> State:
-        """What the study is, as JSON data: algorithm, direction, counts, domain, settings and what they mean."""
-        return cast(State, self._line.read(self._path))
-
     @property
     def counts(self) -> Counts:
         """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
@@ -62,7 +55,7 @@ class Looking:
 
     def pending(self) -> list[HeldTrial]:
         """Trials that await their reward, oldest first, each with its worker, its age, and what its lease has left."""
-        return [reading.held(one, self._domain) for one in self._get("pending")["trials"]]
+        return [reading.held(one, self._domain) for one in self._get("pending")["pending"]]
 
     @property
     def probabilities(self) -> FloatArray:
@@ -94,7 +87,7 @@ class Looking:
 
     def plausible_models(self, delta: float = DELTA) -> IntArray:
         """Numbers of the models not yet ruled out."""
-        return np.array(self._get("plausible-models", delta=delta)["plausible"], dtype=np.int64)
+        return np.array(self._get("plausible-models", delta=delta)["models"], dtype=np.int64)
 
     def check_models(self, delta: float = DELTA) -> ModelCheck:
         """Whether the rewards contradict what was stated about noise, bound and models."""
@@ -121,33 +114,21 @@ class Looking:
         frame = pd.DataFrame(rows, columns=list(_COLUMNS))
         return frame.astype({"propensity": np.float64, "reward": np.float64})
 
-    def events(self, since: int = 0, limit: int | None = None) -> list[EventDict]:
-        """What happened after the first `since` events, oldest first and at most `limit` of them, as JSON data.
+    def _pages(self, what: str) -> Iterator[State]:
+        """Everything that comes in pages."""
+        since: int | None = 0
+        while since is not None:
+            page = self._get(what, since=since, limit=_PAGE)
+            yield from page[what]
+            since = page["next"]
 
-        To follow a study, ask again with the number of events seen so far, `events[-1]["seq"] + 1`.
+    def view(self, *, points: int = 600, rows: int = 25) -> State:
+        """Everything that a page shows, of one moment, as JSON data.
+
+        The fields are those of `StudyView.to_dict`, thinned by the service: curves to `points` points, of the trials
+        the last `rows`.
         """
-        start, most = count("since", since, 0), None if limit is None else count("limit", limit)
-        return cast(list[EventDict], list(self._pages("log", start, most)))
-
-    def _pages(self, what: str, since: int = 0, most: int | None = None) -> Iterator[State]:
-        """Everything from number `since` on, page by page."""
-        while most is None or most > 0:
-            wanted = _PAGE if most is None else min(_PAGE, most)
-            found = self._get(what, since=since, limit=wanted)[what if what == "trials" else "events"]
-            yield from found
-            if len(found) < wanted:
-                return
-            since, most = since + len(found), None if most is None else most - len(found)
-
-    def view(
-        self, *, leaders: int = 6, history: bool = True, certificates: bool = True, delta: float = DELTA
-    ) -> StudyView:
-        """Everything that a page shows, of one consistent moment; long curves are thinned by the service.
-
-        `leaders` are described one by one; certified statements hold with probability 1 - delta.
-        """
-        wanted = {"leaders": leaders, "history": history, "certificates": certificates, "delta": delta}
-        return reading.view(self._get("view", **wanted))
+        return cast(State, self._get("view", points=points, rows=rows))
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""

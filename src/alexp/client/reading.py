@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from functools import cache
+from dataclasses import fields
 from math import inf, nan
-from types import NoneType, UnionType
-from typing import Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -18,7 +15,6 @@ from alexp.common.codec import Packable, State
 from alexp.common.warning import caution
 from alexp.estimation.lasso.group_lasso import ConvergenceWarning
 from alexp.study.errors import StorageWarning
-from alexp.study.view import StudyView
 from alexp.study.workers.held import HeldTrial
 
 _CATEGORIES: Mapping[str, type[Warning]] = {
@@ -92,28 +88,3 @@ def number(value: float | None, missing: float = nan) -> float:
 def numbers(values: Packable) -> FloatArray:
     """An array of numbers, with NaN for None."""
     return np.array(values, dtype=np.float64)
-
-
-def view(told: State) -> StudyView:
-    """Everything that a page shows, from what `StudyView.to_dict` has made of it."""
-    return cast(StudyView, _built(StudyView, told))
-
-
-def _built(kind: object, told: Packable) -> object:
-    """An object of that type, by the types of its fields."""
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        return kind(**{field.name: _built(hints[field.name], told.get(field.name)) for field in fields(kind)})
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType) and NoneType in inner:
-        return None if told is None else _built(inner[0], told)
-    if origin is np.ndarray:
-        return np.array(told, dtype=get_args(inner[1])[0])
-    if origin is list:
-        return [_built(inner[0], one) for one in told]
-    return number(told) if kind is float else told
-
-
-@cache
-def _hints(kind: type) -> Mapping[str, object]:
-    return get_type_hints(kind)

@@ -40,12 +40,17 @@ class RemoteStudy(Looking):
         self._path = f"/v1/studies/{quote(name, safe='')}"
         known = self.summary() if summary is None else summary
         self._domain = str(known["domain"])
+        self._hands_on = known.get("expired", "offer") == "offer" and not known.get("contextual", False)
 
     def _write(self, what: str, body: State, key: str | None) -> State:
         """One deed, under the caller's key or one of its own."""
         named = new_key() if key is None else key
         answer: State = self._line.send(
-            "POST", f"{self._path}/{what}", present(body) | {"key": named}, key=named, changes=True
+            "POST",
+            f"{self._path}/{what}",
+            present(body) | {"worker": worker_name(), "key": named},
+            key=named,
+            changes=True,
         ).json()
         reading.warn_of(answer.get("warnings"))
         return answer
@@ -85,10 +90,14 @@ class RemoteStudy(Looking):
         `ids=`: numbers, text, lists and dicts of them, and arrays. With `lease` the trials are this worker's for so
         many seconds; a worker's name is that of $ALEXP_WORKER, or its host and process.
         """
-        wanted = None if n is None else count("n", n)
-        body: State = {"n": wanted, "available": available, "lease": lease, "worker": worker_name(), **presented}
-        told = self._write("ask", body | ({"distinct": True} if distinct else {}), key)["trials"]
-        trials = [reading.trial(one, self._domain) for one in told]
+        wanted, trials = 1 if n is None else count("n", n), list[Trial]()
+        if self._hands_on and lease is not None and key is None and available is None and not distinct:
+            trials = self.take_over(lease=lease, n=wanted)  # what has expired, first: a key stands for new trials only
+        if len(trials) < wanted:
+            more = None if n is None else wanted - len(trials)
+            body: State = {"n": more, "available": available, "lease": lease, **presented}
+            told = self._write("ask", body | ({"distinct": True} if distinct else {}), key)["trials"]
+            trials += [reading.trial(one, self._domain) for one in told]
         if n is not None:
             return trials
         context = presented.get("context")
