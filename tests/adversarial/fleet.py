@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 
 import httpx
-import uvicorn
+
 
 import alexp
 from alexp.service import Limits, create_app
@@ -31,7 +31,9 @@ if multiprocessing.current_process().name != "MainProcess" or os.environ.get("AL
 
 
 def serve(storage, port, limits=PLENTY):
-    uvicorn.run(create_app(storage, limits=limits), host="127.0.0.1", port=port, log_config=None, timeout_keep_alive=60)
+    from alexp.service import server
+
+    server.serve(create_app(storage, limits=limits), "127.0.0.1", port)
 
 
 def free_port():
