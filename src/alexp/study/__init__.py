@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from alexp.study.database.storage import Storage
     from alexp.study.errors import (
         LeaseError,
+        NotOfferedError,
         ProblemMismatchError,
         ReplayError,
         StorageError,
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         StudyError,
         StudyExistsError,
         StudyNotFoundError,
+        SuspiciousRewardError,
         UnknownOutcomeError,
     )
     from alexp.study.integrity.checking import CheckReport, check
@@ -30,6 +32,7 @@ __all__ = [
     "CheckReport",
     "HeldTrial",
     "LeaseError",
+    "NotOfferedError",
     "ProblemMismatchError",
     "ReplayError",
     "SalvageReport",
@@ -42,6 +45,7 @@ __all__ = [
     "StudyNotFoundError",
     "StudySummary",
     "StudyView",
+    "SuspiciousRewardError",
     "TellCounts",
     "UnknownOutcomeError",
     "check",
