@@ -9,7 +9,6 @@ from contextlib import closing
 
 import httpx
 
-
 import alexp
 from alexp.service import Limits, create_app
 from tests.adversarial.kills import DOMAIN, MODELS, SETTINGS, reward
