@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
@@ -164,6 +165,15 @@ class Study(Proposing, Answering, Logged, Sharing):
         """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
         with self._follower.mutex:
             return counts(self.algorithm)
+
+    @contextmanager
+    def counting(self) -> Iterator[Callable[[], Counts]]:
+        """No other thread acts on the study in this block; gives the counts as they are after what is done in it.
+
+        Others are not asked once more, and a crowd of threads is not queued up with twice.
+        """
+        with self._follower.mutex:
+            yield lambda: counts(self._follower.known().algorithm)
 
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
