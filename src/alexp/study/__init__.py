@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from alexp.study.database.storage import Storage
     from alexp.study.errors import (
         LeaseError,
+        NotOfferedError,
         ProblemMismatchError,
         ReplayError,
         StorageError,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         StudyError,
         StudyExistsError,
         StudyNotFoundError,
+        SuspiciousRewardError,
         UnknownOutcomeError,
     )
     from alexp.study.integrity.checking import CheckReport, check
@@ -31,6 +33,7 @@ __all__ = [
     "CheckReport",
     "HeldTrial",
     "LeaseError",
+    "NotOfferedError",
     "ProblemMismatchError",
     "ReplayError",
     "SalvageReport",
@@ -43,6 +46,7 @@ __all__ = [
     "StudyNotFoundError",
     "StudySummary",
     "StudyView",
+    "SuspiciousRewardError",
     "UnknownOutcomeError",
     "check",
     "create_study",
