@@ -18,6 +18,7 @@ from alexp.service.shelf import Shelf
 _BATCH = 500  # events read at once
 _KEPT = 2000  # of the newest events, for pages that are a little behind
 
+
 @dataclass
 class _Watch:
     """What one process knows of one study's log: the newest events, and how many there are in all."""
@@ -155,7 +156,9 @@ class Live:
         return events
 
     def _events(self, name: str, position: int) -> list[State]:
-        return [dict(event) for event in self._shelf.act(name, lambda opened: opened.study.events(position, _BATCH)).value]
+        return [
+            dict(event) for event in self._shelf.act(name, lambda opened: opened.study.events(position, _BATCH)).value
+        ]
 
     def _count(self, name: str) -> int:
         return self._shelf.act(name, lambda opened: opened.study.refresh().n_events).value

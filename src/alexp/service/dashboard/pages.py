@@ -1,4 +1,4 @@
-"""The files of the dashboard: one page, its modules, and Plotly as it is installed here. Nothing comes from elsewhere."""
+"""The files of the dashboard: one page, its modules, and Plotly as it is installed. Nothing comes from elsewhere."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from starlette.responses import Response
 # Scripts and styles of this server only: a name that somebody gave to a study cannot become one. Plotly writes the
 # styles of its figures into the page, which is why those (and only those) may be inline.
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_FOLDER = files("alexp.service.dashboard") / "static"
 _PLOTLY = "plotly.min.js"
 _KINDS = {
     "html": "text/html; charset=utf-8",
@@ -35,7 +36,7 @@ class _File(NamedTuple):
 
 def names() -> list[str]:
     """Names of all files there are."""
-    found = [entry.name for entry in _folder().iterdir() if entry.name.rpartition(".")[2] in _KINDS]
+    found = [entry.name for entry in _FOLDER.iterdir() if entry.name.rpartition(".")[2] in _KINDS]
     return sorted([*found, _PLOTLY])
 
 
@@ -59,10 +60,6 @@ def serve(name: str, request: Request) -> Response | None:
     return Response(file.plain, headers=headers, media_type=file.kind)
 
 
-def _folder():  # type: ignore[no-untyped-def]  # the type has moved between versions of Python
-    return files("alexp.service.dashboard") / "static"
-
-
 @cache
 def _file(name: str) -> _File:
     if name == _PLOTLY:
@@ -70,6 +67,6 @@ def _file(name: str) -> _File:
 
         data = str(get_plotlyjs()).encode()
     else:
-        data = (_folder() / name).read_bytes()
+        data = (_FOLDER / name).read_bytes()
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     return _File(_KINDS[name.rpartition(".")[2]], data, gzip.compress(data, 6, mtime=0), tag)

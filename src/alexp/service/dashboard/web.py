@@ -43,7 +43,7 @@ def routes(shelf: Shelf) -> APIRouter:
         before: Annotated[
             int | None, Query(ge=0, lt=2**53, description="Trials with smaller ids than this; the newest if absent.")
         ] = None,
-        deep: Annotated[bool, Query(description="With certificates and a look back even where they take long.")] = False,
+        deep: Annotated[bool, Query(description="With certificates and a look back even if they take long.")] = False,
     ) -> Response:
         """Everything a page shows, of one moment: curves thinned to their extremes, and one page of trials."""
         extent = Extent(points, rows, before)
