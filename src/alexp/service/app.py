@@ -17,7 +17,7 @@ from alexp.service.gate import Gate
 from alexp.service.journal import Journal
 from alexp.service.limits import Limits
 from alexp.service.metrics import Meters
-from alexp.service.routes import operations, studies, trials
+from alexp.service.routes import files, operations, statements, studies, trials
 from alexp.service.schemas.answers import ProblemAnswer
 from alexp.service.shelf import Shelf
 from alexp.study import Storage
@@ -71,9 +71,9 @@ def create_app(
     )
     app.state.shelf = shelf
     problems.install(app)
-    for router in (operations.routes(shelf), studies.routes(shelf, allowed), trials.routes(shelf)):
-        app.include_router(router)
-    app.include_router(dashboard.routes(shelf))
+    app.include_router(studies.routes(shelf, allowed))
+    for part in (trials, statements, files, operations, dashboard):
+        app.include_router(part.routes(shelf))
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     app.add_middleware(Gate, tokens=known, limits=allowed, origins=origins)
     if origins:

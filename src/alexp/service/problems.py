@@ -16,7 +16,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from alexp.algorithms.protocol.assumptions import NotCertified
-from alexp.algorithms.protocol.trials import AbandonedTrialError, AlreadyToldError, NotToldError, UnknownTrialError
+from alexp.algorithms.protocol.trials import (
+    AbandonedTrialError,
+    AlreadyToldError,
+    NoRewardYetError,
+    NotToldError,
+    UnknownTrialError,
+)
 from alexp.common.redaction import printable, redact
 from alexp.study import errors
 
@@ -48,6 +54,7 @@ TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (errors.LeaseError, Kind(409, "held-by-another")),
     (errors.NotOfferedError, Kind(409, "not-offered")),
     (NotCertified, Kind(409, "not-certified")),
+    (NoRewardYetError, Kind(409, "no-reward-yet")),
     (errors.UnknownOutcomeError, Kind(503, "unknown-outcome")),
     (errors.StorageError, Kind(503, "storage-unavailable")),
     (sqlalchemy.exc.TimeoutError, Kind(503, "storage-unavailable")),
@@ -57,6 +64,8 @@ TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (TypeError, INVALID),
     (ArithmeticError, INVALID),
     (RecursionError, INVALID),
+    (ImportError, Kind(422, "not-installed")),
+    (RuntimeError, Kind(409, "not-possible")),
 )
 NO_FIELDS: Mapping[str, str] = {}
 _FIRST_WORD = re.compile(r"\w+")
