@@ -2,7 +2,7 @@
 
 import { ahead, of } from "./api.js";
 import { careful, placed, typed } from "./deeds.js";
-import { announce, field, fill, h, mark, note, question } from "./dom.js";
+import { field, fill, h, mark, note, question } from "./dom.js";
 import { many, span } from "./words.js";
 
 /** The card of one study's pending trials; `changed` is called after everything that was written. */
@@ -15,8 +15,8 @@ export class Plate {
     this.head = h(
       "tr",
       {},
-      ["Trial", "Candidate", "Asked", "Who has it", "Reward", ""].map((text) =>
-        h("th", { scope: "col" }, text || h("span", { class: "unseen" }, "Give up")),
+      ["Trial", "Candidate", "Asked", "Who has it", "Reward", ""].map((text, k) =>
+        h("th", { scope: "col", class: k ? null : "n" }, text || h("span", { class: "unseen" }, "Give up")),
       ),
     );
     this.tellButton = h("button", { type: "submit", class: "primary" }, "Tell rewards");
@@ -264,7 +264,6 @@ export class Plate {
       await deed();
     } catch (problem) {
       if (!placed(problem, find)) fill(this.message, note("error", problem.message));
-      announce(problem.message);
     } finally {
       if (button) button.disabled = false;
     }

@@ -91,6 +91,7 @@ export async function showStudy(place, name, setStatus) {
   };
 
   const view = await get(address());
+  const shown = plots.map((plot) => plot.element);
   fill(
     place,
     h(
@@ -111,7 +112,7 @@ export async function showStudy(place, name, setStatus) {
     plate.element,
     h("h2", { class: "between" }, "Which model is winning, and why"),
     deeper,
-    h("div", { class: "grid" }, leaders, ...plots.map((plot) => plot.element), decisive),
+    h("div", { class: "grid" }, leaders, shown[0], shown[1], decisive, ...shown.slice(2)),
     trials.element,
     settings,
   );

@@ -1,8 +1,8 @@
 // The trials of a study, newest first and a page at a time; rewards can be corrected and withdrawn.
 
 import { of } from "./api.js";
-import { careful, placed, typed } from "./deeds.js";
-import { announce, field, fill, h, mark, note, question, table } from "./dom.js";
+import { careful, typed } from "./deeds.js";
+import { field, fill, h, mark, note, question, table } from "./dom.js";
 import { many, number } from "./words.js";
 
 const STATES = {
@@ -42,24 +42,21 @@ export class Trials {
     const { trials } = view;
     const names = new Map(view.listed.map((model, k) => [model, view.names[k]]));
     const order = trials.id.map((_, k) => k).reverse();
+    const chosen = trials.model.some((model) => model !== null) || trials.explored.some(Boolean);
+    const by = (k) => (trials.model[k] === null ? "–" : (names.get(trials.model[k]) ?? `model ${trials.model[k]}`));
     const rows = order.map((k) => [
       String(trials.id[k]),
       trials.label[k],
-      trials.model[k] === null
-        ? trials.explored[k]
-          ? "exploration"
-          : "–"
-        : (names.get(trials.model[k]) ?? `model ${trials.model[k]}`),
-      number(trials.reward[k]),
+      ...(chosen ? [trials.explored[k] ? "exploration" : by(k)] : []),
+      number(trials.reward[k], 6),
       STATES[trials.state[k]],
       this.buttons(trials.id[k], trials.label[k], trials.reward[k], trials.state[k]),
     ]);
     const focused = document.activeElement?.dataset?.deed;
+    const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Mend"];
     fill(
       this.body,
-      rows.length
-        ? table("Trials, newest first", ["Trial", "Candidate", "Chosen by", "Reward", "State", "Mend"], rows, [0, 3])
-        : h("p", {}, "No trial yet."),
+      rows.length ? table("Trials, newest first", headings, rows, [0, chosen ? 3 : 2]) : h("p", {}, "No trial yet."),
     );
     if (focused) this.body.querySelector(`[data-deed="${CSS.escape(focused)}"]`)?.focus();
     const { id } = trials;
@@ -153,7 +150,6 @@ export class Trials {
   }
 
   failed(problem) {
-    if (!placed(problem, () => null)) fill(this.message, note("error", problem.message));
-    announce(problem.message);
+    fill(this.message, note("error", problem.message));
   }
 }
