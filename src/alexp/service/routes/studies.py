@@ -126,14 +126,24 @@ def _create(body: Create, key: str | None, shelf: Shelf, limits: Limits) -> tupl
 
 def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm]) -> State:
     """Arguments of the algorithm; those that are objects are given by `kind` and fields."""
-    known = signature(kind.__init__).parameters
-    is_open = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
-    own = signature(create_study).parameters
+    own = signature(create_study).parameters.keys()
+    takes = sorted(_arguments(kind) - own)
     for name in given:
-        if name in own or name in ("self", "seed") or (name not in known and not is_open):
-            takes = sorted(known.keys() - own.keys() - {"self"})
+        if name not in takes:
             raise ValueError(f"settings: {name!r} is no setting of {kind.name}, which has {', '.join(takes)}")
     return {name: component_from_dict(value, name, whole=False) for name, value in given.items()}
+
+
+def _arguments(kind: type[Algorithm]) -> set[str]:
+    """Names of all arguments of a constructor, those that it passes on included."""
+    names: set[str] = set()
+    for base in kind.__mro__:
+        if "__init__" in vars(base):
+            found = signature(vars(base)["__init__"]).parameters.values()
+            names |= {one.name for one in found if one.kind is Parameter.KEYWORD_ONLY}
+            if not any(one.kind is Parameter.VAR_KEYWORD for one in found):
+                break
+    return names
 
 
 def summary(opened: Opened) -> State:

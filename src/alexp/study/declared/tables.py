@@ -26,7 +26,7 @@ def declared_table(csv: str | None, columns: Mapping[str, Sequence[Cell]] | None
     import pandas as pd
 
     if (csv is None) == (columns is None):
-        raise ValueError("a table needs either csv or columns")
+        raise ValueError("csv or columns must be given, and not both")
     if csv is not None:
         table = candidates_of(lines_of(csv, "csv"))
     else:
