@@ -6,10 +6,16 @@ from pathlib import Path
 
 AXE = Path(__file__).resolve().parents[2] / ".venv-browser" / "node_modules" / "axe-core" / "axe.min.js"
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-_FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def why_not():
