@@ -282,7 +282,7 @@ def test_boxes(client, name):
 def test_contexts(client, name, place):
     study = client.create(
         name=name,
-        problem={"kind": "arms", "arms": ["low", "high"], "features": {"both": 2, "first": [0]}},
+        problem={"kind": "arms", "arms": ["low", "high"], "features": {"both": [0, 1], "first": [0]}},
         random_state=3,
         noise_std=0.1,
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from alexp.study.answering import About
 
 _PAGE = 1000  # trials per answer
-_COLUMNS = ("id", "x", "index", "model", "explored", "propensity", "reward", "state")
+_TYPES = {"id": "int64", "index": "int64", "model": "Int64", "explored": "bool", "propensity": "f8", "reward": "f8"}
 
 
 class Looking(Following):
@@ -107,12 +107,12 @@ class Looking(Following):
         """
         import pandas as pd  # slow to import, and needed here only
 
-        rows = [
-            [told["id"], reading.action(told["x"], self._domain), *(told[name] for name in _COLUMNS[2:])]
-            for told in self._pages("trials")
-        ]
-        frame = pd.DataFrame(rows, columns=list(_COLUMNS))
-        return frame.astype({"propensity": np.float64, "reward": np.float64})
+        rows = list(self._pages("trials"))
+        columns = {name: [row[name] for row in rows] for name in ("id", "index", "model", "explored", "propensity")}
+        columns |= {name: [row[name] for row in rows] for name in ("reward", "state")}
+        frame = pd.DataFrame(columns).astype(_TYPES)
+        frame.insert(1, "x", pd.Series([reading.action(row["x"], self._domain) for row in rows], dtype=None))
+        return frame
 
     def _pages(self, what: str) -> Iterator[State]:
         """Everything that comes in pages."""

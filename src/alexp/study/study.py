@@ -19,11 +19,12 @@ from alexp.study.database.events import Event
 from alexp.study.database.outcomes import describe, same_call, same_rewards
 from alexp.study.database.storage import Storage
 from alexp.study.errors import SuspiciousRewardError
+from alexp.study.explaining import explanation
 from alexp.study.following import Follower
-from alexp.study.labels import TrialLine, trial_lines, trial_states
+from alexp.study.labels import TrialLine, labeller, trial_lines, trial_states
 from alexp.study.replay import Replica
 from alexp.study.rounds.proposing import Proposing
-from alexp.study.view import Counts, StudyView, TellCounts
+from alexp.study.view import Counts, Explanation, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, Wanted, counts, make_view
 from alexp.study.workers import leases
 from alexp.study.workers.leases import Lease, WhenExpired
@@ -240,6 +241,15 @@ class Study(Proposing, Answering, Logged, Sharing):
             view = make_view(identity, n_events, replica.algorithm, chronicle, held, wanted)
             self._seen = (replica, wanted, held, view)
         return view
+
+    def explanation(self, standing: Standing | None) -> Explanation | None:
+        """What was expected of every reward so far, and what that says of the two leaders of a view's `standing`.
+
+        For pages that look after every reward and can wait for this part; see `explanation` of `view`.
+        """
+        with self._follower.mutex:
+            algorithm = self.algorithm
+            return explanation(algorithm, standing, labeller(algorithm))
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""

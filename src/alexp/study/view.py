@@ -147,11 +147,14 @@ class History:
     told : (K,) number of rewards at the recorded rounds; the last entry is now.
     q : (K, leaders) probabilities; NaN where not recorded.
     behind : (K, leaders) return behind the best model; None where the algorithm has no returns.
+    likeliest : (K,) how many models, the likeliest first, together had 1 - delta of the probability; of very many
+        models as far as they were recorded.
     """
 
     told: IntArray
     q: FloatArray
     behind: FloatArray | None
+    likeliest: IntArray
 
 
 @dataclass(frozen=True)
