@@ -274,7 +274,22 @@ def test_a_child_opens_its_own_connections():
 
 
 SHARED = [
-    *("ask", "tell", "tell_many", "amend", "retract", "heartbeat", "take_over", "pending", "policy", "best", "trial"),
+    *(
+        "ask",
+        "tell",
+        "tell_many",
+        "amend",
+        "retract",
+        "abandon",
+        "observe",
+        "add_observations",
+        "heartbeat",
+        "take_over",
+        "pending",
+        "policy",
+        "best",
+        "trial",
+    ),
     *("stop_report", "plausible_models", "check_models", "trials_dataframe", "events", "report", "add_arm"),
     *("counts", "probabilities"),
 ]
@@ -292,10 +307,6 @@ def test_the_methods_are_those_of_a_study():
             assert isinstance(mine, property), name
         else:
             assert arguments(mine) == [one for one in arguments(theirs) if one[0] != "sure"], name
-    for name in ("abandon", "observe", "add_observations", "view"):
-        assert {one[0] for one in arguments(getattr(RemoteStudy, name))} <= {
-            one[0] for one in arguments(getattr(Study, name))
-        }, name
 
 
 BLOCKED = """
