@@ -112,6 +112,15 @@ def test_a_service_that_never_answered_is_given_up_soon(pauses):
     assert 2.0 < sum(pauses) < 7.0
 
 
+def test_one_can_wait_until_it_has_started(pauses):
+    script = Script(*[GONE] * 20, (503, {}), (200, {"status": "ok"}))
+    client = client_of(script, answered=False)
+    assert client.wait() is client
+    assert script.answers == []
+    with pytest.raises(StorageError):
+        client_of(Script(*[GONE] * 20), answered=False).wait(seconds=1e-9)
+
+
 def test_nobody_can_say_what_became_of_a_write_that_was_sent(pauses):
     script = Script(LOST, GONE, GONE)
     with pytest.raises(UnknownOutcomeError, match="nobody can say") as raised:
