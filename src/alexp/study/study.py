@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
@@ -18,11 +19,12 @@ from alexp.study.database.events import Event
 from alexp.study.database.outcomes import describe, same_call, same_rewards
 from alexp.study.database.storage import Storage
 from alexp.study.errors import SuspiciousRewardError
+from alexp.study.explaining import explanation
 from alexp.study.following import Follower
-from alexp.study.labels import TrialLine, trial_lines, trial_states
+from alexp.study.labels import TrialLine, labeller, trial_lines, trial_states
 from alexp.study.replay import Replica
 from alexp.study.rounds.proposing import Proposing
-from alexp.study.view import Counts, StudyView
+from alexp.study.view import Counts, Explanation, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, Wanted, counts, make_view
 from alexp.study.workers import leases
 from alexp.study.workers.leases import Lease, WhenExpired
@@ -30,14 +32,6 @@ from alexp.study.workers.sharing import AnyTrial, Sharing, listed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class TellCounts(NamedTuple):
-    """What became of some rewards: taken in, known already, and put in the place of another."""
-
-    told: int
-    skipped: int
-    amended: int
 
 
 class Study(Proposing, Answering, Logged, Sharing):
@@ -173,6 +167,15 @@ class Study(Proposing, Answering, Logged, Sharing):
         with self._follower.mutex:
             return counts(self.algorithm)
 
+    @contextmanager
+    def counting(self) -> Iterator[Callable[[], Counts]]:
+        """No other thread acts on the study in this block; gives the counts as they are after what is done in it.
+
+        Others are not asked once more, and a crowd of threads is not queued up with twice.
+        """
+        with self._follower.mutex:
+            yield lambda: counts(self._follower.known().algorithm)
+
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
@@ -238,6 +241,15 @@ class Study(Proposing, Answering, Logged, Sharing):
             view = make_view(identity, n_events, replica.algorithm, chronicle, held, wanted)
             self._seen = (replica, wanted, held, view)
         return view
+
+    def explanation(self, standing: Standing | None) -> Explanation | None:
+        """What was expected of every reward so far, and what that says of the two leaders of a view's `standing`.
+
+        For pages that look after every reward and can wait for this part; see `explanation` of `view`.
+        """
+        with self._follower.mutex:
+            algorithm = self.algorithm
+            return explanation(algorithm, standing, labeller(algorithm))
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""

@@ -1,12 +1,5 @@
-"""The live dashboard: its page, its files, and the routes that only it needs."""
+"""The dashboard: one page that shows studies as they go on, and the two routes that only it needs."""
 
-from __future__ import annotations
+from alexp.service.dashboard.web import routes
 
-from fastapi import APIRouter
-
-from alexp.service.shelf import Shelf
-
-
-def routes(shelf: Shelf) -> APIRouter:
-    """Routes of the dashboard."""
-    return APIRouter(tags=["dashboard"])
+__all__ = ["routes"]
