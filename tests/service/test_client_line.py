@@ -190,6 +190,13 @@ def test_a_deletion_that_was_heard_after_all(pauses):
         client_of(Script((503, {}), missing)).delete("s")  # the first attempt was turned away
 
 
+def test_probabilities_that_are_not_listed_share_the_rest(pauses):
+    told = {"n_models": 4, "models": [1, 3], "names": ["b", "d"], "probabilities": [0.5, 0.25], "warnings": []}
+    assert study_of(Script((200, told))).probabilities.tolist() == [0.125, 0.5, 0.125, 0.25]
+    told |= {"n_models": 2, "models": [0, 1]}
+    assert study_of(Script((200, told))).probabilities.tolist() == [0.5, 0.25]
+
+
 def test_names_are_encoded(pauses):
     script = Script((200, {"domain": "Box"}))
     client_of(script).study("a/b %?#")
