@@ -49,12 +49,13 @@ class _Known:
     """What was made of one study, and what it cost."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
+    version: int = 0  # grows with everything that is made
     view: StudyView | None = None
     check: State | None = None
     explanation: Explanation | None = None
     certified: _Part = field(default_factory=lambda: _Part(rate=5e-4))
     explained: _Part = field(default_factory=lambda: _Part(rate=1e-3))
-    pages: dict[Extent, tuple[tuple[object, ...], bytes]] = field(default_factory=dict)
+    pages: dict[Extent, tuple[tuple[int, bool, float], bytes]] = field(default_factory=dict)
 
 
 class Views:
@@ -78,7 +79,7 @@ class Views:
             view, wait, takes = self._look(study, known, deep)
             later, more = self._look_back(study, known, view, deep)
             fresh_in, takes = max(wait, later), takes + more
-            made_of = (view, known.explanation, fresh_in > 0.0, takes)
+            made_of = (known.version, fresh_in > 0.0, takes)
             if extent not in known.pages or known.pages[extent][0] != made_of:
                 while len(known.pages) >= _PAGES:
                     del known.pages[next(iter(known.pages))]
@@ -98,6 +99,7 @@ class Views:
         view = study.view(certificates=certificates, explanation=False)
         if view is not known.view:
             known.view, known.check = view, _check(study, view) if certificates else None
+            known.version += 1
             if certificates:
                 part.made(start, self._clock(), new, view.counts["told"], view.n_events)
         return view, 0.0, 0.0 if certificates else takes
@@ -107,7 +109,7 @@ class Views:
         part, told, start = known.explained, view.counts["told"], self._clock()
         if view.standing is None or part.n_events == view.n_events:
             return 0.0, 0.0
-        if told == 0:
+        if told == 0:  # also after the only reward was withdrawn
             known.explanation = None
             return 0.0, 0.0
         takes, wait = part.rate * told, part.wait(start)
@@ -116,6 +118,7 @@ class Views:
         if wait > 0.0 and not deep:
             return wait, 0.0
         known.explanation = study.explanation(view.standing)
+        known.version += 1
         part.made(start, self._clock(), told, told, view.n_events)
         return 0.0, 0.0
 

@@ -56,7 +56,9 @@ export class Trials {
     const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Mend"];
     fill(
       this.body,
-      rows.length ? table("Trials, newest first", headings, rows, [0, chosen ? 3 : 2]) : h("p", {}, "No trial yet."),
+      rows.length
+        ? table("Trials, newest first", headings, rows, [0, chosen ? 3 : 2], true)
+        : h("p", {}, "No trial yet."),
     );
     if (focused) this.body.querySelector(`[data-deed="${CSS.escape(focused)}"]`)?.focus();
     const { id } = trials;
