@@ -200,7 +200,12 @@ def test_looking_back_on_many_rewards_waits_until_it_is_wanted(tmp_path, monkeyp
     assert late["takes"] == pytest.approx(2.5)
     assert late["explanation"]["told"] == 4  # the last one that was made
     deep = json.loads(made.encoded(watched, Extent(), deep=True))
-    assert (deep["takes"], deep["explanation"]["told"]) == (None, 5)
+    assert (deep["takes"], deep["explanation"]["told"], deep["too_long"]) == (None, 5, False)
+    monkeypatch.setattr(views, "_LONGEST", 2.0)
+    step(watched.study)
+    for wanted in (False, True):
+        never = json.loads(made.encoded(watched, Extent(), wanted))
+        assert (never["takes"], never["too_long"], never["explanation"]["told"]) == (None, True, 5)
 
 
 def test_certificates_of_a_long_log_wait_until_they_are_wanted(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ export class Plate {
     this.asking = h("form", { class: "inline", novalidate: true, onsubmit: (event) => this.ask(event) });
     this.table = table(
       "Pending trials",
-      ["Trial", "Candidate", "Asked", "Who has it", "Reward", "Mend"],
+      ["Trial", "Candidate", "Asked", "Who has it", "Reward", "Actions"],
       [],
       [0],
       true,
@@ -146,7 +146,7 @@ export class Plate {
       asked,
       who,
       cell("Reward", input, problem),
-      cell("Mend", give),
+      cell("Actions", give),
     ];
     return { element: h("tr", { role: "row" }, cells), asked, who, input };
   }

@@ -53,7 +53,7 @@ export class Trials {
       this.buttons(trials.id[k], trials.label[k], trials.reward[k], trials.state[k]),
     ]);
     const focused = document.activeElement?.dataset?.deed;
-    const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Mend"];
+    const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Actions"];
     fill(
       this.body,
       rows.length
