@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.middleware.cors import CORSMiddleware
@@ -27,6 +28,8 @@ _ABOUT = """Durable experiments: ask for trials, tell rewards, and nothing is lo
 
 Every call that writes takes a `key` (or the header `Idempotency-Key`): repeated with the same key it returns what
 happened the first time. Errors are `application/problem+json`; `type` says which, `field` where."""
+
+_THREADS = 200  # requests at a time: a crowd at one study waits for its turns, and must not keep others from theirs
 
 
 def create_app(
@@ -57,6 +60,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        current_default_thread_limiter().total_tokens = _THREADS
         yield
         shelf.close()
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 import sys
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -76,5 +78,14 @@ def log_to_stderr() -> None:
 def serve(app: FastAPI, host: str, port: int, grace: int = GRACE) -> bool:
     """Serve until somebody stops it; returns whether it ever listened."""
     server = make_server(app, host, port, grace)
+    for one in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # uvicorn passes them on once it has stopped; being told to is no failure
+        signal.signal(one, _end)
     asyncio.run(server.serve())
     return server.started
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)

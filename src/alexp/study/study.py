@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
@@ -23,7 +24,7 @@ from alexp.study.following import Follower
 from alexp.study.labels import TrialLine, labeller, trial_lines, trial_states
 from alexp.study.replay import Replica
 from alexp.study.rounds.proposing import Proposing
-from alexp.study.view import Counts, Explanation, Standing, StudyView
+from alexp.study.view import Counts, Explanation, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, Wanted, counts, make_view
 from alexp.study.workers import leases
 from alexp.study.workers.leases import Lease, WhenExpired
@@ -31,14 +32,6 @@ from alexp.study.workers.sharing import AnyTrial, Sharing, listed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class TellCounts(NamedTuple):
-    """What became of some rewards: taken in, known already, and put in the place of another."""
-
-    told: int
-    skipped: int
-    amended: int
 
 
 class Study(Proposing, Answering, Logged, Sharing):
@@ -173,6 +166,15 @@ class Study(Proposing, Answering, Logged, Sharing):
         """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
         with self._follower.mutex:
             return counts(self.algorithm)
+
+    @contextmanager
+    def counting(self) -> Iterator[Callable[[], Counts]]:
+        """No other thread acts on the study in this block; gives the counts as they are after what is done in it.
+
+        Others are not asked once more, and a crowd of threads is not queued up with twice.
+        """
+        with self._follower.mutex:
+            yield lambda: counts(self._follower.known().algorithm)
 
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.

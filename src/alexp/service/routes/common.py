@@ -39,7 +39,7 @@ def problems(*statuses: int) -> dict[int | str, State]:
     return {status: {"description": _STATUSES[status], "content": {MEDIA: {"schema": _REF}}} for status in wanted}
 
 
-def _study_name(
+async def _study_name(
     name: Annotated[
         str,
         Path(min_length=1, description="Name of the study, percent-encoded where it must be.", examples=["solvents"]),
@@ -72,7 +72,7 @@ class Caller:
         return self.header_key if given is None else given
 
 
-def _caller(
+async def _caller(
     request: Request,
     idempotency_key: Annotated[
         str | None, Header(min_length=1, max_length=100, description="The same as key in the body.")

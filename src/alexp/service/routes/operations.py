@@ -22,7 +22,7 @@ def routes(shelf: Shelf) -> APIRouter:
         summary="Whether requests are taken",
         openapi_extra={"security": []},
     )
-    def health() -> Response:
+    async def health() -> Response:
         is_stopping = shelf.stopping.is_set()
         return reply({"status": "stopping" if is_stopping else "ok"}, 503 if is_stopping else 200)
 

@@ -53,8 +53,9 @@ def routes(shelf: Shelf) -> APIRouter:
 
         def work(opened: Opened) -> State:
             pairs = [(one.trial, one.reward) for one in body.results]
-            did = opened.study.tell_many(pairs, body.if_told, key, sure=body.sure)
-            return did._asdict() | {"counts": dict(opened.study.counts)}
+            with opened.study.counting() as counts:
+                did = opened.study.tell_many(pairs, body.if_told, key, sure=body.sure)
+                return did._asdict() | {"counts": dict(counts())}
 
         done = shelf.act(name, work, caller.worker(body.worker), fields_of(body))
         shelf.meters.told.inc(done.value["told"])
@@ -66,8 +67,9 @@ def routes(shelf: Shelf) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: Opened) -> State:
-            opened.study.amend(body.trial, body.reward, key, sure=body.sure)
-            return _counted(opened)
+            with opened.study.counting() as counts:
+                opened.study.amend(body.trial, body.reward, key, sure=body.sure)
+                return {"counts": dict(counts())}
 
         return answer(shelf.act(name, work, caller.worker(body.worker), fields_of(body)))
 
@@ -77,8 +79,9 @@ def routes(shelf: Shelf) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: Opened) -> State:
-            opened.study.retract(body.trial, key)
-            return _counted(opened)
+            with opened.study.counting() as counts:
+                opened.study.retract(body.trial, key)
+                return {"counts": dict(counts())}
 
         return answer(shelf.act(name, work, caller.worker(body.worker), fields_of(body)))
 
@@ -88,8 +91,9 @@ def routes(shelf: Shelf) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: Opened) -> State:
-            opened.study.abandon(body.trials, key)
-            return _counted(opened)
+            with opened.study.counting() as counts:
+                opened.study.abandon(body.trials, key)
+                return {"counts": dict(counts())}
 
         return answer(shelf.act(name, work, caller.worker(body.worker), fields_of(body)))
 
@@ -103,8 +107,10 @@ def routes(shelf: Shelf) -> APIRouter:
         def work(opened: Opened) -> State:
             frame = pd.DataFrame(body.observations)
             frame.index.name = "observation"
-            trials = opened.study.add_observations(frame, body.nearest, key, sure=body.sure)
-            return {"trials": [trial_answer(opened, trial, lease=None) for trial in trials]} | _counted(opened)
+            with opened.study.counting() as counts:
+                trials = opened.study.add_observations(frame, body.nearest, key, sure=body.sure)
+                counted = {"counts": dict(counts())}
+            return {"trials": [trial_answer(opened, trial, lease=None) for trial in trials]} | counted
 
         done = shelf.act(name, work, caller.worker(body.worker), fields_of(body))
         shelf.meters.told.inc(len(done.value["trials"]))
@@ -167,7 +173,3 @@ def routes(shelf: Shelf) -> APIRouter:
         return answer(shelf.act(name, work))
 
     return router
-
-
-def _counted(opened: Opened) -> State:
-    return {"counts": dict(opened.study.counts)}

@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 from alexp.service.schemas.base import Body, Delta, Key, Lease, NamedRoundBody, Number, RoundBody, TrialNumber, Worker
 from alexp.service.schemas.problem import ArmsProblem, BoxProblem, CandidatesProblem, IntervalProblem, TableProblem
 
-MOST_TRIALS = 10_000  # of one request
+MOST_TRIALS = 2000  # of one request
 _EXAMPLE_PROBLEM: JsonDict = {
     "kind": "table",
     "csv": "solvent,celsius\nwater,20\nwater,60\nethanol,20\nethanol,60\n",

@@ -12,7 +12,7 @@ from alexp.study.following import Follower
 from alexp.study.replay import Replica
 from alexp.study.workers import leases
 from alexp.study.workers.desk import HeartbeatDesk, TakeOverDesk
-from alexp.study.workers.leases import HeldTrial
+from alexp.study.workers.held import HeldTrial
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
 
