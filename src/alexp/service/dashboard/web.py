@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from alexp.service.dashboard import pages
-from alexp.service.dashboard.decimation import MOST_POINTS, MOST_ROWS, Extent
+from alexp.service.dashboard.decimation import MOST_POINTS, MOST_ROWS, Excerpt
 from alexp.service.dashboard.live import Live
 from alexp.service.dashboard.views import Views
 from alexp.service.problems import Kind, ProblemError
@@ -38,6 +39,7 @@ def routes(shelf: Shelf) -> APIRouter:
     @router.get("/v1/studies/{name}/view", tags=["looking"], responses=problems(404) | {200: _VIEW})
     def view(
         name: StudyName,
+        request: Request,
         points: Annotated[int, Query(ge=10, le=MOST_POINTS, description="At most so many points of a curve.")] = 600,
         rows: Annotated[int, Query(ge=0, le=MOST_ROWS, description="At most so many trials.")] = 25,
         before: Annotated[
@@ -46,9 +48,13 @@ def routes(shelf: Shelf) -> APIRouter:
         deep: Annotated[bool, Query(description="With certificates and a look back even if they take long.")] = False,
     ) -> Response:
         """Everything a page shows, of one moment: curves thinned to their extremes, and one page of trials."""
-        extent = Extent(points, rows, before)
-        made = shelf.act(name, lambda opened: views.encoded(opened.study, extent, deep))
-        return Response(made.value, media_type="application/json", headers={"Cache-Control": "no-store"})
+        excerpt = Excerpt(points, rows, before)
+        made = shelf.act(name, lambda opened: views.encoded(opened.study, excerpt, deep))
+        headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(made.value, media_type="application/json", headers=headers)
+        packed = gzip.compress(made.value, 1)
+        return Response(packed, media_type="application/json", headers=headers | {"Content-Encoding": "gzip"})
 
     @router.get("/v1/studies/{name}/events", tags=["looking"], responses=problems(404) | {200: _EVENTS})
     async def events(
