@@ -143,6 +143,8 @@ def test_plates_and_rewards_out_of_order(client, name, place):
 
 def test_errors_are_those_of_a_study(client, name):
     study = interval(client, name)
+    with pytest.raises(RuntimeError, match="reward"):
+        study.best()
     trial = study.ask()
     study.tell(trial, 0.5)
     study.tell(trial, 0.5, if_told="same")
