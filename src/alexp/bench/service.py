@@ -139,11 +139,13 @@ def _compared(instance: str, case: str, served: list[float], own: list[float]) -
 def _crowded(where: str, url: str, clients: int, pairs: int) -> Measurement:
     """So many clients, each with a connection and a thread of its own, at one study."""
     each, times, told, errors = max(1, pairs // clients), list[float](), list[int](), list[BaseException]()
+    ready = threading.Barrier(clients + 1)
 
     def work() -> None:
         try:
             with Client(url) as client:
                 study = client.study("bench crowd")
+                ready.wait()
                 for _ in range(each):
                     begin = perf_counter()
                     trial = study.ask()
@@ -152,12 +154,14 @@ def _crowded(where: str, url: str, clients: int, pairs: int) -> Measurement:
                     told.append(trial.id)
         except BaseException as error:
             errors.append(error)
+            ready.abort()
 
     with _study(where, "bench crowd"):
         threads = [threading.Thread(target=work) for _ in range(clients)]
-        begin = perf_counter()
         for thread in threads:
             thread.start()
+        ready.wait(_PATIENCE)
+        begin = perf_counter()
         for thread in threads:
             thread.join()
         seconds = perf_counter() - begin

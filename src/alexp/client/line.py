@@ -79,6 +79,7 @@ class Line:
             timeout=httpx.Timeout(self.timeout, connect=min(self.timeout, 10.0), pool=None),
             limits=httpx.Limits(max_connections=_POOL, max_keepalive_connections=_POOL),
             transport=None if self._transport is None else self._transport(),
+            verify=any(url.startswith("https:") for url in self.urls),  # reading certificates takes a while
             trust_env=not all(_is_here(url) for url in self.urls),  # no proxy leads to this machine
         )
 
