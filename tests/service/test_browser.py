@@ -104,7 +104,7 @@ def test_a_day_at_the_bench(page, address, storage):
     fill_in(page)
     page.get_by_role("button", name="Tell rewards").click()
     page.get_by_text("6 rewards told.").wait_for()
-    page.locator(".headline strong").wait_for()  # somebody leads, and nobody has reloaded the page
+    page.locator(".headline strong").first.wait_for()  # somebody leads, and nobody has reloaded the page
     assert "after 6 rewards" in drawn(page)
 
     page.get_by_label("How many").fill("2")
