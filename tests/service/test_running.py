@@ -27,27 +27,25 @@ def where(tmp_path):
 
 
 def test_what_is_in_flight_is_finished_before_the_service_stops(where, monkeypatch):
-    begun, go = threading.Event(), threading.Event()
-    tell = Study.tell_many
+    begun, apps, closed = threading.Event(), [], []
+    tell, close = Study.tell_many, Study.close
 
     def slowly(self, *args, **more):
         begun.set()
-        assert go.wait(10)
+        assert apps[0].state.shelf.stopping.wait(10), "nobody was told that the service stops"
+        time.sleep(0.1)
         return tell(self, *args, **more)
 
-    closed = []
-    close = Study.close
     monkeypatch.setattr(Study, "tell_many", slowly)
     monkeypatch.setattr(Study, "close", lambda self: (closed.append(self.name), close(self))[1])
     with ThreadPoolExecutor(1) as pool, ExitStack() as later:
         with serving(where) as (address, app):
+            apps.append(app)
             study = create(later.enter_context(client(address)))
             study.post("ask")
             answer = pool.submit(study.post, "tell", results=[{"trial": 0, "reward": 0.5}])
             assert begun.wait(10)
-            threading.Timer(0.3, go.set).start()
         assert answer.result()["told"] == 1  # the server has stopped by now
-    assert app.state.shelf.stopping.is_set()
     assert closed == ["s"]
     assert load_study("s", where).counts["told"] == 1
 
