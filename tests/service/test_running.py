@@ -158,6 +158,20 @@ def test_only_so_many_studies_are_held_open(where):
         assert "alexp_open_studies 2.0" in http.get("/metrics").text
 
 
+def test_a_study_in_use_is_not_closed(where):
+    with serving(where) as (address, _), client(address) as http:
+        create(http, "a")
+        create(http, "b")
+    shelf = Shelf(Storage(where), 1, Meters())
+
+    def during(_opened):
+        shelf.act("b", lambda opened: opened.study.counts)
+        return list(shelf._open)
+
+    assert shelf.act("a", during).value == ["a"]
+    shelf.close()
+
+
 def test_a_study_is_opened_once_however_many_ask_for_it(where, monkeypatch):
     with serving(where) as (address, _), client(address) as http:
         create(http)

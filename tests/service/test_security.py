@@ -399,6 +399,14 @@ def test_logs_are_lines_of_json_without_secrets(app, lines):
     assert all(one["ms"] >= 0.0 and one["at"].endswith("Z") for one in read)
 
 
+def test_problems_do_not_repeat_passwords(app):
+    with calling(app, WRITER) as http:
+        got = http.post("/v1/studies", json={"name": "s", "problem": TABLE, "postgresql://me:hunter2@host/db": 1})
+        assert got.status_code == 422
+        assert "me:***@host" in got.json()["field"]
+        assert "hunter2" not in got.text
+
+
 def test_mistakes_of_the_service_are_logged_and_not_shown(app, lines, monkeypatch):
     from alexp.study import Study
 
