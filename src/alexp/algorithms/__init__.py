@@ -29,6 +29,10 @@ from alexp.algorithms.protocol.trials import (
     UnknownTrialError,
 )
 from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
+from alexp.algorithms.sparse.dr_lasso import DRLasso
+from alexp.algorithms.sparse.lasso_bandit import LassoBandit
+from alexp.algorithms.sparse.sa_lasso import SALasso
+from alexp.algorithms.sparse.th_lasso import THLasso
 from alexp.common.codec import State
 
 __all__ = [
@@ -48,16 +52,20 @@ __all__ = [
     "Band",
     "Certified",
     "Corral",
+    "DRLasso",
     "EvidenceMixture",
     "EvidenceSampling",
+    "LassoBandit",
     "LinUCB",
     "MixtureThompson",
     "ModelCheck",
     "NotCertified",
     "NotToldError",
     "Recommendation",
+    "SALasso",
     "SquareCB",
     "StopReport",
+    "THLasso",
     "Trial",
     "UniformRandom",
     "UnknownTrialError",
