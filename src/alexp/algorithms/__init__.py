@@ -30,7 +30,9 @@ from alexp.algorithms.protocol.trials import (
 )
 from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
 from alexp.algorithms.sparse.dr_lasso import DRLasso
+from alexp.algorithms.sparse.estc import ESTC
 from alexp.algorithms.sparse.lasso_bandit import LassoBandit
+from alexp.algorithms.sparse.popart import PopArt
 from alexp.algorithms.sparse.sa_lasso import SALasso
 from alexp.algorithms.sparse.th_lasso import THLasso
 from alexp.common.codec import State
@@ -38,6 +40,7 @@ from alexp.common.codec import State
 __all__ = [
     "D3RB",
     "ED2RB",
+    "ESTC",
     "ETC",
     "ETS",
     "EXP4IX",
@@ -61,6 +64,7 @@ __all__ = [
     "ModelCheck",
     "NotCertified",
     "NotToldError",
+    "PopArt",
     "Recommendation",
     "SALasso",
     "SquareCB",

@@ -2,6 +2,7 @@
 
 from alexp.decision.agents import UCB, Agent, EpsilonGreedy, Greedy, ThompsonSampling, View
 from alexp.decision.designs import DOptimal, EOptimal, Uniform
+from alexp.decision.h_optimal import HOptimal
 from alexp.decision.omd import log_barrier_omd
 from alexp.decision.schedules import Schedules, anytime_lasso_lambda
 from alexp.decision.weights import exponential_weights
@@ -13,6 +14,7 @@ __all__ = [
     "EOptimal",
     "EpsilonGreedy",
     "Greedy",
+    "HOptimal",
     "Schedules",
     "ThompsonSampling",
     "Uniform",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +24,7 @@ from alexp.decision.first_order import (
     mirror_bounds,
     smallest_eigenvalue,
 )
-from alexp.decision.semidefinite import block_eigenvalues, e_optimal
+from alexp.decision.semidefinite import EOptimalSolution, block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -155,13 +155,20 @@ class EOptimal:
             kept, full_rank = _columns(features)
             if not full_rank:
                 warnings.warn(_dependent(kept.size, features.shape), UserWarning, stacklevel=2)
-            solution = e_optimal(features[:, kept], tol=tol)
+            rows = np.ascontiguousarray(features[:, kept])
+            solution = _remembered(rows.tobytes(), rows.shape, tol)
         return Design(
-            solution.weights,
+            solution.weights.copy(),
             "E model-wise" if self.model_wise else "E",
             _columns=lambda: _columns(features),
             _bracket=lambda: (solution.value, solution.upper_bound),
         )
+
+
+@lru_cache(maxsize=8)
+def _remembered(content: bytes, shape: tuple[int, int], tol: float) -> EOptimalSolution:
+    """`e_optimal`, solved once for a table: a run that is loaded or mended is constructed again."""
+    return e_optimal(np.frombuffer(content).reshape(shape), tol=tol)
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ _FORCED, _ALL = 0, 1  # whose rows a Lasso has
 class LassoBandit(Algorithm):
     """K arms, one context z with p features, and coefficients of their own for every arm: `ModelClass.per_arm`.
 
-    Ask t is forced for arm a if t = (2^n - 1) K q + j for an n = 0, 1, ... and a j in q (a - 1) + 1 .. q a, and plays it
-    if it may. Otherwise, with bF_a the Lasso on the forced rows of arm a at lambda = lam1 reward_bound and bS_a that on
-    all its rows at lam2 reward_bound sqrt((log t + log p) / t), t the rewards of all arms together:
+    Ask t is forced for arm a if t = (2^n - 1) K q + j for an n = 0, 1, ... and a j in q (a - 1) + 1 .. q a, and plays
+    it if it may. Otherwise, with bF_a the Lasso on the forced rows of arm a at lambda = lam1 reward_bound and bS_a that
+    on all its rows at lam2 reward_bound sqrt((log t + log p) / t), t the rewards of all arms together:
 
         F = {a : z . bF_a > max_a' z . bF_a' - h reward_bound / 2},    play argmax_{a in F} z . bS_a.
 
