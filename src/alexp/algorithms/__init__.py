@@ -32,6 +32,7 @@ from alexp.algorithms.registry import algorithm_named, load_installed, registere
 from alexp.algorithms.sparse.dr_lasso import DRLasso
 from alexp.algorithms.sparse.estc import ESTC
 from alexp.algorithms.sparse.lasso_bandit import LassoBandit
+from alexp.algorithms.sparse.modcb import ModCB
 from alexp.algorithms.sparse.popart import PopArt
 from alexp.algorithms.sparse.sa_lasso import SALasso
 from alexp.algorithms.sparse.th_lasso import THLasso
@@ -61,6 +62,7 @@ __all__ = [
     "LassoBandit",
     "LinUCB",
     "MixtureThompson",
+    "ModCB",
     "ModelCheck",
     "NotCertified",
     "NotToldError",

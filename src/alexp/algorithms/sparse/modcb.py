@@ -1,0 +1,155 @@
+"""ModCB: the smallest of nested models that explains the rewards (Foster, Krishnamurthy and Luo 2019)."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import ClassVar, Unpack
+
+import numpy as np
+
+from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.protocol.base import Shared
+from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import State
+from alexp.common.schema import anything, number, record, whole
+from alexp.common.validation import count, fraction, positive
+from alexp.decision.agents import UCB
+from alexp.decision.plays import Alone, Explore, Proposal
+from alexp.decision.pool import AgentPool, Agents
+from alexp.estimation.nested import NestedDrops
+from alexp.problem.candidates import Round
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
+
+_FEW = 10  # samples that say nothing
+
+
+class ModCB(AgentBased):
+    """Follow the agent of a small model, and go on to a larger one when evenly drawn actions show that it errs.
+
+    For models phi^1 < ... < phi^M, each with the columns of the one before it and more. Round t is played evenly with
+    probability mu_t = min(1, (K / t)^kappa), K the number of choices, and otherwise by the agent of model m, at first
+    the smallest. After every `every` rewards, with E_i the drop in square error from model m to a larger model i, as the
+    n evenly played rounds tell it (`NestedDrops`), v their mean y^2 and k = d_i - d_m, m becomes the smallest i with
+
+        E_i >= test_scale v (2 sqrt(k L) + 2 L) / n,    L = log(2 d_i M / delta).
+
+    That is the tail of a chi-square; in print the threshold is 2 alpha_i with alpha_i of order (tau^6 / gamma^4)
+    sqrt(d_i) log^2(2 d_i M / delta) / n, whose constants nobody knows. Models are tested once there are 10 + sqrt(d_i)
+    evenly played rounds and 5 d_i rows of features.
+
+    The print plays Exp4-IX on a cover and forgets its data at every switch; here agents (LinUCB, as in the released
+    code) learn from all rewards. The released code's estimate of E is biased upwards by sum ||z||^2 / n^2; this one is
+    not. No horizon: mu_t needs none.
+
+    Assumes contexts that are independent and alike, and models that are nested; others are refused. Needs `noise_std`
+    and `norm_bound` for the agents' widths.
+    """
+
+    name: ClassVar[str] = "modcb"
+    needs_columns: ClassVar[str] = "it compares regressions on nested sets of columns"
+    needs_nested: ClassVar[str] = "it looks for the smallest sufficient one of a chain"
+    settings: ClassVar[tuple[str, ...]] = ("agents", "kappa", "test_scale", "delta", "every")
+
+    def __init__(
+        self,
+        models: ModelClass,
+        domain: Domain,
+        *,
+        agents: Agents | None = None,
+        kappa: float = 1.0 / 3.0,
+        test_scale: float = 1.0,
+        delta: float = 0.05,
+        every: int = 10,
+        **shared: Unpack[Shared],
+    ) -> None:
+        super().__init__(models, domain, **shared)
+        self.agents = UCB() if agents is None else agents
+        self.kappa, self.test_scale = fraction("kappa", kappa), positive("test_scale", test_scale)
+        self.delta, self.every = fraction("delta", delta), count("every", every)
+        self._chain, self._columns = nested_order(models)
+        self._constant = int(models.intercept)
+        self._sizes = np.array([models.groups[j].size for j in self._chain]) + self._constant
+        self._pool: AgentPool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
+        self._drops = NestedDrops(self._columns.size + self._constant)
+        self._rank = 0  # place of model m in the chain
+
+    @property
+    def model(self) -> int:
+        """The model whose agent plays."""
+        return int(self._chain[self._rank])
+
+    def _decide(self, round_: Round) -> Decision:
+        n, policies = len(round_), self._suggestions(round_)
+        share = min(1.0, (n / (self.n_told + 1)) ** self.kappa)
+        return Decision(Explore(share, n, None, Alone(policies, self.model, self.model)))
+
+    def _commit(self, round_: Round, decision: Decision) -> None:
+        self._drops.add_round(self._features(round_.choices.table))
+
+    def _note(self, decision: Decision, proposal: Proposal) -> float:
+        """Whether it was played evenly."""
+        return float(proposal.explored)
+
+    def _learn(self, seen: Observation) -> None:
+        self._train(seen.row, seen.reward, None)
+        if seen.note:
+            self._drops.add_sample(self._features(seen.row[:, None])[:, 0], seen.reward)
+        if (self.n_told + 1) % self.every == 0:
+            self._rank = self._sufficient()
+
+    def _features(self, table: FloatArray) -> FloatArray:
+        """The columns of the chain, smallest model first, after the models' constant: (d, n)."""
+        own = table[self._columns]
+        return np.vstack([np.ones((1, own.shape[1])), own]) if self._constant else own
+
+    def _sufficient(self) -> int:
+        """The place of the smallest larger model that is needed, or of the present one."""
+        n, small = self._drops.n_samples, self._sizes[self._rank]
+        if n < _FEW or self._rank == self._sizes.size - 1:
+            return self._rank
+        gains = self._drops.by_column()
+        for rank in range(self._rank + 1, self._sizes.size):
+            size = int(self._sizes[rank])
+            if n < _FEW + sqrt(size) or self._drops.n_rows < 5 * size:
+                break
+            log_term = log(2.0 * size * self._sizes.size / self.delta)
+            width = 2.0 * sqrt((size - small) * log_term) + 2.0 * log_term
+            if gains[small:size].sum() >= self.test_scale * self._drops.mean_square * width / n:
+                return rank
+        return self._rank
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """One for the model whose agent plays, shape (M,)."""
+        out = np.zeros(self.models.n_models)
+        out[self.model] = 1.0
+        return out
+
+    def _state(self) -> State:
+        return super()._state() | {"drops": self._drops.state(), "rank": self._rank}
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        known = record("state", state, {"drops": anything, "rank": whole(0, self._sizes.size - 1)})
+        self._drops.restore(known["drops"])
+        self._rank = known["rank"]
+        self._check_notes(number(0.0, 1.0))
+
+
+def nested_order(models: ModelClass) -> tuple[IntArray, IntArray]:
+    """Models from the smallest to the largest (M,), and the columns of the largest (d,), of smaller ones first."""
+    chain = np.argsort([group.size for group in models.groups], kind="stable")
+    columns: IntArray = np.empty(0, dtype=np.int64)
+    for before, j in zip([None, *chain[:-1]], chain, strict=True):
+        group = models.groups[int(j)]
+        missing = np.setdiff1d(columns, group)
+        if missing.size or group.size == columns.size:
+            wrong = "lacks columns of" if missing.size else "has the same columns as"
+            raise ValueError(
+                "ModCB needs nested models, each with the columns of the next smaller one and more: "
+                f"{models.names[int(j)]!r} {wrong} {models.names[int(before or 0)]!r}"
+            )
+        columns = np.concatenate([columns, np.setdiff1d(group, columns)])
+    return chain, columns
