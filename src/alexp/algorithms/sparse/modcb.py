@@ -30,8 +30,8 @@ class ModCB(AgentBased):
 
     For models phi^1 < ... < phi^M, each with the columns of the one before it and more. Round t is played evenly with
     probability mu_t = min(1, (K / t)^kappa), K the number of choices, and otherwise by the agent of model m, at first
-    the smallest. After every `every` rewards, with E_i the drop in square error from model m to a larger model i, as the
-    n evenly played rounds tell it (`NestedDrops`), v their mean y^2 and k = d_i - d_m, m becomes the smallest i with
+    the smallest. After every `every` rewards, with E_i the drop in square error from model m to a larger model i, as
+    the n evenly played rounds tell it (`NestedDrops`), v their mean y^2 and k = d_i - d_m, m becomes the least i with
 
         E_i >= test_scale v (2 sqrt(k L) + 2 L) / n,    L = log(2 d_i M / delta).
 
