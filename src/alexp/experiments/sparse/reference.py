@@ -1,7 +1,7 @@
 """Regrets of the sparse bandits where their authors' released codes were measured: `python -m ...sparse.reference`.
 
-Each entry of `INSTANCES` has the constants that the released code was run with and its mean cumulative regret at 100, 500
-and 1000 rounds over a few seeds. Ours plays the same kind of instance with other seeds. Coefficients are drawn by the
+Each entry of `INSTANCES` has the constants that the released code was run with and its mean cumulative regret at 100,
+500 and 1000 rounds over a few seeds. Ours plays the same kind of instance with other seeds. Coefficients are drawn by the
 seed, so that a mean over few of them is uncertain by itself: the verdict allows 25%, as for a port on other instances,
 and two standard errors of the difference on top.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import hypot, sqrt
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alexp.algorithms.protocol.assumptions import AssumptionWarning
+from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.registry import algorithm_named
 from alexp.common.arrays import FloatArray
 from alexp.experiments.core.environments import Environment
@@ -110,7 +111,14 @@ class Row(NamedTuple):
     def within(self) -> bool:
         """Whether the final regret lies in the band, chance allowed for."""
         allowed = BAND * self.known.regret[-1] + 2.0 * hypot(self.error, self.known.error)
-        return abs(self.means[-1] - self.known.regret[-1]) <= allowed
+        return bool(abs(self.means[-1] - self.known.regret[-1]) <= allowed)
+
+    def text(self) -> str:
+        """A line of the table."""
+        ours, theirs = (" / ".join(f"{value:.0f}" for value in values) for values in (self.means, self.known.regret))
+        measured = f"{ours} +-{self.error:.0f} | {theirs} +-{self.known.error:.0f}"
+        verdict = f"{self.means[-1] / self.known.regret[-1]:.2f} | {'yes' if self.within else 'no'}"
+        return f"| {self.title} | {self.method} | {self.seeds} | {measured} | {verdict} |"
 
 
 def measure(instance: Instance, method: str, seeds: Sequence[int]) -> Row:
@@ -124,13 +132,11 @@ def measure(instance: Instance, method: str, seeds: Sequence[int]) -> Row:
 
 def play(instance: Instance, method: str, settings: Mapping[str, float], seed: int, steps: int = STEPS) -> FloatArray:
     """Cumulative regret of one run, (steps,)."""
-    environment, kind = instance.environment(method, seed), algorithm_named(method)
+    environment, make = instance.environment(method, seed), _maker(method)
     stated = {"noise_std": instance.noise_std, "reward_bound": 1.0, "random_state": seed}
-    opt = kind(environment.models, environment.domain, log_features="none", **stated, **settings)
+    opt = make(environment.models, environment.domain, log_features="none", **stated, **settings)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", AssumptionWarning
-        )  # the released codes clip and scale as if rewards were of size 1
+        warnings.simplefilter("ignore", AssumptionWarning)  # constants are as if rewards were of size one
         return simulate(opt, environment, steps).regret
 
 
@@ -145,9 +151,13 @@ def case_2(method: str, seed: int, *, n: int = 10_000, p: int = 30, actions: int
     environment = Environment(domain, rows @ theta, noise_std=0.1, random_state=seed)
     largest = float(np.abs(environment.rewards).max())
     models = ModelClass.from_matrices({"x": rows}, intercept=False)
-    kind = algorithm_named(method)
-    opt = kind(models, domain, horizon=n, sparsity=2, noise_std=0.1, reward_bound=largest, random_state=seed)
+    stated = {"noise_std": 0.1, "reward_bound": largest, "random_state": seed}
+    opt = _maker(method)(models, domain, horizon=n, sparsity=2, **stated)
     return float(simulate(opt, environment, n, record_probabilities=False).regret[-1])
+
+
+def _maker(method: str) -> Callable[..., Algorithm]:
+    return algorithm_named(method)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -166,19 +176,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for method in [name for name in instance.methods if chosen.methods is None or name in chosen.methods]:
             row = measure(instance, method, range(chosen.seeds))
             missed += not row.within
-            ours, theirs = (" / ".join(f"{value:.0f}" for value in values) for values in (row.means, row.known.regret))
-            print(
-                f"| {row.title} | {method} | {row.seeds} | {ours} +-{row.error:.0f} | {theirs} +-{row.known.error:.0f} | "
-                f"{row.means[-1] / row.known.regret[-1]:.2f} | {'yes' if row.within else 'NO'} |",
-                flush=True,
-            )
+            print(row.text(), flush=True)
     for method, (mean, spread) in CASE_2.items() if chosen.case_2 else ():
         finals = np.array([case_2(method, seed) for seed in range(chosen.case_2)])
-        error = hypot(spread / sqrt(10.0), float(finals.std(ddof=1)) / sqrt(finals.size))
-        apart = (float(finals.mean()) - mean) / error
+        own = float(finals.std(ddof=1))
+        apart = (float(finals.mean()) - mean) / hypot(spread / sqrt(10.0), own / sqrt(finals.size))
         missed += abs(apart) > 2.0
-        print(f"{method}: {finals.mean():.0f} (sd {finals.std(ddof=1):.0f}, {finals.size} runs), released code {mean:.0f} "
-              f"(sd {spread:.0f}), {apart:+.1f} standard errors apart", flush=True)  # fmt: skip
+        ours = f"{finals.mean():.0f} (sd {own:.0f}, {finals.size} runs)"
+        print(f"{method}: {ours}, released code {mean:.0f} (sd {spread:.0f}), {apart:+.1f} standard errors", flush=True)
     return int(missed > 0)
 
 
