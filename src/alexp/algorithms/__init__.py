@@ -15,9 +15,11 @@ from alexp.algorithms.certified import Certified
 from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
 from alexp.algorithms.evidence_sampling import EvidenceSampling
 from alexp.algorithms.lmucb import LMUCB
+from alexp.algorithms.masters.balancing import Balancing
 from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
 from alexp.algorithms.masters.exp4ix import EXP4IX
+from alexp.algorithms.masters.exp4ls import EXP4LS
 from alexp.algorithms.protocol.assumptions import AssumptionWarning, NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import (
@@ -45,6 +47,7 @@ __all__ = [
     "ETC",
     "ETS",
     "EXP4IX",
+    "EXP4LS",
     "FSSCB",
     "LMUCB",
     "O2CSEW",
@@ -53,6 +56,7 @@ __all__ = [
     "Algorithm",
     "AlreadyToldError",
     "AssumptionWarning",
+    "Balancing",
     "Band",
     "Certified",
     "Corral",

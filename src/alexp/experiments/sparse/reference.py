@@ -1,9 +1,9 @@
 """Regrets of the sparse bandits where their authors' released codes were measured: `python -m ...sparse.reference`.
 
 Each entry of `INSTANCES` has the constants that the released code was run with and its mean cumulative regret at 100,
-500 and 1000 rounds over a few seeds. Ours plays the same kind of instance with other seeds. Coefficients are drawn by the
-seed, so that a mean over few of them is uncertain by itself: the verdict allows 25%, as for a port on other instances,
-and two standard errors of the difference on top.
+500 and 1000 rounds over a few seeds. Ours plays the same kind of instance with other seeds. Coefficients are drawn by
+the seed, so that a mean over few of them is uncertain by itself: the verdict allows 25%, as for a port on other
+instances, and two standard errors of the difference on top.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from alexp.algorithms.registry import algorithm_named
 from alexp.common.arrays import FloatArray
 from alexp.experiments.core.environments import Environment
 from alexp.experiments.core.simulation import simulate
-from alexp.experiments.sparse.environments import GaussianContexts, SparseContexts, UniformContexts
+from alexp.experiments.sparse.environments import Common, GaussianContexts, SparseContexts, UniformContexts
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 
@@ -57,12 +57,11 @@ class Instance:
 
     def environment(self, method: str, seed: int) -> SparseContexts:
         """The instance of a seed, as a method wants it: those of TH Lasso fit no constant, LASSO Bandit stacks arms."""
-        shared = {"noise_std": self.noise_std, "theta": self.theta, "random_state": seed}
-        own = {"stacked": method == "lasso-bandit", "intercept": method in ("sa-lasso", "dr-lasso")}
-        size = self.K, self.p, self.s0
+        shared: Common = {"noise_std": self.noise_std, "theta": self.theta, "random_state": seed}
+        shared["stacked"], shared["intercept"] = method == "lasso-bandit", method in ("sa-lasso", "dr-lasso")
         if self.rho2 is None:
-            return UniformContexts(*size, **shared, **own)  # type: ignore[arg-type]
-        return GaussianContexts(*size, self.rho2, **shared, **own)  # type: ignore[arg-type]
+            return UniformContexts(self.K, self.p, self.s0, **shared)
+        return GaussianContexts(self.K, self.p, self.s0, self.rho2, **shared)
 
 
 _DR = {"clip": 3.0}  # lam1 = 1, lam2 = .5, ten even rounds are the defaults
