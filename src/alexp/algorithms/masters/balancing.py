@@ -23,21 +23,21 @@ RULES = ("balance", "eliminate", "dynamic")
 class Balancing(CountedAgents):
     """Agents state how much regret they would have if their model was true; play so that it is the same for all.
 
-    R_i(n) = scale sqrt(d_i n log^3(K n^1.5 + e)), K the number of candidates (2 where that is not known), is the bound of
-    LinUCB on d_i features for rewards in [0, 1], up to its constant. With n_i rounds, u_i their mean reward and conf_i as
+    R_i(n) = scale sqrt(d_i n log^3(n^1.5 + e)) is the bound of LinUCB on d_i features for rewards in [0, 1], but for its
+    constant and for the number of candidates within the logarithm. With n_i rounds, u_i their mean reward and conf_i as
     in `D3RB`, each agent plays once, and then:
 
     | rule | plays | among |
     |---|---|---|
-    | "balance" | argmin n_i b - n_i u_i, b = max_j (u_j + R_j(n_j)/n_j) | all (Abbasi-Yadkori, Pacchiano and Phan 2020) |
-    | "eliminate" | argmin R_i(n_i) | those never found misspecified (Pacchiano, Dann, Gentile and Bartlett 2020) |
+    | "balance" | argmin n_i b - n_i u_i, b = max_j (u_j + R_j(n_j)/n_j) | all (Abbasi-Yadkori et al. 2020) |
+    | "eliminate" | argmin R_i(n_i) | those never found misspecified (Pacchiano et al. 2020) |
     | "dynamic" | argmin R_i(n_i) | those not misspecified by what is known now (Cutkosky et al. 2021, nested models) |
 
-    Agent i is misspecified when u_i + R_i(n_i)/n_i + conf_i < max_j (u_j - conf_j): lower bounds of the others, as printed
-    (a public code compares with the largest upper bound, under which nobody survives).
+    Agent i is misspecified when u_i + R_i(n_i)/n_i + conf_i < max_j (u_j - conf_j): lower bounds of the others, as
+    printed (a public code compares with the largest upper bound, which drops agents for no reason).
 
-    With `scale` = 1 the bounds say nothing for thousands of rounds; the order in which agents play depends on their ratios
-    sqrt(d_i) alone, and smaller values are a bet. Needs `loss_range`, or `noise_std` and `reward_bound` for it, and
+    With `scale` = 1 the bounds say nothing for thousands of rounds; the order in which agents play depends on their
+    ratios sqrt(d_i) alone, and smaller values are a bet. Needs `loss_range`, or `noise_std` and `reward_bound` for it, and
     `norm_bound` (the agents' widths).
     """
 
@@ -74,7 +74,7 @@ class Balancing(CountedAgents):
     def bounds(self) -> FloatArray:
         """R_i(n_i), shape (M,)."""
         n, sizes = self._counts, np.diff(self.models.offsets)
-        logs = np.log(max(self.domain.n_candidates, 2) * n**1.5 + np.e)
+        logs = np.log(n**1.5 + np.e)
         return np.asarray(self.scale * np.sqrt(sizes * n * logs**3))
 
     def _next(self) -> int:

@@ -37,8 +37,8 @@ class PopArt(Algorithm):
     These are the constants of the released code; the threshold in print is larger. `pi` minimises H^2 (`HOptimal`).
 
     `warm=True` is Warm-PopArt: half of the exploration gives a pilot theta_0, the other half estimates what is left,
-    z = Q^-1 f (y - f . theta_0) + theta_0 with v = 2 sigma^2 H^2, which has lost S, and is right once the pilot predicts
-    to within sigma; n0 = 4 ((sparsity sigma horizon / S)^2 H^2 L)^(1/3).
+    z = Q^-1 f (y - f . theta_0) + theta_0 with v = 2 sigma^2 H^2, which has lost S, and is right once the pilot
+    predicts to within sigma; n0 = 4 ((sparsity sigma horizon / S)^2 H^2 L)^(1/3).
 
     Columns that depend on others on all candidates are left out; the models' constant is one more coordinate. Only what
     was drawn from pi is used: measurements from elsewhere do not count, and rounds restricted by `available` or by
