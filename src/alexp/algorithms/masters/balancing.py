@@ -23,9 +23,9 @@ RULES = ("balance", "eliminate", "dynamic")
 class Balancing(CountedAgents):
     """Agents state how much regret they would have if their model was true; play so that it is the same for all.
 
-    R_i(n) = scale sqrt(d_i n log^3(n^1.5 + e)) is the bound of LinUCB on d_i features for rewards in [0, 1], but for its
-    constant and for the number of candidates within the logarithm. With n_i rounds, u_i their mean reward and conf_i as
-    in `D3RB`, each agent plays once, and then:
+    R_i(n) = scale sqrt(d_i n log^3(n^1.5 + e)) is the bound of LinUCB on d_i features for rewards in [0, 1], but for
+    its constant and for the number of candidates within the logarithm. With n_i rounds, u_i their mean reward and
+    conf_i as in `D3RB`, each agent plays once, and then:
 
     | rule | plays | among |
     |---|---|---|
@@ -37,8 +37,9 @@ class Balancing(CountedAgents):
     printed (a public code compares with the largest upper bound, which drops agents for no reason).
 
     With `scale` = 1 the bounds say nothing for thousands of rounds; the order in which agents play depends on their
-    ratios sqrt(d_i) alone, and smaller values are a bet. Needs `loss_range`, or `noise_std` and `reward_bound` for it, and
-    `norm_bound` (the agents' widths).
+    ratios sqrt(d_i) alone, and smaller values are a bet.
+
+    Needs `loss_range`, or `noise_std` and `reward_bound` for it, and `norm_bound` (the agents' widths).
     """
 
     name: ClassVar[str] = "balancing"
