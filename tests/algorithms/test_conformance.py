@@ -20,7 +20,7 @@ def test_conformance(kind, check, setting):
 def test_settings_apply_where_the_constructor_takes_their_arguments():
     names = {name: {s.name for s in testing.settings_for(kind)} for name, kind in alexp.Algorithm.registry.items()}
     assert {name for name, known in names.items() if "own data" in known} == {
-        "balancing", "corral", "d3rb", "ed2rb",
+        "balancing", "corral", "d3rb", "ed2rb", "smoothed-corral",
     }  # fmt: skip
     assert {name for name, known in names.items() if "designed exploration" in known} == {
         "alexp", "estc", "etc", "ets", "exp4-ls", "popart",

@@ -20,6 +20,7 @@ from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
 from alexp.algorithms.masters.exp4ix import EXP4IX
 from alexp.algorithms.masters.exp4ls import EXP4LS
+from alexp.algorithms.masters.smoothed_corral import SmoothedCorral
 from alexp.algorithms.protocol.assumptions import AssumptionWarning, NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import (
@@ -73,6 +74,7 @@ __all__ = [
     "PopArt",
     "Recommendation",
     "SALasso",
+    "SmoothedCorral",
     "SquareCB",
     "StopReport",
     "THLasso",

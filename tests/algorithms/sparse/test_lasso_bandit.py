@@ -37,6 +37,11 @@ def test_forced_asks_are_counted_and_other_rows_are_not_forced():
         opt.tell(trial, 1.0)
     counts = [[path.n_observations for path in pair] for pair in opt._data]
     assert counts == [[0, 0], [1, 2], [1, 1]]
+    for _ in range(3):  # what is given up is asked for again
+        again = opt.ask(context=rng.standard_normal(4))
+        assert (again.index, again.explored) == (0, True)
+        opt.abandon(again)
+        opt = alexp.LassoBandit.from_dict(opt.to_dict())
     other = opt.ask(context=rng.standard_normal(4), available=["b", "c"])  # forced for arm a, which is not there
     opt.tell(other, 0.0)
     assert not other.explored

@@ -54,7 +54,8 @@ def ask_for(opt, arm, presented):
 
     def decided(round_):
         decision = type(opt)._decision(opt, round_)
-        proposal = Proposal(arm, None, False, decision.play.probability(arm))
+        forced = getattr(decision.play, "explored", False)  # of LASSO Bandit
+        proposal = Proposal(arm, None, forced, decision.play.probability(arm))
         object.__setattr__(decision.play, "draw", lambda rng: proposal)
         return decision
 

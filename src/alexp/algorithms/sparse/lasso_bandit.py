@@ -39,7 +39,7 @@ class LassoBandit(Algorithm):
     one and leave it out).
 
     Where all candidates share their coefficients there is one "arm", whose forced asks play evenly. The schedule counts
-    asks; measurements from elsewhere are rows like others, but no forced ones.
+    asks that were not given up, and measurements from elsewhere, whose rows are like others, but no forced ones.
 
     Needs `reward_bound`. Every arm must be forced before anything is known of it: for the first K q rounds and more it
     is no better than chance.
@@ -86,7 +86,7 @@ class LassoBandit(Algorithm):
         return place // self.q if block & (block + 1) == 0 else None  # block = 2^n - 1
 
     def _decide(self, round_: Round) -> Decision:
-        forced = self.forced_arm(self.n_asked + 1)
+        forced = self.forced_arm(self.n_asked - len(self._log.abandoned) + 1)
         if forced is not None and self._arms == 1:
             return Decision(Even(len(round_)))
         if forced is not None and forced in round_.indices:
@@ -115,8 +115,7 @@ class LassoBandit(Algorithm):
         assert seen.index is not None
         arm, t = (seen.index if self._arms > 1 else 0), self.n_told + 1
         row = seen.row[arm * self._size : (arm + 1) * self._size]
-        proposed = seen.trial < self.n_asked  # what was measured elsewhere gets its number now
-        if proposed and self.forced_arm(seen.trial + 1) == arm:
+        if seen.trial < self.n_asked and self._log.explored[seen.trial]:  # elsewhere, there is no such trial yet
             self._fit(_FORCED, arm, row, seen.reward, self.lam1)
         self._fit(_ALL, arm, row, seen.reward, self.lam2 * decay(t, log(t), log(max(self._size, 2))), t >= FIRST_FIT)
 
