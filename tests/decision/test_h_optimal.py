@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.decision.h_optimal import h_optimal
+from alexp.decision.first_order import h_optimal
 
 HARD = np.vstack([np.eye(4)[:1] / 2.0, [[1.0, *(row / 2.0)] for row in np.eye(3)]])  # Case 1 of Jang et al., p = 4
 

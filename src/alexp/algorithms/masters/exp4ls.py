@@ -29,7 +29,7 @@ _RANK = 1e-10  # eigenvalues of V below this share of the largest are zero
 
 
 @dataclass(frozen=True)
-class Mixture(Decision):
+class MixedPolicies(Decision):
     """A decision, the features it was made on (P, n), the probability of each choice (n,), and the agents' policies."""
 
     table: FloatArray
@@ -78,16 +78,16 @@ class EXP4LS(AgentBased):
         self._pi = design_weights(self.exploration, models, domain)
         self._returns = np.zeros(models.n_models)
 
-    def _decide(self, round_: Round) -> Mixture:
+    def _decide(self, round_: Round) -> MixedPolicies:
         q, policies = self.probabilities, self._suggestions(round_)
         gamma, pi = self.schedules.gamma_t(self.n_told + 1), on_choices(self._pi, round_.indices)
         chances = gamma * pi + (1.0 - gamma) * policies.mixed(q)
         play = Explore(gamma, len(round_), pi, Follow(q, policies))
-        return Mixture(play, round_.choices.table, chances, policies)
+        return MixedPolicies(play, round_.choices.table, chances, policies)
 
     def _note(self, decision: Decision, proposal: Proposal) -> FloatArray:
         """E_{x ~ p_j}[phi(x)]' V^+ phi(x_t) of every agent, (M,)."""
-        assert isinstance(decision, Mixture)
+        assert isinstance(decision, MixedPolicies)
         table = decision.table
         moment = (table * decision.chances) @ table.T
         inverse = np.linalg.pinv(0.5 * (moment + moment.T), rcond=_RANK, hermitian=True)

@@ -8,13 +8,13 @@ from typing import Any
 
 from alexp.common.codec import Packable
 from alexp.common.schema import MOST, a_dict, record, text
-from alexp.decision import agents, designs, h_optimal, schedules
+from alexp.decision import agents, designs, schedules
 from alexp.estimation.lasso import group_lasso, post_lasso
 from alexp.estimation.mixture import evidence
 
 _KNOWN: dict[str, type[Any]] = {
     **agents.BUILT_IN,
-    **{kind.__name__: kind for kind in (designs.Uniform, designs.EOptimal, designs.DOptimal, h_optimal.HOptimal)},
+    **{kind.__name__: kind for kind in (designs.Uniform, designs.EOptimal, designs.DOptimal, designs.HOptimal)},
     "Schedules": schedules.Schedules,
     "ReleasedSchedules": schedules.ReleasedSchedules,
     "GroupLasso": group_lasso.GroupLasso,

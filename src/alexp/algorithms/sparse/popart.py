@@ -14,9 +14,8 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import a_dict, maybe, record
 from alexp.common.validation import count, fraction, offering
-from alexp.decision.designs import Exploration
+from alexp.decision.designs import Exploration, HOptimal, design_features
 from alexp.decision.first_order import independent_columns, second_moment
-from alexp.decision.h_optimal import HOptimal, design_features
 from alexp.decision.plays import Certain, Weighted, on_choices
 from alexp.estimation.estimate import Estimate, predict
 from alexp.estimation.popart import popart
