@@ -19,7 +19,7 @@ def check_probabilities(kind: Kind, setting: Setting = PLAIN) -> None:
     for step in range(25):
         weights = weights_of(algorithm)
         if weights is not None:
-            assert weights.shape == (algorithm.models.n_models,)
+            assert weights.shape == (setting.models.n_models,)
             assert np.all(weights >= 0.0)
             assert abs(weights.sum() - 1.0) < 1e-12
         trial = algorithm.ask(available=setting.available(step))

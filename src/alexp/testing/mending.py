@@ -128,7 +128,7 @@ def check_amend_later(kind: Kind, setting: Setting = PLAIN) -> None:
     for number in (EARLY, SEEN, LATE):
         mended, right = make(kind, setting), make(kind, setting)
         played = follow(mended, run, {number: ERROR})
-        mended = kind.from_dict(json.loads(json.dumps(mended.to_dict(problem=False))), mended.models, setting.domain)
+        mended = kind.from_dict(json.loads(json.dumps(mended.to_dict(problem=False))), setting.models, setting.domain)
         value = reward(mended.trial(number).index)
         mended.amend(number, value - ERROR)
         mended.amend(number, value)
@@ -150,7 +150,7 @@ def check_amend_and_back(kind: Kind, setting: Setting = PLAIN) -> None:
         mended.amend(number, value)
         assert text_of(mended) == before
         mended.retract(number)
-        mended = kind.from_dict(json.loads(json.dumps(mended.to_dict(problem=False))), mended.models, setting.domain)
+        mended = kind.from_dict(json.loads(json.dumps(mended.to_dict(problem=False))), setting.models, setting.domain)
         assert np.isnan(mended.log.reward[number])
         mended.amend(number, value)
         assert text_of(mended) == before

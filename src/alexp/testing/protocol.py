@@ -13,7 +13,7 @@ from alexp.experiments.core.environments import SyntheticEnvironment
 from alexp.experiments.core.simulation import simulate
 from alexp.problem.domains import FiniteSet, Interval
 from alexp.problem.models import ModelClass
-from alexp.testing.settings import PLAIN, Kind, Setting, arguments_for, make, play, reward, suited, weights_of
+from alexp.testing.settings import PLAIN, Kind, Setting, arguments_for, make, play, reward, weights_of
 
 _COLUMNS = ("id", "x", "index", "model", "explored", "propensity", "reward")
 
@@ -64,7 +64,7 @@ def check_save_and_load(kind: Kind, setting: Setting = PLAIN) -> None:
                 algorithm.tell(waiting[1], -0.5)
                 algorithm.abandon(waiting[2])
         saved = json.loads(json.dumps(broken.to_dict(problem=False)))
-        broken = kind.from_dict(saved, broken.models, setting.domain)
+        broken = kind.from_dict(saved, setting.models, setting.domain)
         assert [t.id for t in broken.pending()] == [t.id for t in straight.pending()]
     assert json.dumps(straight.to_dict()) == json.dumps(broken.to_dict())
     one, two = weights_of(straight), weights_of(broken)
@@ -145,12 +145,11 @@ def check_small_problems(kind: Kind, setting: Setting = PLAIN) -> None:
     play(one_model, 4)
     weights = weights_of(one_model)
     assert weights is None or weights.tolist() == [1.0]
-    one_candidate = kind(suited(kind, setting.models), Interval(resolution=1), **arguments)
+    one_candidate = kind(setting.models, Interval(resolution=1), **arguments)
     assert all(trial.index == 0 for trial in play(one_candidate, 4))
     rng = np.random.default_rng(0)
     matrices = {"wide": rng.standard_normal((9, 6)), "narrow": rng.standard_normal((9, 1)), "flat": np.ones((9, 2))}
-    models = suited(kind, ModelClass.from_matrices(matrices))
-    table = kind(models, FiniteSet([f"item {i}" for i in range(9)]), **arguments)
+    table = kind(ModelClass.from_matrices(matrices), FiniteSet([f"item {i}" for i in range(9)]), **arguments)
     for trial in play(table, 8):
         assert trial.x == f"item {trial.index}"
     assert table.best().x.startswith("item")

@@ -118,19 +118,7 @@ def settings_for(kind: Kind) -> list[Setting]:
 
 def make(kind: Kind, setting: Setting = PLAIN, **arguments: object) -> Algorithm:
     """An instance of the algorithm on the problem of a setting."""
-    return kind(suited(kind, setting.models), setting.domain, **arguments_for(kind, setting, **arguments))
-
-
-def suited(kind: Kind, models: ModelClass) -> ModelClass:
-    """The models, or for a class that needs nested ones a chain: the columns of the first, the first two, ..."""
-    if not kind.needs_nested:
-        return models
-    chain: list[IntArray] = []
-    for j in range(models.n_models):
-        union = np.unique(np.concatenate(models.groups[: j + 1]))
-        if not chain or union.size > chain[-1].size:
-            chain.append(union)
-    return ModelClass(models.dictionary, chain, intercept=models.intercept)
+    return kind(setting.models, setting.domain, **arguments_for(kind, setting, **arguments))
 
 
 def arguments_for(kind: Kind, setting: Setting, **arguments: object) -> State:

@@ -45,7 +45,7 @@ def check_looking(kind: Kind, setting: Setting = PLAIN) -> None:
 def make_copy(algorithm: Algorithm, setting: Setting) -> Algorithm:
     """The same run in another object, which may be looked at in its place."""
     saved = json.loads(json.dumps(algorithm.to_dict(problem=False)))
-    return type(algorithm).from_dict(saved, algorithm.models, setting.domain)
+    return type(algorithm).from_dict(saved, setting.models, setting.domain)
 
 
 def _look(algorithm: Algorithm) -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.sparse.modcb import nested_order
+from alexp.algorithms.sparse.modcb import cumulative_order, nested_order
 from alexp.estimation.nested import NestedDrops
 
 
@@ -87,6 +87,23 @@ def test_models_that_are_not_nested_are_refused(groups, why):
 
 def test_the_order_of_columns():
     base = alexp.ModelClass.from_blocks({"x": 6})
-    order, columns = nested_order(alexp.ModelClass(base.dictionary, [[1, 3, 4, 5], [4], [3, 4]]))
+    order, columns, sizes = nested_order(alexp.ModelClass(base.dictionary, [[1, 3, 4, 5], [4], [3, 4]]))
     assert order.tolist() == [1, 2, 0]
     assert columns.tolist() == [4, 3, 1, 5]
+    assert sizes.tolist() == [1, 2, 4]
+
+
+def test_models_may_stand_for_all_that_come_before_them():
+    base = alexp.ModelClass.from_blocks({"x": 6})
+    models = alexp.ModelClass(base.dictionary, [[2, 3], [3], [0, 2], [5]])
+    order, columns, sizes = cumulative_order(models)
+    assert (order.tolist(), columns.tolist(), sizes.tolist()) == ([0, 2, 3], [2, 3, 0, 5], [2, 3, 4])
+    agents = [alexp.Greedy(), alexp.UCB(), alexp.Greedy(), alexp.EpsilonGreedy(0.5)]
+    opt = alexp.ModCB(models, alexp.Candidates(), cumulative=True, agents=agents, norm_bound=1.0, random_state=0)
+    opt._rank = 2
+    assert opt.model == 3
+    assert opt.probabilities.tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert [type(agent).__name__ for agent in opt._pool.agents] == ["Greedy", "EpsilonGreedy"]
+    features = np.random.default_rng(0).standard_normal((5, 6))
+    opt.tell(opt.ask(features=features), 1.0)
+    assert opt.best(features=features).model == 3

@@ -74,7 +74,6 @@ class Algorithm(Asking):
     needs_columns: ClassVar[str] = "it computes with columns of features"
     # Why there must be a table of candidates; empty for algorithms that play contextual rounds as well.
     needs_table: ClassVar[str] = ""
-    needs_nested: ClassVar[str] = ""  # why each model must have the columns of the next smaller one; empty for most
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:

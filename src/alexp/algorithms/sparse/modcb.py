@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import log, sqrt
 from typing import ClassVar, Unpack
 
@@ -11,10 +13,10 @@ from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.codec import State
-from alexp.common.schema import anything, number, record, whole
+from alexp.common.codec import Packable, State
+from alexp.common.schema import anything, floats, number, record, sequence, whole
 from alexp.common.validation import count, fraction, positive
-from alexp.decision.agents import UCB
+from alexp.decision.agents import UCB, Agent
 from alexp.decision.plays import Alone, Explore, Proposal
 from alexp.decision.pool import AgentPool, Agents
 from alexp.estimation.nested import NestedDrops
@@ -23,6 +25,13 @@ from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
 _FEW = 10  # samples that say nothing
+
+
+@dataclass(frozen=True)
+class Offered(Decision):
+    """A decision, and the features of all choices (d, n), smallest model first."""
+
+    table: FloatArray
 
 
 class ModCB(AgentBased):
@@ -43,14 +52,15 @@ class ModCB(AgentBased):
     code) learn from all rewards. The released code's estimate of E is biased upwards by sum ||z||^2 / n^2; this one is
     not. No horizon: mu_t needs none.
 
-    Assumes contexts that are independent and alike, and models that are nested; others are refused. Needs `noise_std`
+    Assumes contexts that are independent and alike, and models that are nested; others are refused, unless `cumulative`
+    says that model i stands for the columns of all models up to i, as they are listed. Needs `noise_std`
     and `norm_bound` for the agents' widths.
     """
 
     name: ClassVar[str] = "modcb"
     needs_columns: ClassVar[str] = "it compares regressions on nested sets of columns"
-    needs_nested: ClassVar[str] = "it looks for the smallest sufficient one of a chain"
-    settings: ClassVar[tuple[str, ...]] = ("agents", "kappa", "test_scale", "delta", "every")
+    settings: ClassVar[tuple[str, ...]] = ("agents", "kappa", "test_scale", "delta", "every", "cumulative")
+    example: ClassVar[State] = {"cumulative": True}
 
     def __init__(
         self,
@@ -62,16 +72,21 @@ class ModCB(AgentBased):
         test_scale: float = 1.0,
         delta: float = 0.05,
         every: int = 10,
+        cumulative: bool = False,
         **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         self.agents = UCB() if agents is None else agents
         self.kappa, self.test_scale = fraction("kappa", kappa), positive("test_scale", test_scale)
         self.delta, self.every = fraction("delta", delta), count("every", every)
-        self._chain, self._columns = nested_order(models)
-        self._constant = int(models.intercept)
-        self._sizes = np.array([models.groups[j].size for j in self._chain]) + self._constant
-        self._pool: AgentPool = AgentPool(self.agents, models, self.noise_std, self.norm_bound)
+        self.cumulative, self._constant = bool(cumulative), int(models.intercept)
+        self._chain, self._columns, sizes = (cumulative_order if self.cumulative else nested_order)(models)
+        self._sizes = sizes + self._constant
+        groups, names = [np.sort(self._columns[:size]) for size in sizes], [models.names[int(j)] for j in self._chain]
+        scales = models.scales[self._chain]
+        nested = ModelClass(models.dictionary, groups, names, intercept=models.intercept, scales=scales)
+        own = _of_chain(self.agents, models, self._chain)
+        self._pool: AgentPool = AgentPool(own, nested, self.noise_std, self.norm_bound)
         self._drops = NestedDrops(self._columns.size + self._constant)
         self._rank = 0  # place of model m in the chain
 
@@ -83,18 +98,23 @@ class ModCB(AgentBased):
     def _decide(self, round_: Round) -> Decision:
         n, policies = len(round_), self._suggestions(round_)
         share = min(1.0, (n / (self.n_told + 1)) ** self.kappa)
-        return Decision(Explore(share, n, None, Alone(policies, self.model, self.model)))
+        play = Explore(share, n, None, Alone(policies, self._rank, self.model))
+        return Offered(play, self._features(round_.choices.table))
 
-    def _commit(self, round_: Round, decision: Decision) -> None:
-        self._drops.add_round(self._features(round_.choices.table))
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        return *self._pool.best(self._rank, round_.choices), self.model
 
-    def _note(self, decision: Decision, proposal: Proposal) -> float:
-        """Whether it was played evenly."""
-        return float(proposal.explored)
+    def _note(self, decision: Decision, proposal: Proposal) -> list[Packable]:
+        """Whether it was played evenly, and all features that were there (d, n)."""
+        assert isinstance(decision, Offered)
+        return [float(proposal.explored), decision.table]
 
     def _learn(self, seen: Observation) -> None:
         self._train(seen.row, seen.reward, None)
-        if seen.note:
+        even, table = seen.note or (0.0, None)  # of what was measured elsewhere the other candidates do not count
+        if table is not None:
+            self._drops.add_round(np.asarray(table))
+        if even:
             self._drops.add_sample(self._features(seen.row[:, None])[:, 0], seen.reward)
         if (self.n_told + 1) % self.every == 0:
             self._rank = self._sufficient()
@@ -135,21 +155,47 @@ class ModCB(AgentBased):
         known = record("state", state, {"drops": anything, "rank": whole(0, self._sizes.size - 1)})
         self._drops.restore(known["drops"])
         self._rank = known["rank"]
-        self._check_notes(number(0.0, 1.0))
+        self._check_notes(self._read_note)
+
+    def _read_note(self, name: str, note: Packable) -> list[Packable]:
+        even, table = sequence(name, note, 2)
+        return [number(0.0, 1.0)(name, even), floats(self._columns.size + self._constant, None)(name, table)]
 
 
-def nested_order(models: ModelClass) -> tuple[IntArray, IntArray]:
-    """Models from the smallest to the largest (M,), and the columns of the largest (d,), of smaller ones first."""
+def nested_order(models: ModelClass) -> tuple[IntArray, IntArray, IntArray]:
+    """Models from the smallest to the largest (M,), the columns of the largest, of smaller ones first, and sizes."""
     chain = np.argsort([group.size for group in models.groups], kind="stable")
     columns: IntArray = np.empty(0, dtype=np.int64)
-    for before, j in zip([None, *chain[:-1]], chain, strict=True):
+    for before, j in zip([0, *chain[:-1]], chain, strict=True):
         group = models.groups[int(j)]
         missing = np.setdiff1d(columns, group)
         if missing.size or group.size == columns.size:
             wrong = "lacks columns of" if missing.size else "has the same columns as"
             raise ValueError(
                 "ModCB needs nested models, each with the columns of the next smaller one and more: "
-                f"{models.names[int(j)]!r} {wrong} {models.names[int(before or 0)]!r}"
+                f"{models.names[int(j)]!r} {wrong} {models.names[int(before)]!r}; with cumulative=True each model "
+                "stands for its columns and those of all models before it"
             )
         columns = np.concatenate([columns, np.setdiff1d(group, columns)])
-    return chain, columns
+    return chain, columns, np.array([models.groups[int(j)].size for j in chain])
+
+
+def cumulative_order(models: ModelClass) -> tuple[IntArray, IntArray, IntArray]:
+    """The same of unions of models with all before them; models that add no column are left out."""
+    chain, sizes = list[int](), list[int]()
+    columns: IntArray = np.empty(0, dtype=np.int64)
+    for j, group in enumerate(models.groups):
+        if (new := np.setdiff1d(group, columns)).size:
+            columns = np.concatenate([columns, new])
+            chain.append(j)
+            sizes.append(columns.size)
+    return np.array(chain), columns, np.array(sizes)
+
+
+def _of_chain(agents: Agents, models: ModelClass, chain: IntArray) -> Agents:
+    """The agents of the models in the chain."""
+    if isinstance(agents, Agent):
+        return agents
+    AgentPool(agents, models, 1.0, 1.0)  # checks that there is one for every model
+    every = [agents[name] for name in models.names] if isinstance(agents, Mapping) else agents
+    return [every[int(j)] for j in chain]

@@ -16,7 +16,7 @@ from alexp.problem.contextual.domains import Candidates
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.testing.contextual.problems import ContextualProblem, reward
-from alexp.testing.settings import Kind, arguments_for_class, suited
+from alexp.testing.settings import Kind, arguments_for_class
 
 
 def check_repeats_with_seed(kind: Kind, problem: ContextualProblem) -> None:
@@ -166,10 +166,9 @@ def check_pool(kind: Kind, problem: ContextualProblem) -> None:
     blocks = {"a": pool[:, :3], "b": pool[:, 3:4], "c": pool[:, 4:]}
     arguments = arguments_for_class(kind) | {"norm_bound": 1.0}
     models = ModelClass.from_blocks({name: block.shape[1] for name, block in blocks.items()}, example=pool)
-    fresh = kind(suited(kind, models), Candidates(), **arguments)
+    fresh = kind(models, Candidates(), **arguments)
     arguments |= {name: getattr(fresh, name) for name in kind.settings}  # some defaults are others here
-    table = suited(kind, ModelClass.from_matrices(blocks, intercept=False))
-    fixed = kind(table, FiniteSet(list(range(30))), **arguments)
+    fixed = kind(ModelClass.from_matrices(blocks, intercept=False), FiniteSet(list(range(30))), **arguments)
     few: IntArray = np.arange(30)
     place = fixed._listed.position
     fresh._agents_chance = lambda: fixed._agents_chance()  # type: ignore[method-assign]

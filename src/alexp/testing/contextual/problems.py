@@ -14,7 +14,7 @@ from alexp.common.codec import State
 from alexp.problem.contextual.domains import Arms, Candidates
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
-from alexp.testing.settings import Kind, arguments_for_class, suited
+from alexp.testing.settings import Kind, arguments_for_class
 
 
 class Crossed:
@@ -73,11 +73,11 @@ class ContextualProblem:
     def make(self, kind: Kind, **arguments: object) -> Algorithm:
         """An algorithm on this problem."""
         every = arguments_for_class(kind) | {"norm_bound": 1.0} | dict(self.arguments) | arguments
-        return kind(suited(kind, self.models), self.make_domain(), **every)
+        return kind(self.models, self.make_domain(), **every)
 
     def again(self, saved: Algorithm) -> Algorithm:
         """The same run in another object, by way of its stored state."""
-        return type(saved).from_dict(saved.to_dict(problem=False), saved.models, saved.domain)
+        return type(saved).from_dict(saved.to_dict(problem=False), self.models, saved.domain)
 
 
 class ProblemCheck(Protocol):
