@@ -19,8 +19,12 @@ def test_conformance(kind, check, setting):
 
 def test_settings_apply_where_the_constructor_takes_their_arguments():
     names = {name: {s.name for s in testing.settings_for(kind)} for name, kind in alexp.Algorithm.registry.items()}
-    assert {name for name, known in names.items() if "own data" in known} == {"corral", "d3rb", "ed2rb"}
-    assert {name for name, known in names.items() if "designed exploration" in known} == {"alexp", "etc", "ets"}
+    assert {name for name, known in names.items() if "own data" in known} == {
+        "balancing", "corral", "d3rb", "ed2rb", "smoothed-corral",
+    }  # fmt: skip
+    assert {name for name, known in names.items() if "designed exploration" in known} == {
+        "alexp", "estc", "etc", "ets", "exp4-ls", "popart",
+    }  # fmt: skip
     assert {"noise_std", "random_state", "n_explore", "agent"} <= testing.takes(alexp.ETS)
     assert "plain" in names["uniform"]
 

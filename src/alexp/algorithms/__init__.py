@@ -15,9 +15,12 @@ from alexp.algorithms.certified import Certified
 from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
 from alexp.algorithms.evidence_sampling import EvidenceSampling
 from alexp.algorithms.lmucb import LMUCB
+from alexp.algorithms.masters.balancing import Balancing
 from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
 from alexp.algorithms.masters.exp4ix import EXP4IX
+from alexp.algorithms.masters.exp4ls import EXP4LS
+from alexp.algorithms.masters.smoothed_corral import SmoothedCorral
 from alexp.algorithms.protocol.assumptions import AssumptionWarning, NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import (
@@ -29,14 +32,23 @@ from alexp.algorithms.protocol.trials import (
     UnknownTrialError,
 )
 from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
+from alexp.algorithms.sparse.dr_lasso import DRLasso
+from alexp.algorithms.sparse.estc import ESTC
+from alexp.algorithms.sparse.lasso_bandit import LassoBandit
+from alexp.algorithms.sparse.modcb import ModCB
+from alexp.algorithms.sparse.popart import PopArt
+from alexp.algorithms.sparse.sa_lasso import SALasso
+from alexp.algorithms.sparse.th_lasso import THLasso
 from alexp.common.codec import State
 
 __all__ = [
     "D3RB",
     "ED2RB",
+    "ESTC",
     "ETC",
     "ETS",
     "EXP4IX",
+    "EXP4LS",
     "FSSCB",
     "LMUCB",
     "O2CSEW",
@@ -45,19 +57,27 @@ __all__ = [
     "Algorithm",
     "AlreadyToldError",
     "AssumptionWarning",
+    "Balancing",
     "Band",
     "Certified",
     "Corral",
+    "DRLasso",
     "EvidenceMixture",
     "EvidenceSampling",
+    "LassoBandit",
     "LinUCB",
     "MixtureThompson",
+    "ModCB",
     "ModelCheck",
     "NotCertified",
     "NotToldError",
+    "PopArt",
     "Recommendation",
+    "SALasso",
+    "SmoothedCorral",
     "SquareCB",
     "StopReport",
+    "THLasso",
     "Trial",
     "UniformRandom",
     "UnknownTrialError",

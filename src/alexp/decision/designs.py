@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -19,16 +19,28 @@ from alexp.common.validation import positive
 from alexp.common.warning import caution
 from alexp.decision.first_order import (
     d_optimal,
+    h_optimal,
     independent_columns,
     inverse_moment_bound,
     mirror_bounds,
     smallest_eigenvalue,
 )
-from alexp.decision.semidefinite import block_eigenvalues, e_optimal
+from alexp.decision.semidefinite import EOptimalSolution, block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
-__all__ = ["DOptimal", "Design", "EOptimal", "Exploration", "HasWeights", "Uniform", "design_weights"]
+__all__ = [
+    "DOptimal",
+    "Design",
+    "EOptimal",
+    "Exploration",
+    "HDesign",
+    "HOptimal",
+    "HasWeights",
+    "Uniform",
+    "design_features",
+    "design_weights",
+]
 
 
 @dataclass(frozen=True)
@@ -155,13 +167,20 @@ class EOptimal:
             kept, full_rank = _columns(features)
             if not full_rank:
                 caution(_dependent(kept.size, features.shape), UserWarning)
-            solution = e_optimal(features[:, kept], tol=tol)
+            rows = np.ascontiguousarray(features[:, kept])
+            solution = _remembered(rows.tobytes(), rows.shape, tol)
         return Design(
-            solution.weights,
+            solution.weights.copy(),
             "E model-wise" if self.model_wise else "E",
             _columns=lambda: _columns(features),
             _bracket=lambda: (solution.value, solution.upper_bound),
         )
+
+
+@lru_cache(maxsize=8)
+def _remembered(content: bytes, shape: tuple[int, int], tol: float) -> EOptimalSolution:
+    """`e_optimal`, solved once for a table: a run that is loaded or mended is constructed again."""
+    return e_optimal(np.frombuffer(content).reshape(shape), tol=tol)
 
 
 @dataclass(frozen=True)
@@ -198,6 +217,58 @@ class DOptimal:
             _columns=lambda: (kept, full_rank),
             _bracket=bracket,
         )
+
+
+@dataclass(frozen=True)
+class HDesign:
+    """Weights over the candidates, (N,), and the largest variance of a coefficient they leave.
+
+    Attributes
+    ----------
+    value : max_i (S(pi)^-1)_ii over the columns it speaks of, H^2.
+    lower_bound : certified: no design has a smaller one.
+    columns : independent columns of the dictionary that it speaks of; P stands for the models' constant.
+    """
+
+    weights: FloatArray
+    value: float
+    lower_bound: float
+    columns: IntArray
+
+
+@dataclass(frozen=True)
+class HOptimal:
+    """The exploratory distribution of PopArt: the least largest variance of a coefficient. Needs no extra.
+
+    Attributes
+    ----------
+    tol : relative width of the certified bracket around H^2.
+    """
+
+    tol: float = 1e-3
+
+    def design(self, models: ModelClass, domain: Domain) -> HDesign:
+        """Weights within `tol` of the best; warns if columns depend on each other."""
+        models.require_linear("HOptimal", "the design is for columns; Uniform() explores with kernels")
+        features = design_features(models, domain)
+        kept = independent_columns(features)
+        if kept.size == 0:
+            raise ValueError("all features are zero on the whole domain; no design can learn anything from them")
+        if kept.size < features.shape[1]:
+            warnings.warn(
+                f"the {features.shape[1]} columns have rank {kept.size} on the {features.shape[0]} candidates: the "
+                "design is for that many independent ones",
+                UserWarning,
+                stacklevel=2,
+            )
+        weights, value, bound = h_optimal(features[:, kept], positive("tol", self.tol))
+        return HDesign(weights, value, bound, kept)
+
+
+def design_features(models: ModelClass, domain: Domain) -> FloatArray:
+    """The dictionary on all candidates (N, P), and a column of ones behind it if the models have a constant."""
+    features = models.matrix(domain)
+    return np.column_stack([features, np.ones(len(features))]) if models.intercept else features
 
 
 def design_weights(exploration: Exploration, models: ModelClass, domain: Domain) -> FloatArray | None:

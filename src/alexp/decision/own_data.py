@@ -26,9 +26,15 @@ class OwnDataPool:
         crowds = zip(whole.agents, whole.members, strict=True)
         owners: list[Agent] = [agent for agent, members in crowds for _ in members]
         order = np.argsort(np.concatenate(whole.members))
-        self._pools = [AgentPool(owners[int(k)], models.only(j), noise_std, reward_bound) for j, k in enumerate(order)]
+        self._agents = [owners[int(k)] for k in order]
+        self._models, self._noise_std, self._bound = models, noise_std, reward_bound
+        self._pools = [self.newborn(j) for j in range(models.n_models)]
         self._played_on: bytes | None = None  # key of the last round, and the policies in it
         self._policies: dict[int, Suggestions] = {}
+
+    def newborn(self, j: int) -> AgentPool:
+        """The agent of model j as it was before it had seen anything."""
+        return AgentPool(self._agents[j], self._models.only(j), self._noise_std, self._bound)
 
     @property
     def n_observations(self) -> int:

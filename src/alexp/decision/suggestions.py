@@ -77,6 +77,12 @@ class Suggestions:
         """E_{x ~ p_j} features(x) for every agent, shape (M, P); table is feature-major, shape (P, n)."""
         return np.array([self.expectation(feature) for feature in table]).T
 
+    def mixed(self, weights: FloatArray) -> FloatArray:
+        """sum_j q_j p_j(x) of all candidates, for weights q (M,), shape (n,)."""
+        of_agent = np.repeat(weights, np.diff(self.offsets))
+        own = np.bincount(self.atoms, of_agent * self.weights, minlength=self.n_candidates)
+        return np.asarray(own + float(weights @ self.spread) / self.n_candidates)
+
     def mass(self, position: int) -> FloatArray:
         """p_j(x) of one candidate for every agent, shape (M,)."""
         hits = np.where(self.atoms == position, self.weights, 0.0)

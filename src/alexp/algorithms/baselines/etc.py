@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, sqrt
+from math import cbrt, ceil, log, sqrt
 from typing import ClassVar, Unpack
 
 import numpy as np
@@ -12,14 +12,17 @@ from alexp.algorithms.protocol.base import Algorithm, Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.codec import State
 from alexp.common.schema import a_dict, anything, maybe, record, same
-from alexp.common.validation import count, offering, positive
+from alexp.common.validation import count, offering, one_of, positive
 from alexp.decision.designs import Exploration, Uniform, design_weights
+from alexp.decision.first_order import independent_columns, smallest_eigenvalue
 from alexp.decision.plays import Certain, Weighted, on_choices
 from alexp.estimation.estimate import Estimate, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
+
+RULES = ("theory", "li2022")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,13 @@ class ETC(Algorithm):
 
     lambda_1 = lam x 4 noise_std sqrt(log M / n_explore), for (1/t)||y - Phi theta||^2 + 2 lambda sum_j ||theta_j||.
 
-    Needs `noise_std`; bounds do not matter to it.
+    `n_explore` may be left to theory, which knows `horizon` n and `sparsity` s, the number of models at work:
+    "theory" is (2 (s sigma n / (B C_min))^2 log M)^(1/3), as Hao et al. have it, C_min the smallest eigenvalue that the
+    exploration design attains on a table of candidates; "li2022" is (s n^2 (log M + d))^(1/3), for models of one column
+    without the d, and asks for no table: with rounds that differ it is "explore the structure then commit" of Li, Barik
+    and Honorio (2022), which commits to the estimate and not to an action. Both are at most n.
+
+    Needs `noise_std`; bounds do not matter to it, but for "theory" `reward_bound` does.
     """
 
     name: ClassVar[str] = "etc"
@@ -51,34 +60,64 @@ class ETC(Algorithm):
         models: ModelClass,
         domain: Domain,
         *,
-        n_explore: int = 20,
+        n_explore: int | str = 20,
+        horizon: int | None = None,
+        sparsity: int | None = None,
         lam: float = 0.009,
         exploration: Exploration | None = None,
         oracle: GroupLasso | None = None,
         **shared: Unpack[Shared],
     ) -> None:
+        self.n_explore = checked_length(n_explore)  # which `relies_on` asks for
         super().__init__(models, domain, **shared)
-        self.n_explore, self.lam = count("n_explore", n_explore), positive("lam", lam)
+        self.lam = positive("lam", lam)
+        self.horizon = None if horizon is None else count("horizon", horizon)
+        self.sparsity = None if sparsity is None else count("sparsity", sparsity)
         self.exploration = Uniform() if exploration is None else exploration
         self.oracle = GroupLasso() if oracle is None else oracle
         offering("oracle", self.oracle, "bind")
         offering("exploration", self.exploration, "design")
         self._data = self.oracle.bind(models)
         self._pi = design_weights(self.exploration, models, domain)
+        self.n_exploring = self.n_explore if isinstance(self.n_explore, int) else self._length(self.n_explore)
         self._fit: Estimate | None = None  # set once, when exploration ends
 
     @property
     def relies_on(self) -> frozenset[str]:
-        """The noise, for lambda_1."""
-        return frozenset({"noise_std"})
+        """The noise, for lambda_1; and the bound where theory says how long to explore."""
+        return frozenset({"noise_std", "reward_bound"} if self.n_explore == "theory" else {"noise_std"})
+
+    def arguments(self) -> State:
+        """As for every algorithm; horizon and sparsity only where they were given: states stay what they were."""
+        known = {"horizon": self.horizon, "sparsity": self.sparsity}
+        return super().arguments() | {name: value for name, value in known.items() if value is not None}
+
+    def _length(self, rule: str) -> int:
+        """Rounds of exploration by a rule of the literature."""
+        n, s = self.horizon, self.sparsity
+        if n is None or s is None:
+            raise ValueError(f'n_explore="{rule}" needs horizon= and sparsity=: how long to explore depends on them')
+        if rule == "li2022":
+            return min(n, ceil(cbrt(s * n**2 * self._log_size(True))))
+        if self.models.is_contextual:
+            raise ValueError('n_explore="theory" needs a table of candidates, whose C_min it computes; use "li2022"')
+        assert self._pi is not None
+        features = self.models.matrix(self.domain)
+        smallest = smallest_eigenvalue(features[:, independent_columns(features)], self._pi)
+        return theory_length(n, s, self.noise_std / self.reward_bound, smallest, self._log_size())
+
+    def _log_size(self, grouped: bool = False) -> float:
+        """log M, plus the size of the largest model for rules that count it."""
+        size = int(np.diff(self.models.offsets).max())
+        return log(max(self.models.n_models, 2)) + (size if grouped and size > 1 else 0)
 
     @property
     def lambda_1(self) -> float:
         """Regularisation of the one group Lasso."""
-        return self.lam * 4.0 * self.noise_std * sqrt(log(max(self.models.n_models, 2)) / self.n_explore)
+        return self.lam * 4.0 * self.noise_std * sqrt(log(max(self.models.n_models, 2)) / self.n_exploring)
 
     def _decide(self, round_: Round) -> Decision:
-        if self.n_told < self.n_explore:
+        if self.n_told < self.n_exploring:
             pi = on_choices(self._pi, round_.indices)
             return Decision(Weighted(np.arange(pi.size), pi, explored=True))
         fit = self._data.solve(self.lambda_1) if self._fit is None else self._fit
@@ -117,3 +156,17 @@ class ETC(Algorithm):
         self._fit = None if known["fit"] is None else self._data.read(known["fit"])
         if self._fit is None or self._data.n_observations > self.n_told:  # it stops counting when it commits
             same("n_observations of the regression", self._data.n_observations, self.n_told, "the number of rewards")
+
+
+def checked_length(n_explore: object) -> int | str:
+    """A number of rounds, or the name of a rule."""
+    if isinstance(n_explore, str):
+        return one_of("n_explore", n_explore, RULES)
+    return count("n_explore", n_explore)
+
+
+def theory_length(horizon: int, sparsity: int, noise: float, smallest: float, log_size: float) -> int:
+    """(2 (s sigma n / (B C_min))^2 log p)^(1/3), at most n; `noise` is sigma / B."""
+    if smallest <= 0.0:
+        return horizon
+    return min(horizon, max(1, int(cbrt(2.0 * (sparsity * noise * horizon / smallest) ** 2 * log_size))))

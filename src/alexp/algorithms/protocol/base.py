@@ -61,7 +61,7 @@ class Algorithm(Asking):
         What the log keeps of contextual rounds: the features that were "chosen" (the default), "all" that were offered,
         which off-policy evaluation needs, or "none": contexts, ids and rows then go when the reward comes, and with
         them corrections of rewards, certificates, and the repair of a run that was interrupted. Algorithms whose asks
-        leave something behind (ALExp, Corral, EXP4-IX, ETC, ETS) keep all features with "chosen", too, because only
+        leave something behind (ALExp, Corral, ETC and others) keep all features with "chosen", too, because only
         so the run can be repeated: 8 n P bytes an ask, or 12 for each number that is not zero.
 
     A second algorithm with the same name is an error, unless its class says `replaces=True`:

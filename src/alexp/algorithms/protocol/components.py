@@ -14,7 +14,7 @@ from alexp.estimation.mixture import evidence
 
 _KNOWN: dict[str, type[Any]] = {
     **agents.BUILT_IN,
-    **{kind.__name__: kind for kind in (designs.Uniform, designs.EOptimal, designs.DOptimal)},
+    **{kind.__name__: kind for kind in (designs.Uniform, designs.EOptimal, designs.DOptimal, designs.HOptimal)},
     "Schedules": schedules.Schedules,
     "ReleasedSchedules": schedules.ReleasedSchedules,
     "GroupLasso": group_lasso.GroupLasso,

@@ -241,6 +241,17 @@ class GroupLassoPath:
             )
         return (beta / unit, active, eta / unit, gap, iterations), solved
 
+    def least_squares(self, columns: IntArray) -> Estimate:
+        """Return the least-squares fit on some columns (k,), the one of least norm where there are several.
+
+        Its groups are these columns, its magnitudes their coefficients' sizes; no part of it is certified.
+        """
+        beta = np.zeros(self.n_columns)
+        if columns.size:  # the triangular factor, or the rows: both have the inner products of the data
+            beta[columns] = np.linalg.lstsq(self._xt[columns, : self._n_rows].T, self._z[: self._n_rows], rcond=None)[0]
+        intercept = float(self._mean[-1] - self._mean[:-1] @ beta) if self._intercept else 0.0
+        return Estimate(beta, intercept, np.sort(columns), np.abs(beta[np.sort(columns)]))
+
     def read(self, state: State) -> LassoFit:
         """Invert ``LassoFit.state``."""
         return LassoFit.from_state(state, self.n_columns, self.n_groups)

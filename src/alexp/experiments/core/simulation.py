@@ -13,6 +13,9 @@ from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import BoolArray, FloatArray
 from alexp.common.validation import count
 from alexp.experiments.core.environments import Environment
+from alexp.experiments.core.rounds import RoundEnvironment, play_rounds
+
+_MOST_RECORDED = 50_000_000  # numbers, 400 MB
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Run:
 
 def simulate(
     algorithm: Algorithm,
-    environment: Environment,
+    environment: Environment | RoundEnvironment,
     steps: int,
     *,
     first: Sequence[int] = (),
@@ -52,6 +55,8 @@ def simulate(
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """Play `steps` rounds of ask, observe, tell.
+
+    Where candidates are new in every round (a `RoundEnvironment`), one is asked for at a time.
 
     Parameters
     ----------
@@ -66,13 +71,21 @@ def simulate(
     """
     count("steps", steps)
     count("plate", plate)
+    if isinstance(environment, RoundEnvironment):
+        if first or plate != 1 or not repeats:
+            raise ValueError("first, plate and repeats are for environments with a fixed set of candidates")
+        small = steps * algorithm.models.n_models <= _MOST_RECORDED
+        played = play_rounds(
+            algorithm, environment, steps, small if record_probabilities is None else record_probabilities
+        )
+        return Run(np.cumsum(played.regrets), played.trials, played.rewards, played.probabilities, played.seconds)
     if environment.domain.n_candidates != algorithm.domain.n_candidates:
         raise ValueError("environment and algorithm must have the same domain")
     if not repeats and steps > environment.domain.n_candidates:
         raise ValueError(f"without repeats steps must be at most {environment.domain.n_candidates}, got {steps}")
     n_models = algorithm.models.n_models
     if record_probabilities is None:
-        record_probabilities = steps * n_models <= 50_000_000
+        record_probabilities = steps * n_models <= _MOST_RECORDED
     record = record_probabilities and hasattr(algorithm, "probabilities")
     probabilities = np.empty((steps, n_models)) if record else None
     sign = 1.0 if algorithm.direction == "maximize" else -1.0

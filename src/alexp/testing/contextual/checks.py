@@ -180,5 +180,6 @@ def check_pool(kind: Kind, problem: ContextualProblem) -> None:
         assert abs(a.propensity - b.propensity) < 1e-9
         fixed.tell(a, reward(step, a.index))
         fresh.tell(b, reward(step, a.index))
+    few = np.arange(30)  # all of them are looked at for the best
     if kind.name != "uniform":  # which recommends a candidate that it has seen
         assert fixed.best().index == fresh.best(features=pool).index

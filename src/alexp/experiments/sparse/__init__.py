@@ -1,0 +1,1 @@
+"""Sparse rewards: where the rivals of the literature were measured, and their measurements again."""
