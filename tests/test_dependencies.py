@@ -11,7 +11,8 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-TOOLS = ("rivals", "peers", "contextual-peers", "docs", "test", "lint")  # not what a user of the library gets
+# Not what a user of the library gets: for those who work on it, or have BayBE or Ax already.
+TOOLS = ("rivals", "peers", "contextual-peers", "integrations", "docs", "test", "lint")
 
 
 def bounds(lines):

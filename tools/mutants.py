@@ -48,6 +48,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "src/alexp/study": ("tests/study",),
     "src/alexp/experiments": ("tests/experiments",),
     "src/alexp/evaluation": ("tests/evaluation",),
+    "src/alexp/integrations": ("tests/integrations",),
     "src/alexp": ("tests",),
 }
 

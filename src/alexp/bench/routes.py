@@ -1,4 +1,4 @@
-"""Packed factors against one pass per reward: which is faster where, and whether the library's choice is right."""
+"""Packed factors against one pass per reward, and points told: which is faster where, and is the choice right."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import numpy as np
 
 from alexp.bench.records import Measurement, record
 from alexp.common.arrays import FloatArray
-from alexp.estimation.costs import Extent, prefers_one_pass
+from alexp.estimation.costs import Extent, prefers_one_pass, prefers_points
 from alexp.estimation.onepass.grid import OnePassGrid
-from alexp.estimation.posteriors import PosteriorGrid
+from alexp.estimation.onepass.processes import Processes
+from alexp.estimation.posteriors import PosteriorGrid, Posteriors
+from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem import CandidateTable, FiniteSet, ModelClass
 
 RIDGES = (0.01, 0.03, 0.1, 0.3, 0.7)
 CASES = tuple((m, d, n) for n in (200, 2000, 20_000) for m in (1, 3, 20) for d in (4, 16, 32, 64) if m * d * n < 2e7)
 QUICK = ((2, 4, 50), (2, 40, 50))
+AGENTS = ((1, 64, 600), (1, 256, 600), (1, 512, 600), (1, 1024, 600), (3, 128, 600), (3, 512, 600), (1, 512, 5000))
 
 
 def bench_routes(quick: bool = False) -> list[Measurement]:
@@ -28,7 +31,32 @@ def bench_routes(quick: bool = False) -> list[Measurement]:
         label = f"M={m}, d={d}, N={n:,}"
         out.append(record("routes", label, "packed factors", median_ms=packed, ratio=chosen / min(packed, one)))
         out.append(record("routes", label, "one pass", median_ms=one, ratio=chosen / min(packed, one)))
+    for m, d, n in QUICK[1:] if quick else AGENTS:
+        packed, points = _agents(m, d, n, 4 if quick else 100)
+        chosen = points if prefers_points(np.full(m, float(d))) else packed
+        label = f"agents, M={m}, d={d}, N={n:,}"
+        out.append(record("routes", label, "packed factors", median_ms=packed, ratio=chosen / min(packed, points)))
+        out.append(record("routes", label, "points told", median_ms=points, ratio=chosen / min(packed, points)))
     return out
+
+
+def _agents(m: int, d: int, n: int, steps: int) -> tuple[float, float]:
+    """Milliseconds of a step of UCB agents, argmax and update, on packed factors, and from the points told."""
+    rng = np.random.default_rng(0)
+    models = ModelClass.from_matrices({f"m{k}": rng.standard_normal((n, d)) for k in range(m)})
+    table = CandidateTable(models, FiniteSet(np.arange(n)), rng.permutation(n))
+    ridges, choices, laps = np.full(m, 0.1), table.everything.choices, []
+    packed = RidgeBank(models.columns_flat, models.offsets, ridges, models.intercept)
+    fits: tuple[Posteriors, ...] = (packed, Processes(models.groups, [None] * m, ridges, models.intercept))
+    for one in fits:
+        own = []
+        for t in range(steps + 2):
+            begin = time.process_time()
+            index = int(choices.indices[one.argmax_ucb(choices, 1.0)[t % m]]) if choices.indices is not None else 0
+            one.update(table.row(index), float(t % 7))
+            own.append(time.process_time() - begin)
+        laps.append(1e3 * float(np.mean(own[2:])))  # later steps cost more: a run's mean counts
+    return laps[0], laps[1]
 
 
 def _measured(m: int, d: int, n: int, steps: int) -> tuple[float, float]:

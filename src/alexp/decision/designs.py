@@ -255,11 +255,10 @@ class HOptimal:
         if kept.size == 0:
             raise ValueError("all features are zero on the whole domain; no design can learn anything from them")
         if kept.size < features.shape[1]:
-            warnings.warn(
+            caution(
                 f"the {features.shape[1]} columns have rank {kept.size} on the {features.shape[0]} candidates: the "
                 "design is for that many independent ones",
                 UserWarning,
-                stacklevel=2,
             )
         weights, value, bound = h_optimal(features[:, kept], positive("tol", self.tol))
         return HDesign(weights, value, bound, kept)

@@ -11,7 +11,7 @@ from alexp.common.codec import Packable
 from alexp.common.schema import same, sequence
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
-from alexp.estimation.factory import posteriors
+from alexp.estimation.factory import posteriors, restored
 from alexp.estimation.posteriors import Posteriors
 from alexp.problem.candidates import Choices, Pending, Round
 from alexp.problem.models import ModelClass
@@ -42,7 +42,8 @@ class AgentPool:
         crowds = _crowds(agents, models)
         self.agents = [agent for agent, _ in crowds]
         self.members = [members for _, members in crowds]
-        self.fits = [posteriors(models, agent.ridge, members, forget) for agent, members in crowds]
+        self._made_of = [(models, agent.ridge, members, forget) for agent, members in crowds]
+        self.fits = [posteriors(*own) for own in self._made_of]
         self.draws = not all(agent.determined for agent in self.agents)  # whether some agent needs random numbers
         self._beliefs: list[tuple[tuple[int, ...], Posteriors]] = []  # trials believed in, and the fits, by crowd
         self._forget()
@@ -109,8 +110,9 @@ class AgentPool:
 
     def restore(self, state: list[Packable]) -> None:
         """Continue from `state`."""
-        for fits, saved in zip(self.fits, sequence("pool", state, len(self.fits)), strict=True):
-            fits.restore(saved)
+        saved = sequence("pool", state, len(self.fits))
+        self.fits = [restored(one, *own) for one, own in zip(saved, self._made_of, strict=True)]
+        for fits in self.fits:
             same("n_observations of an agent", fits.n_observations, self.n_observations, "as for all others")
         self._forget()
 

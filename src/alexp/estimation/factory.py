@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import Packable
 from alexp.estimation.blocks.banks import ArmBanks
 from alexp.estimation.blocks.grid import ArmGrid
 from alexp.estimation.blocks.layout import ArmColumns
-from alexp.estimation.costs import Extent, prefers_one_pass
+from alexp.estimation.costs import Extent, prefers_one_pass, prefers_points
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteriors
@@ -32,11 +33,29 @@ def posteriors(
     """
     if forget is not None:
         check_forgetting(models)
-    if models.kernels is None:
-        return linear_posteriors(models, ridge, members, forget)
     chosen = np.arange(models.n_models) if members is None else members
+    if models.kernels is None and (forget is not None or not _are_wide(models, chosen)):
+        return linear_posteriors(models, ridge, members, forget)
     groups, kernels = [models.groups[int(j)] for j in chosen], [models.kernel(int(j)) for j in chosen]
     return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
+
+
+def _are_wide(models: ModelClass, members: IntArray) -> bool:
+    """Whether linear models have so many features that factors of them are slower than the points told.
+
+    Only where candidates come again: contextual rounds have new points all the time.
+    """
+    return not models.is_contextual and prefers_points(np.diff(models.offsets)[members].astype(np.float64))
+
+
+def restored(
+    state: Packable, models: ModelClass, ridge: float | FloatArray, members: IntArray, forget: float | None
+) -> Posteriors:
+    """`posteriors` that continue from a state, in its own form: earlier versions kept factors of wide models, too."""
+    packed = models.kernels is None and isinstance(state, Mapping) and "factor" in state
+    fits: Posteriors = (linear_posteriors if packed else posteriors)(models, ridge, members, forget)
+    fits.restore(state)
+    return fits
 
 
 def check_forgetting(models: ModelClass) -> None:

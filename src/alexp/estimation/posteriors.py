@@ -14,11 +14,12 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.problem.candidates import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from alexp.problem.candidates import Choices
+    from alexp.problem.candidates import Choices, Pending
 
     Where: TypeAlias = Choices | FloatArray  # choices, or n dictionary rows (n, P)
 
@@ -194,11 +195,11 @@ class PosteriorGrid(Protocol):
         """`Posteriors.residuals` of every cell, (cells, M); lower bounds where the last evidence was -infinity."""
 
     def moments(
-        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward under weights and noise variances, (cells, M) each, shapes (n,).
 
-        Every component has believed in the `pending` rows (k, P), see `Posteriors.believing`.
+        Every component has believed in the `pending` trials, see `Posteriors.believing`.
         """
 
     def components(
@@ -206,7 +207,7 @@ class PosteriorGrid(Protocol):
         weights: FloatArray,
         variances: FloatArray,
         choices: Choices,
-        pending: FloatArray | None = None,
+        pending: Pending = NOTHING,
         least: float = 0.0,
     ) -> Iterator[Component]:
         """The components of weight above `least`, one by one, as `moments` merges them; shares sum to one."""

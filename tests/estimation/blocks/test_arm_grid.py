@@ -83,7 +83,7 @@ def test_believed_banks_are_kept_without_a_trace():
         pending = pending[::-1] if step % 11 == 0 else np.vstack([pending, row(rng)])
         fresh = ArmGrid((ARMS, SIZE), columns, offsets, ridges, False)
         fresh.restore(unpack(pack(grid.state())))
-        got, want = (one.moments(weights, variances, offer, pending) for one in (grid, fresh))
+        got, want = (one.moments(weights, variances, offer, pending_of(pending)) for one in (grid, fresh))
         np.testing.assert_array_equal(got, want)
         if step % 13 == 0:
             got, want = (one.moments(weights, variances, offer) for one in (grid, fresh))

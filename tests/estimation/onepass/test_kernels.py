@@ -5,7 +5,9 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
+from alexp.estimation.onepass.regressions import KernelRegression
 from alexp.problem import ModelClass
+from alexp.problem.candidates import Pending
 from alexp.problem.kernels import RBF, Linear, Matern, Tanimoto
 from tests.estimation.onepass.twins import candidates, dense, grid
 
@@ -94,6 +96,11 @@ def test_equals_scikit_learn_at_each_of_100_steps(intercept):
                     np.testing.assert_allclose(family.variance[c], std**2, rtol=0, atol=1e-8, err_msg=name)
 
 
+def out(table, indices):
+    """Trials of these candidates whose rewards are pending."""
+    return Pending(tuple(range(len(indices))), np.array(indices), table.rows(np.array(indices)))
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("told", [0, 1, 25])
 def test_believes_as_if_told_what_was_expected(told, intercept):
@@ -106,16 +113,41 @@ def test_believes_as_if_told_what_was_expected(told, intercept):
         one.update(table.row(index), float(rng.standard_normal()), index)
     pending = [5, 17, 5, indices[-1] if indices else 30]
     before = [family.variance.copy() for family in one.families]
-    whole = one._believing(table.rows(np.array(pending)))
+    whole = one._believing(out(table, pending))
     one._believed = ([], [])
     for k in range(1, 5):  # one more at a time is the same, bit for bit
-        parts = one._believing(table.rows(np.array(pending[:k])))
+        parts = one._believing(out(table, pending[:k]))
     for j in range(models.n_models):
         assert np.array_equal(whole[j].variance, parts[j].variance)
         gram = models.gram(j, x, x)
         expected = dense(gram, [*indices, *pending], np.zeros(told + 4), 0.04, intercept)[1]
         np.testing.assert_allclose(whole[j].variance[0], expected, rtol=0, atol=1e-8)
         assert np.array_equal(one.families[j].variance, before[j])
+
+
+def test_candidates_that_are_pending_are_compared_by_rows_that_are_known(monkeypatch):
+    """Their similarities to points told are read off the kernel rows: the same numbers, to the last bit if k is
+    symmetric to the last bit, which linear kernels are not."""
+    _, models = problem(True)
+    table = candidates(models, N)
+    one = grid(models, table, [np.full(models.n_models, 0.2)])
+    for k, index in enumerate(played(20)):
+        one.update(table.row(index), float(k % 5), index)
+    pending = out(table, [5, 17, 40])
+    for told in [[1], [2, 3]]:
+        one._believed = ([], [])
+        known = one._believing(pending)
+        with monkeypatch.context() as patch:
+            patch.delattr(KernelRegression, "_between")  # nobody needs it
+            one._believed = ([], [])
+            one._believing(pending)
+        beliefs = [family.belief() for family in one.families]
+        for row in pending.rows:  # as points of nowhere
+            beliefs = [belief.believing(one._told(j, row, None)) for j, belief in enumerate(beliefs)]
+        for name, a, b in zip(models.names, known, beliefs, strict=True):
+            np.testing.assert_allclose(a.variance, b.variance, rtol=1e-12 if "linear" in name else 0)
+        for index in told:
+            one.update(table.row(index), 2.0, index)
 
 
 def test_predicts_at_points_that_are_no_candidates():

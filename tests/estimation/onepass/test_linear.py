@@ -6,7 +6,7 @@ import pytest
 from alexp.estimation.onepass import families
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem import ModelClass
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import Choices, Pending
 from tests.estimation.onepass.twins import candidates, grid
 
 N = 50
@@ -38,7 +38,8 @@ def test_equals_packed_factors_at_every_step(sizes, intercept):
     shape = (len(RIDGES), models.n_models)
     for t in range(100):
         weights, noises = rng.dirichlet(np.ones(6)).reshape(shape), rng.uniform(0.5, 2.0, shape)
-        pending = table.rows(rng.integers(N, size=t % 3))
+        out = rng.integers(N, size=t % 3)
+        pending = Pending(tuple(range(out.size)), out, table.rows(out))
         off = Choices(None, rng.standard_normal((models.n_columns, 4)))
         close(one.moments(weights, noises, choices, pending), two.moments(weights, noises, choices, pending))
         close(one.moments(weights, noises, off), two.moments(weights, noises, off))

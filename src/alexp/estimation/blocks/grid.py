@@ -13,9 +13,10 @@ from alexp.estimation.blocks.banks import ArmBanks
 from alexp.estimation.blocks.layout import ArmColumns
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.problem.candidates import NOTHING
 
 if TYPE_CHECKING:
-    from alexp.problem.candidates import Choices
+    from alexp.problem.candidates import Choices, Pending
 
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
@@ -79,7 +80,7 @@ class ArmGrid:
     # -- predictions -------------------------------------------------------------------------------------------
 
     def moments(
-        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and total variance (within plus between components) at the choices, shapes (n,)."""
         _, shares, means, spreads = self._components(weights, variances, choices, pending, _NEGLIGIBLE)
@@ -92,7 +93,7 @@ class ArmGrid:
         weights: FloatArray,
         variances: FloatArray,
         choices: Choices,
-        pending: FloatArray | None = None,
+        pending: Pending = NOTHING,
         least: float = _NEGLIGIBLE,
     ) -> Iterator[Component]:
         """The components of weight above `least`, one by one."""
@@ -107,7 +108,7 @@ class ArmGrid:
         weights: FloatArray,
         variances: FloatArray,
         choices: Choices,
-        pending: FloatArray | None,
+        pending: Pending,
         least: float,
     ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Numbers and shares (K,) of the components that matter, their means and variances at the choices (K, n)."""
@@ -116,12 +117,12 @@ class ArmGrid:
         mean, squares, _ = self._banks.values(choices, members, believed=self._believing(pending))
         return members, shares / shares.sum(), mean, variances.ravel()[members, None] * squares
 
-    def _believing(self, pending: FloatArray | None) -> dict[int, RidgeBank]:
+    def _believing(self, pending: Pending) -> dict[int, RidgeBank]:
         """The banks of arms with pending trials once they have absorbed these at their own means.
 
         They are kept until the arm has a reward or a trial less; a trial more is absorbed alone, to the same bits.
         """
-        rows = {} if pending is None or not len(pending) else self._banks.pending(pending)
+        rows = self._banks.pending(pending.rows) if pending else {}
         kept, self._believed = self._believed, {}
         for arm, features in rows.items():
             own, key = self._banks.banks[arm], features.tobytes()

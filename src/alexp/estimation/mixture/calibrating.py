@@ -16,7 +16,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, floats, record, same
 from alexp.estimation.posteriors import Component, PosteriorGrid, Score
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import NOTHING, Choices, Pending
 
 LAST = 64  # rewards after which divisors stay
 _SMALLEST = 1e-140  # divisors above it have squares
@@ -82,7 +82,7 @@ class CalibratingGrid:
         return self.inner.residuals()
 
     def moments(
-        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance at the choices, shapes (n,)."""
         return self.inner.moments(weights, variances, choices, pending)
@@ -92,7 +92,7 @@ class CalibratingGrid:
         weights: FloatArray,
         variances: FloatArray,
         choices: Choices,
-        pending: FloatArray | None = None,
+        pending: Pending = NOTHING,
         least: float = 0.0,
     ) -> Iterator[Component]:
         """The components of weight above `least`, one by one."""

@@ -42,7 +42,8 @@ def look_back(
     t, k = rewards.size, models.size
     mean, std = np.full((2, t), np.nan)
     model_mean, model_std = np.full((2, t, k), np.nan)
-    log_odds = np.zeros((t + 1, k))
+    log_odds = np.empty((t + 1, k))
+    log_odds[0] = _log_odds(mixture, models)
     for step in range(t):
         index = None if indices is None else indices[step : step + 1]
         point = Choices(index, np.ascontiguousarray(rows[step][:, None]))
@@ -54,9 +55,14 @@ def look_back(
             alone[:, model] = scores[:, model]  # all of them may be negligible, and then there is no prediction
             model_mean[step, place], model_std[step, place] = _prediction(mixture, _normalised(alone), point)
         mixture.update(rows[step], float(rewards[step]), None if indices is None else int(indices[step]))
-        later = mixture.log_weights()[:, models]
-        log_odds[step + 1] = np.logaddexp.reduce(later, axis=0) - np.logaddexp.reduce(later[:, 0])
+        log_odds[step + 1] = _log_odds(mixture, models)
     return Hindsight(mean, std, model_mean, model_std, log_odds)
+
+
+def _log_odds(mixture: Mixture, models: IntArray) -> FloatArray:
+    """Of each model against the first, (K,); of priors that differ before there are rewards."""
+    weights = mixture.log_weights()[:, models]
+    return np.asarray(np.logaddexp.reduce(weights, axis=0) - np.logaddexp.reduce(weights[:, 0]))
 
 
 def _prediction(mixture: Mixture, weights: FloatArray, point: Choices) -> tuple[float, float]:

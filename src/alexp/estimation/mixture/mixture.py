@@ -163,13 +163,13 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        return self.grid.moments(weights, self.noise_variances(), choices, pending.rows)
+        return self.grid.moments(weights, self.noise_variances(), choices, pending)
 
     def components(
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
     ) -> Iterator[Component]:
         """The components of weight above ``least`` one by one; shares sum to one."""
-        return self.grid.components(weights, self.noise_variances(), choices, pending.rows, least)
+        return self.grid.components(weights, self.noise_variances(), choices, pending, least)
 
     @property
     def freedom(self) -> float:

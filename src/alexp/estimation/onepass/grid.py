@@ -12,7 +12,7 @@ from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.families import Believed, Family
 from alexp.estimation.onepass.regressions import PointTold
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import SharedKernels
 from alexp.problem.kernels.rows import dense
 from alexp.problem.tables.blocks import ModelOnTable
@@ -118,7 +118,7 @@ class OnePassGrid:
     # -- moments -----------------------------------------------------------------------------------------------
 
     def moments(
-        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward under weights and noise variances, (cells, M) each, shapes (n,)."""
         if choices.indices is None:
@@ -141,7 +141,7 @@ class OnePassGrid:
         weights: FloatArray,
         variances: FloatArray,
         choices: Choices,
-        pending: FloatArray | None = None,
+        pending: Pending = NOTHING,
         least: float = _NEGLIGIBLE,
     ) -> Iterator[Component]:
         """Every component whose weight matters, with its mean and variance at the choices, shapes (n,)."""
@@ -171,17 +171,17 @@ class OnePassGrid:
             raise ValueError("functions are drawn at candidates only, where values are kept")
         return self.families[model].draw(cell, choices.indices, normals, scale)
 
-    def _believing(self, pending: FloatArray | None) -> list[Believed] | None:
-        """Beliefs of all families after pending rows (k, P), taken in one after the other."""
-        rows = [] if pending is None else [np.ascontiguousarray(row) for row in pending]
-        if not rows:
+    def _believing(self, pending: Pending) -> list[Believed] | None:
+        """Beliefs of all families after pending trials, taken in one after the other."""
+        if not pending:
             return None
+        rows = [np.ascontiguousarray(row) for row in pending.rows]
         keys = [row.tobytes() for row in rows]
         known, beliefs = self._believed
         if not known or known != keys[: len(known)]:
             known, beliefs = [], [family.belief() for family in self.families]
-        for row in rows[len(known) :]:
-            beliefs = [belief.believing(self._told(j, row, None)) for j, belief in enumerate(beliefs)]
+        for row, index in zip(rows[len(known) :], pending.indices[len(known) :].tolist(), strict=True):
+            beliefs = [belief.believing(self._told(j, row, index)) for j, belief in enumerate(beliefs)]
         self._believed = (keys, beliefs)
         return beliefs
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.common.schema import anything, floats, integers, record
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold
 from alexp.estimation.posteriors import CandidateMoments, Envelope, dictionary_rows
 from alexp.problem.candidates import Choices
@@ -41,11 +42,13 @@ class Processes:
     ) -> None:
         self._groups, self._kernels, self.intercept = groups, kernels, intercept
         self.n_models, self._ratios = len(groups), np.asarray(ridge, dtype=np.float64) ** 2
-        self._rows: list[FloatArray] = []
-        self._rewards: list[float] = []
         self._fits = self._begin()
 
     def _begin(self) -> list[KernelRegression]:
+        self._rows: list[FloatArray] = []  # that were told, once each
+        self._numbers: dict[bytes, int] = {}  # theirs
+        self._order: list[int] = []  # which of them each reward was of
+        self._rewards: list[float] = []
         self._known: dict[int, tuple[Where, FloatArray, FloatArray]] = {}  # where a model was last asked for values
         out: list[KernelRegression] = []
         for group, kernel, ratio in zip(self._groups, self._kernels, self._ratios.tolist(), strict=True):
@@ -73,7 +76,11 @@ class Processes:
             fit.tell(at, y, fit.probe(at))
             if fit.points.n == fit.limit and isinstance(fit, LinearRegression):
                 fit.rebuild()  # into its smaller form
-        self._rows.append(np.array(row))
+        key = row.tobytes()
+        if key not in self._numbers:
+            self._numbers[key] = len(self._rows)
+            self._rows.append(np.array(row))
+        self._order.append(self._numbers[key])
         self._rewards.append(float(y))
         self._known.clear()
 
@@ -108,7 +115,7 @@ class Processes:
         """mu_j and s_j, shapes (n,)."""
         if j in self._known and self._known[j][0] is where:
             return self._known[j][1:]
-        rows = np.ascontiguousarray(dictionary_rows(where)[:, self._groups[j]])
+        rows = self._features(j, where)
         mean, variance = np.empty((2, len(rows)))
         for low in range(0, len(rows), _PIECE):
             part = slice(low, low + _PIECE)
@@ -116,6 +123,13 @@ class Processes:
             mean[part], variance[part] = own[0][0], own[1][0]
         self._known[j] = (where, mean, np.sqrt(variance / self._ratios[j]))
         return self._known[j][1:]
+
+    def _features(self, j: int, where: Where) -> FloatArray:
+        """phi_j at choices or rows, (n, d): in place for linear models of columns that are neighbours."""
+        rows, group = dictionary_rows(where), self._groups[j]
+        if self._kernels[j] is None and group.size == group[-1] - group[0] + 1:
+            return rows[:, group[0] : group[-1] + 1]
+        return np.ascontiguousarray(rows[:, group])
 
     def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
         """mu_j and s_j^2 of every model at one dictionary row (P,), shapes (M,)."""
@@ -137,16 +151,21 @@ class Processes:
     def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
         """Position of every model's best choice under one draw of covariance scale^2 s_j^2, shape (M,).
 
-        The 1,000 choices of largest mean + 2 std are drawn jointly; others hardly ever are the best.
+        Under a kernel the 1,000 choices of largest mean + 2 std are drawn jointly; others hardly ever are the best.
         """
         best = []
         for j in range(self.n_models):
             mean, width = self._values(j, choices)
+            unit, fit = scale / np.sqrt(self._ratios[j]), self._fits[j]
+            if isinstance(fit, LinearRegression):
+                direction = fit.direction(0, rng.standard_normal(fit.n_normals))
+                best.append(np.argmax(mean + unit * (self._features(j, choices) @ direction)))
+                continue
             upper = mean + 2.0 * scale * width
             chosen = np.sort(np.argsort(-upper, kind="stable")[:MOST_DRAWN])
             rows = np.ascontiguousarray(choices.table[self._groups[j]][:, chosen].T)
-            drawn = self._fits[j].root(0, rows) @ rng.standard_normal(chosen.size)
-            best.append(chosen[np.argmax(mean[chosen] + scale / np.sqrt(self._ratios[j]) * drawn)])
+            drawn = fit.root(0, rows) @ rng.standard_normal(chosen.size)
+            best.append(chosen[np.argmax(mean[chosen] + unit * drawn)])
         return np.array(best, dtype=np.int64)
 
     def residuals(self) -> FloatArray:
@@ -199,13 +218,23 @@ class Processes:
 
     def state(self) -> Packable:
         """The rewards and where they were measured: all else follows from that, bit for bit."""
-        return {"rows": np.array(self._rows), "rewards": np.array(self._rewards)}
+        own = {"rows": np.array(self._rows), "order": np.array(self._order, dtype=np.int64)}
+        return own | {"rewards": np.array(self._rewards)}
 
     def restore(self, state: Packable) -> None:
         """Continue from `state`."""
-        self._rows, self._rewards, self._fits = [], [], self._begin()
-        for row, y in zip(np.asarray(state["rows"]), np.asarray(state["rewards"]).tolist(), strict=True):
-            self.update(row, y)
+        some: int | None = None  # of a size that is not known before
+        checks = {"rows": anything, "order": integers(some, low=0), "rewards": floats(some)}
+        known = record("state", state, checks, optional=("order",))
+        rewards, rows = known["rewards"], np.asarray(known["rows"], dtype=np.float64)
+        order = known.get("order", np.arange(rewards.size))  # left out by versions that had a row for every reward
+        if rewards.size != order.size or (order.size and order.max() >= len(rows)):
+            raise ValueError("state['order'] must have the number of a row for every reward")
+        if len(rows) and (rows.ndim != 2 or rows.shape[1] <= max(int(group.max()) for group in self._groups)):
+            raise ValueError(f"state['rows'] must have a column for every feature, got shape {rows.shape}")
+        self._fits = self._begin()
+        for number, y in zip(order.tolist(), rewards.tolist(), strict=True):
+            self.update(rows[number], y)
 
 
 def _point(row: FloatArray) -> PointTold:

@@ -14,7 +14,7 @@ from alexp.estimation.ridge import _moments as moments
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.factors import FactorState
 from alexp.estimation.ridge.sleeping import SleepingBank
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import NOTHING, Choices, Pending
 
 _LAZY = 20_000  # components from which it pays to let the negligible ones sleep
 _SLEEP, _WAKE = 45.0, 32.0  # how far below the best log evidence they fall asleep, and how close they may come
@@ -151,12 +151,12 @@ class RidgeGrid:
     # -- moments -----------------------------------------------------------------------------------------------
 
     def moments(
-        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: FloatArray | None = None
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and total variance (within plus between components) at the choices, shapes (n,).
 
-        ``weights`` (cells, M) sum to one; ``variances`` (cells, M) are those of the components' noise. ``pending`` rows
-        (k, P) shrink the variances within components; what these disagree on, weights and means, stays.
+        ``weights`` (cells, M) sum to one; ``variances`` (cells, M) are those of the components' noise. ``pending``
+        trials shrink the variances within components; what these disagree on, weights and means, stays.
         """
         parts, table = self._parts(weights, variances, pending), choices.table
         if self._by_coefficients(sum(part.members.size for part in parts), table.shape[1]):
@@ -171,7 +171,7 @@ class RidgeGrid:
         weights: FloatArray,
         variances: FloatArray,
         choices: Choices,
-        pending: FloatArray | None = None,
+        pending: Pending = NOTHING,
         least: float = _NEGLIGIBLE,
     ) -> Iterator[Component]:
         """The components of weight above `least`, one by one."""
@@ -191,7 +191,7 @@ class RidgeGrid:
         self,
         weights: FloatArray,
         variances: FloatArray,
-        pending: FloatArray | None = None,
+        pending: Pending = NOTHING,
         least: float = _NEGLIGIBLE,
     ) -> list[Part]:
         """The components that matter, with shares that sum to one."""
@@ -202,7 +202,7 @@ class RidgeGrid:
             for cell, own in enumerate(active)
             if own.size
         ]
-        return parts if pending is None or not len(pending) else [part.believing(pending) for part in parts]
+        return [part.believing(pending.rows) for part in parts] if pending else parts
 
     def _by_coefficients(self, n_active: int, n_candidates: int) -> bool:
         """Whether the route over coefficients is safe and takes fewer operations."""

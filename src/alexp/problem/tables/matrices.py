@@ -88,6 +88,14 @@ class Matrices:
         """matrix[column]."""
         return self._names
 
+    def name_columns(self, columns: Sequence[Sequence[str] | None]) -> None:
+        """Call the columns of each matrix by names of their own; None leaves those of a matrix numbered."""
+        edges = np.cumsum([0, *self.sizes])
+        for (low, high), own in zip(pairwise(edges), columns, strict=True):
+            if own is not None:
+                matrix_name = self._names[low].rpartition("[")[0]
+                self._names[low:high] = [f"{matrix_name}[{name}]" for name in own]
+
     def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of the candidates with row numbers `x`, shape (n, P)."""
         rows = np.atleast_1d(np.asarray(x))
