@@ -24,6 +24,7 @@ def reader(request, tmp_path, monkeypatch):
     """In an empty folder, with an environment that is put back afterwards."""
     before = dict(os.environ)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as at the prompt: a block may import the file that another one is
     os.environ.pop("ALEXP_STORAGE", None)
     os.environ |= {"ALEXP_CACHE": str(tmp_path / "cache"), "MPLBACKEND": "Agg", "COLUMNS": "120"}
     yield Reader(FULL, lambda: request.getfixturevalue("postgres"))
@@ -70,6 +71,12 @@ def theory(reader):
     assert "0.0654" in reader.printed
 
 
+def plates(reader):
+    assert reader.namespace["best"] >= 99 or reader.namespace["report"].epsilon <= 10
+    assert len(reader.namespace["progress"]) > 2
+    assert Path("arylation.html").stat().st_size > 100_000
+
+
 # What else must be true after the blocks of a page have run.
 AFTERWARDS = {
     "docs/architecture.md": architecture,
@@ -78,6 +85,7 @@ AFTERWARDS = {
     "docs/kernels.md": kernels,
     "docs/studies.md": studies,
     "docs/theory.md": theory,
+    "docs/tutorials/plates.md": plates,
 }
 
 
