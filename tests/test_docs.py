@@ -5,6 +5,9 @@
 
 import os
 import re
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,21 @@ def test_every_block_of_a_page_runs(page, reader):
     reader.read(BLOCKS[page])
     if page in AFTERWARDS:
         AFTERWARDS[page](reader)
+
+
+@pytest.mark.skipif(not FULL, reason="installs the library; `make docs` does it")
+def test_a_newcomer_gets_a_picture(tmp_path):
+    """Who copies the three blocks of the front page has a plotted result."""
+    install, *python = BLOCKS["docs/index.md"]
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    (tmp_path / "pasted.py").write_text("".join(block.code for block in python))
+    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    script = f"cd {shlex.quote(str(tmp_path))}\n{install.code}\npython pasted.py\n"
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, env=own | {"MPLBACKEND": "Agg"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "first-result.png").stat().st_size > 10_000
 
 
 def test_the_conditions_belong_to_pages_that_run():
