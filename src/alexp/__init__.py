@@ -60,6 +60,7 @@ from alexp.problem import (
 
 if TYPE_CHECKING:
     from alexp import datasets, ope, theory
+    from alexp.client import Client
     from alexp.study import create_study, load_study
     from alexp.theory import preflight
 
@@ -84,6 +85,7 @@ __all__ = [
     "AssumptionWarning",
     "Box",
     "Candidates",
+    "Client",
     "ConvergenceWarning",
     "Corral",
     "DOptimal",
@@ -128,8 +130,13 @@ __all__ = [
 ]
 
 
-# Needed by few runs and slow to load; studies need the extra `study` as well.
-_LAZY = {"create_study": "alexp.study", "load_study": "alexp.study", "preflight": "alexp.theory"}
+# Needed by few runs and slow to load; studies need the extra `study` as well, clients the extra `client`.
+_LAZY = {
+    "Client": "alexp.client",
+    "create_study": "alexp.study",
+    "load_study": "alexp.study",
+    "preflight": "alexp.theory",
+}
 
 
 def __getattr__(name: str) -> Any:

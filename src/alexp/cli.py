@@ -15,6 +15,7 @@ from alexp.commands.extras import advice_for
 from alexp.commands.preflight import preflight
 from alexp.commands.reproduce import reproduce
 from alexp.commands.run import run
+from alexp.commands.serve import serve
 from alexp.commands.upkeep import app as study
 from alexp.commands.warmup import warmup
 
@@ -68,6 +69,7 @@ app.command()(reproduce)
 app.command()(compare)
 app.command()(bench)
 app.command()(preflight)
+app.command()(serve)
 app.command()(warmup)
 app.add_typer(study, name="study")
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.commands.kernels import kernels_from_words
 from alexp.common.codec import pack, unpack
 from alexp.kernels import RBF, Function, Linear, Matern, Precomputed, Tanimoto
 from alexp.problem import ModelClass
 from alexp.problem.kernels import SharedKernels
 from alexp.problem.kernels.choosing import is_counts
 from alexp.problem.kernels.factorial import lengthscale_draws
+from alexp.study.declared.kernels import kernels_from_words
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 2, (30, 8)).astype(float)

@@ -65,6 +65,11 @@ class Details(TypedDict, total=False):
     memory_ms: float
     added_ms: float
     fsync_ms: float
+    # service
+    p95_ms: float
+    study_ms: float
+    study_p95_ms: float
+    per_second: float
 
 
 class Measurement(Details):

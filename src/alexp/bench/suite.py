@@ -8,7 +8,7 @@ from pathlib import Path
 from alexp.bench.records import Measurement
 
 NAMES = ("startup", "step", "lasso", "growth", "memory", "floor")  # what a plain `alexp bench` runs
-ALONE = ("study", "context", "wide", "huge", "routes")  # on request only
+ALONE = ("study", "service", "context", "wide", "huge", "routes")  # on request only
 
 
 def run_benchmarks(
@@ -70,6 +70,10 @@ def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measu
         from alexp.bench.wide import bench_wide
 
         return bench_wide(quick, huge=name == "huge")
+    if name == "service":
+        from alexp.bench.service import bench_service
+
+        return bench_service(rounds=5, pairs=64) if quick else bench_service()
     from alexp.bench.study import bench_study
 
     return bench_study(trials=200, rounds=5) if quick else bench_study()

@@ -20,7 +20,8 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="startup, step, lasso, growth, memory, floor (all by default); study, context, wide, huge, routes.",
+            help="startup, step, lasso, growth, memory, floor (all by default); study, service, context, wide, huge, "
+            "routes.",
             metavar="NAME",
         ),
     ] = None,

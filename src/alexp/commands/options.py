@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,24 +47,10 @@ Worker = Annotated[
 def opened(name: str, storage: str, worker: str | None = None) -> Iterator[Study]:
     """A study, for the time of a command, whose worker may go by a name."""
     from alexp.study import load_study
+    from alexp.study.database.events import acting_as
 
-    with _named(worker), load_study(name, storage) as study:
+    with acting_as(worker), load_study(name, storage) as study:
         yield study
-
-
-@contextmanager
-def _named(worker: str | None) -> Iterator[None]:
-    if worker is None:
-        yield
-        return
-    before = os.environ.get("ALEXP_WORKER")
-    os.environ["ALEXP_WORKER"] = worker
-    try:
-        yield
-    finally:
-        os.environ.pop("ALEXP_WORKER")
-        if before is not None:
-            os.environ["ALEXP_WORKER"] = before
 
 
 def check_out(out: Path | None, force: bool) -> None:

@@ -76,9 +76,9 @@ def create(
     storage: Where = DEFAULT,
 ) -> None:
     """Start a study from a table of candidates and one file of features per model."""
-    from alexp.commands.kernels import kernels_from_words
     from alexp.problem import FiniteSet, ModelClass
     from alexp.study import create_study
+    from alexp.study.declared.kernels import kernels_from_words
     from alexp.study.tables import check_reserved, read_candidates, read_features
 
     table = read_candidates(candidates)

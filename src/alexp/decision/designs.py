@@ -7,7 +7,6 @@ solver and keeps at least C_min / P of the smallest eigenvalue.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import positive
+from alexp.common.warning import caution
 from alexp.decision.first_order import (
     d_optimal,
     independent_columns,
@@ -150,11 +150,11 @@ class EOptimal:
         if self.model_wise:
             solution = e_optimal(features, list(models.groups), models.scales, tol)
             if solution.upper_bound == 0.0 or solution.value <= 1e-12 * solution.upper_bound:
-                warnings.warn(_degenerate_model(features, models), UserWarning, stacklevel=2)
+                caution(_degenerate_model(features, models), UserWarning)
         else:
             kept, full_rank = _columns(features)
             if not full_rank:
-                warnings.warn(_dependent(kept.size, features.shape), UserWarning, stacklevel=2)
+                caution(_dependent(kept.size, features.shape), UserWarning)
             solution = e_optimal(features[:, kept], tol=tol)
         return Design(
             solution.weights,
@@ -182,7 +182,7 @@ class DOptimal:
         features = models.matrix(domain)
         kept, full_rank = _columns(features)
         if not full_rank:
-            warnings.warn(_dependent(kept.size, features.shape), UserWarning, stacklevel=2)
+            caution(_dependent(kept.size, features.shape), UserWarning)
         rows = features[:, kept]
         solution = d_optimal(rows, tol)
 

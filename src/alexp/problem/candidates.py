@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -11,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from alexp.common.warning import caution
 from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, take
@@ -290,8 +290,8 @@ def _point_out_empty_models(models: ModelClass, filled: BoolArray) -> None:
     empty = np.flatnonzero(~np.logical_or.reduceat(filled[models.columns_flat], models.offsets[:-1]))
     if empty.size:
         others = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
-        warnings.warn(
+        caution(
             f"model {models.names[int(empty[0])]!r} is zero on every candidate{others}: it predicts the same reward "
             "for all of them; leave it out unless that is meant",
-            stacklevel=4,
+            UserWarning,
         )

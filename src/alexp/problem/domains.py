@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix
+from alexp.common.warning import caution
 from alexp.problem.contextual.domains import Arms, Candidates
 from alexp.problem.descriptions import Description
 from alexp.problem.labels import equal_candidates
@@ -203,10 +203,10 @@ class FiniteSet:
         if len(candidates) == 0:
             raise ValueError("candidates must not be empty")
         if (equal := equal_candidates(candidates)) is not None:
-            warnings.warn(
+            caution(
                 f"candidates {equal[0]} and {equal[1]} are equal ({_short(self[equal[1]])}): each counts as one of its "
                 "own, and looking one up finds the first; drop duplicates unless that is meant",
-                stacklevel=2,
+                UserWarning,
             )
         self._lookup: dict[Hashable, int] | None = None
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from alexp.algorithms.protocol.trials import AbandonedTrialError
-    from alexp.study.database.records import StudySummary
     from alexp.study.database.storage import Storage
     from alexp.study.errors import (
         LeaseError,
+        NotOfferedError,
         ProblemMismatchError,
         ReplayError,
         StorageError,
@@ -17,20 +17,22 @@ if TYPE_CHECKING:
         StudyError,
         StudyExistsError,
         StudyNotFoundError,
+        SuspiciousRewardError,
         UnknownOutcomeError,
     )
     from alexp.study.integrity.checking import CheckReport, check
     from alexp.study.integrity.salvaging import SalvageReport, salvage
     from alexp.study.opening import create_study, delete_study, list_studies, load_study
     from alexp.study.study import Study
-    from alexp.study.view import StudyView
-    from alexp.study.workers.leases import HeldTrial
+    from alexp.study.view import StudySummary, StudyView, TellCounts
+    from alexp.study.workers.held import HeldTrial
 
 __all__ = [
     "AbandonedTrialError",
     "CheckReport",
     "HeldTrial",
     "LeaseError",
+    "NotOfferedError",
     "ProblemMismatchError",
     "ReplayError",
     "SalvageReport",
@@ -43,6 +45,8 @@ __all__ = [
     "StudyNotFoundError",
     "StudySummary",
     "StudyView",
+    "SuspiciousRewardError",
+    "TellCounts",
     "UnknownOutcomeError",
     "check",
     "create_study",
@@ -55,7 +59,6 @@ __all__ = [
 # Reading tables needs no database, so that the names that do are loaded when they are used.
 _HOMES = {
     "alexp.algorithms.protocol.trials": ("AbandonedTrialError",),
-    "alexp.study.database.records": ("StudySummary",),
     "alexp.study.database.storage": ("Storage",),
     "alexp.study.errors": tuple(
         name for name in __all__ if name.endswith(("Error", "Warning")) and name != "AbandonedTrialError"
@@ -64,9 +67,10 @@ _HOMES = {
     "alexp.study.integrity.salvaging": ("SalvageReport", "salvage"),
     "alexp.study.opening": ("create_study", "delete_study", "list_studies", "load_study"),
     "alexp.study.study": ("Study",),
-    "alexp.study.view": ("StudyView",),
-    "alexp.study.workers.leases": ("HeldTrial",),
+    "alexp.study.view": ("StudySummary", "StudyView", "TellCounts"),
+    "alexp.study.workers.held": ("HeldTrial",),
 }
+_LIGHT = {"alexp.algorithms.protocol.trials", "alexp.study.errors", "alexp.study.view", "alexp.study.workers.held"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
@@ -74,7 +78,8 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used."""
     if name not in _HOME:
         raise AttributeError(f"module 'alexp.study' has no attribute {name!r}")
-    if find_spec("sqlalchemy") is None or find_spec("alembic") is None:
+    needs_database = _HOME[name] not in _LIGHT  # the others come from a service as well, see `alexp.Client`
+    if needs_database and (find_spec("sqlalchemy") is None or find_spec("alembic") is None):
         raise ModuleNotFoundError("durable studies need SQLAlchemy and Alembic: pip install 'alexp[study]'")
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value

@@ -12,6 +12,7 @@ from alexp.algorithms.protocol.trials import Recommendation
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.problem.available import Available
 from alexp.study.database.events import probabilities_of
+from alexp.study.errors import NotOfferedError
 from alexp.study.following import Follower
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Answering:
             algorithm = self.algorithm
             q = probabilities_of(algorithm)
         if q is None:
-            raise AttributeError(f"algorithm {algorithm.name!r} has no probabilities over models")
+            raise NotOfferedError(f"algorithm {algorithm.name!r} has no probabilities over models")
         return q
 
     def best(self, *, available: Available = None, **presented: Unpack[Presented]) -> Recommendation:
@@ -87,7 +88,7 @@ class Answering:
     def _certifying(self) -> Certifies:
         algorithm: object = self.algorithm
         if not offers(algorithm, Certifies):
-            raise AttributeError(f"algorithm {self.algorithm.name!r} gives no certificates")
+            raise NotOfferedError(f"algorithm {self.algorithm.name!r} gives no certificates")
         return algorithm
 
     def check_models(self, delta: float = DELTA) -> ModelCheck:

@@ -47,5 +47,13 @@ class ReplayError(StudyError):
     """Applying the log did not give the trials that the log says were asked."""
 
 
+class SuspiciousRewardError(StudyError, ValueError):
+    """A reward looks like a typing error, and nobody has said that it is right."""
+
+
+class NotOfferedError(StudyError, AttributeError):
+    """The algorithm of the study does not have what was asked for."""
+
+
 class LeaseError(StudyError, ValueError):
     """A trial is held by another worker, or has no lease that could be prolonged."""

@@ -10,10 +10,12 @@ from math import isnan
 import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.trials import TrialLog
-from alexp.common.codec import jsonable
+from alexp.algorithms.protocol.trials import Trial, TrialLog
+from alexp.common.codec import Packable, jsonable
 from alexp.problem.domains import Domain
 from alexp.study.view import TrialState
+
+TrialLine = dict[str, Packable]  # a trial as JSON data, with `reward`, `state` and `label`
 
 
 def candidate_columns(domain: Domain, index: int) -> dict[str, object]:
@@ -72,6 +74,21 @@ def labeller(algorithm: Algorithm) -> Callable[[int], str]:
         return lambda trial: _short(_text(offers.actions[trial]))
     named = cache(lambda candidate: label(algorithm.domain, candidate))
     return lambda trial: named(index[trial])
+
+
+def trial_label(trial: Trial, domain: Domain) -> str:
+    """What a trial proposed, in one short line."""
+    return _short(_text(trial.x)) if trial.n_candidates is not None else label(domain, trial.index)
+
+
+def trial_lines(algorithm: Algorithm, trials: Iterable[int]) -> list[TrialLine]:
+    """Trials with what became of them, as JSON data."""
+    ids, what, log = list(trials), labeller(algorithm), algorithm.log
+    return [
+        algorithm.trial(trial).to_dict()
+        | {"reward": None if isnan(log.reward[trial]) else log.reward[trial], "state": state, "label": what(trial)}
+        for trial, state in zip(ids, trial_states(log, ids), strict=True)
+    ]
 
 
 def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:

@@ -24,7 +24,7 @@ from alexp.study.database import records
 from alexp.study.database.addresses import DEFAULT
 from alexp.study.database.events import LIBRARY
 from alexp.study.database.outcomes import find_out
-from alexp.study.database.records import StudyRow, StudySummary
+from alexp.study.database.records import StudyRow
 from alexp.study.database.storage import Storage
 from alexp.study.errors import (
     ProblemMismatchError,
@@ -35,6 +35,7 @@ from alexp.study.errors import (
 )
 from alexp.study.problem import Probe, Problem
 from alexp.study.study import Study
+from alexp.study.view import StudySummary
 from alexp.study.workers.leases import CHOICES, WhenExpired
 
 DEFAULT_ALGORITHM = "evidence-mixture"

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.telling import IfTold, Told, warn_of
 from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
+from alexp.common.validation import count
 from alexp.study.answering import Answering
 from alexp.study.chronicle import Chronicle, Logged
 from alexp.study.database import records
 from alexp.study.database.events import Event
-from alexp.study.database.outcomes import same_call, same_rewards
+from alexp.study.database.outcomes import describe, same_call, same_rewards
 from alexp.study.database.storage import Storage
+from alexp.study.errors import SuspiciousRewardError
+from alexp.study.explaining import explanation
 from alexp.study.following import Follower
-from alexp.study.labels import trial_states
+from alexp.study.labels import TrialLine, labeller, trial_lines, trial_states
 from alexp.study.replay import Replica
 from alexp.study.rounds.proposing import Proposing
-from alexp.study.view import Counts, StudyView
+from alexp.study.view import Counts, Explanation, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, Wanted, counts, make_view
 from alexp.study.workers import leases
 from alexp.study.workers.leases import Lease, WhenExpired
-from alexp.study.workers.sharing import AnyTrial, Sharing
+from alexp.study.workers.sharing import AnyTrial, Sharing, listed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class TellCounts(NamedTuple):
-    """What became of some rewards: taken in, known already, and put in the place of another."""
-
-    told: int
-    skipped: int
-    amended: int
 
 
 class Study(Proposing, Answering, Logged, Sharing):
@@ -71,24 +67,35 @@ class Study(Proposing, Answering, Logged, Sharing):
         results: Iterable[tuple[AnyTrial, float]] | Mapping[int, float] | Mapping[str, float],
         if_told: IfTold = "raise",
         key: str | None = None,
+        *,
+        sure: bool = True,
     ) -> TellCounts:
-        """Report several rewards at once: all of them, or, if any is wrong, none. Returns what became of them."""
+        """Report several rewards at once: all of them, or, if any is wrong, none. Returns what became of them.
+
+        Rewards far outside what was seen are taken in with a warning; whoever is not `sure` gets a
+        `SuspiciousRewardError` instead, and nothing has changed.
+        """
         pairs = list(results.items() if isinstance(results, Mapping) else results)
 
         def check(replica: Replica) -> list[Told]:
             checked = [replica.check_tell(trial, reward, if_told) for trial, reward in pairs]
             _no_trial_twice([told.trial for told in checked])
-            return checked
+            return checked if sure else _plausible(replica, checked)
 
         return self._take_in(pairs, check, if_told == "amend", key)
 
-    def amend(self, trial: AnyTrial, reward: float, key: str | None = None) -> None:
+    def amend(self, trial: AnyTrial, reward: float, key: str | None = None, *, sure: bool = True) -> None:
         """Correct a reward that was told or added, or give one again to a trial whose reward was retracted.
 
         The study then stands where it would had the right reward been told at once, with the trials as they were
-        asked for. The log keeps both rewards.
+        asked for. The log keeps both rewards. `sure` is as for `tell_many`.
         """
-        self._take_in([(trial, reward)], lambda replica: [replica.check_amend(trial, reward)], True, key)
+
+        def check(replica: Replica) -> list[Told]:
+            checked = [replica.check_amend(trial, reward)]
+            return checked if sure else _plausible(replica, checked)
+
+        self._take_in([(trial, reward)], check, True, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
         """Withdraw a reward that was told or added. The trial counts as given up; `amend` gives it a reward again."""
@@ -120,12 +127,24 @@ class Study(Proposing, Answering, Logged, Sharing):
         kinds = [event.kind for event in events]
         return TellCounts(kinds.count("tell"), len(pairs) - len(events), kinds.count("amend"))
 
-    def abandon(self, trial: AnyTrial, key: str | None = None) -> None:
-        """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
-        _, events = self._follower.act(
-            lambda replica: replica.check_pending(trial), lambda replica, trial_id: [replica.abandon(trial_id)], key=key
+    def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
+        """Give up a pending trial, for instance a broken vial, or several: all, or, if any is wrong, none.
+
+        A trial that was given up keeps its number and takes no reward any more.
+        """
+        wanted = listed(trials)
+
+        def check(replica: Replica) -> list[int]:
+            ids = [replica.check_pending(trial) for trial in wanted]
+            return list(dict.fromkeys(ids))
+
+        replica, events = self._follower.act(
+            check, lambda replica, ids: [replica.abandon(trial_id) for trial_id in ids], key=key
         )
-        same_call(key, events, "abandon", 1)
+        ids = dict.fromkeys(replica.algorithm.log.check_id(trial) for trial in wanted)
+        same_call(key, events, "abandon", len(ids))
+        if key is not None and {event.trial for event in events} != ids.keys():
+            raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -134,11 +153,28 @@ class Study(Proposing, Answering, Logged, Sharing):
         with self._follower.mutex:
             return self.algorithm.trial(trial_id)
 
+    def trials(self, since: int = 0, limit: int | None = None) -> list[TrialLine]:
+        """The trials from number `since` on, at most `limit` of them, as JSON data with reward, state and label."""
+        start, most = count("since", since, 0), None if limit is None else count("limit", limit)
+        with self._follower.mutex:
+            algorithm = self.algorithm
+            stop = len(algorithm.log) if most is None else min(len(algorithm.log), start + most)
+            return trial_lines(algorithm, range(start, stop))
+
     @property
     def counts(self) -> Counts:
         """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
         with self._follower.mutex:
             return counts(self.algorithm)
+
+    @contextmanager
+    def counting(self) -> Iterator[Callable[[], Counts]]:
+        """No other thread acts on the study in this block; gives the counts as they are after what is done in it.
+
+        Others are not asked once more, and a crowd of threads is not queued up with twice.
+        """
+        with self._follower.mutex:
+            yield lambda: counts(self._follower.known().algorithm)
 
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
@@ -206,6 +242,15 @@ class Study(Proposing, Answering, Logged, Sharing):
             self._seen = (replica, wanted, held, view)
         return view
 
+    def explanation(self, standing: Standing | None) -> Explanation | None:
+        """What was expected of every reward so far, and what that says of the two leaders of a view's `standing`.
+
+        For pages that look after every reward and can wait for this part; see `explanation` of `view`.
+        """
+        with self._follower.mutex:
+            algorithm = self.algorithm
+            return explanation(algorithm, standing, labeller(algorithm))
+
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""
         from alexp.study.report import write_report
@@ -242,6 +287,13 @@ class Study(Proposing, Answering, Logged, Sharing):
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"
+
+
+def _plausible(replica: Replica, tells: list[Told]) -> list[Told]:
+    """The same rewards, unless some look like typing errors."""
+    if reasons := list(replica.algorithm.suspects(tells).values()):
+        raise SuspiciousRewardError("\n".join(reasons))
+    return tells
 
 
 def _amendments(tells: list[Told]) -> dict[int, float | None]:

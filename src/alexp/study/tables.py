@@ -34,9 +34,9 @@ class FileError(ValueError):
 
 @dataclass(frozen=True)
 class Lines:
-    """A CSV file as text: the header, and (line number, cells) for every row."""
+    """A CSV file as text: where it comes from, the header, and (line number, cells) for every row."""
 
-    path: Path
+    path: Path | str
     header: list[str]
     rows: list[tuple[int, list[str]]]
 
@@ -51,9 +51,16 @@ class Lines:
 def read_lines(path: Path) -> Lines:
     """Read a CSV file (UTF-8, separated by comma, semicolon or tab; blank lines do not count)."""
     try:
-        filled = from_csv(read_text(path))
+        text = read_text(path)
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 text: {error}") from None
+    return lines_of(text, path)
+
+
+def lines_of(text: str, path: Path | str) -> Lines:
+    """The same of a text, which errors call `path`."""
+    try:
+        filled = from_csv(text)
     except ValueError as error:
         raise FileError(f"{path}, {error}") from None
     if len(filled) < 2:
@@ -72,9 +79,13 @@ def read_lines(path: Path) -> Lines:
 
 def read_candidates(path: Path) -> pd.DataFrame:
     """Candidates, one per line; columns of numbers become numbers, all others stay text."""
+    return candidates_of(read_lines(path))
+
+
+def candidates_of(lines: Lines) -> pd.DataFrame:
+    """The same of lines that were read."""
     import pandas as pd
 
-    lines = read_lines(path)
     columns = {name: _numbers_or_text([row[k] for _, row in lines.rows]) for k, name in enumerate(lines.header)}
     return pd.DataFrame(columns)
 
@@ -88,7 +99,7 @@ def read_observations(path: Path) -> pd.DataFrame:
     return frame
 
 
-def check_reserved(candidates: pd.DataFrame, path: Path) -> None:
+def check_reserved(candidates: pd.DataFrame, path: Path | str) -> None:
     """Refuse candidates whose columns could be mistaken for those of a file of results."""
     for name in candidates.columns:
         if str(name).lower() in ("trial", "reward"):
@@ -119,17 +130,20 @@ def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
     A CSV file whose first column has the name of the candidates' first column is matched by it, in any order;
     otherwise line i belongs to candidate i.
     """
-    n = len(candidates)
     if path.suffix.lower() in (".npy", ".npz"):
         try:
-            return matrix(str(path), read_array(path), n)
+            return matrix(str(path), read_array(path), len(candidates))
         except (ValueError, TypeError) as error:
             raise FileError(f"{path}: {error}") from None
-    lines = read_lines(path)
-    key = str(candidates.columns[0])
+    return features_of(read_lines(path), candidates)
+
+
+def features_of(lines: Lines, candidates: pd.DataFrame) -> FloatArray:
+    """The same of lines that were read."""
+    n, key = len(candidates), str(candidates.columns[0])
     keyed = lines.header[0] == key
     if len(lines.rows) != n:
-        raise FileError(f"{path} has {len(lines.rows)} lines, but there are {n} candidates")
+        raise FileError(f"{lines.path} has {len(lines.rows)} lines, but there are {n} candidates")
     values = np.array([[_number(lines, line, k, row) for k in range(keyed, len(row))] for line, row in lines.rows])
     return values[_match(lines, [str(value) for value in candidates[key]])] if keyed else values
 

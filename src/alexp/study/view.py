@@ -1,9 +1,9 @@
-"""What a study shows at one moment: the answer to every report, status line or page, without its database."""
+"""What a study shows and answers: that of every report, status line or page at one moment, without its database."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -23,6 +23,28 @@ class Counts(TypedDict):
     told: int
     pending: int
     abandoned: int
+
+
+class TellCounts(NamedTuple):
+    """What became of some rewards: taken in, known already, and put in the place of another."""
+
+    told: int
+    skipped: int
+    amended: int
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """One line of the list of studies."""
+
+    name: str
+    algorithm: str
+    created_at: float
+    trials: int
+    told: int
+    pending: int
+    abandoned: int
+    latest: float | None
 
 
 @dataclass(frozen=True)
@@ -125,11 +147,14 @@ class History:
     told : (K,) number of rewards at the recorded rounds; the last entry is now.
     q : (K, leaders) probabilities; NaN where not recorded.
     behind : (K, leaders) return behind the best model; None where the algorithm has no returns.
+    likeliest : (K,) how many models, the likeliest first, together had 1 - delta of the probability; of very many
+        models as far as they were recorded.
     """
 
     told: IntArray
     q: FloatArray
     behind: FloatArray | None
+    likeliest: IntArray
 
 
 @dataclass(frozen=True)

@@ -199,19 +199,26 @@ def _standing(
         n_level=int(np.sum(np.isclose(q, q.max(), rtol=1e-9, atol=0.0))),
         n_ruled_out=int(out.size),
         ruled_out=[names[int(j)] for j in out[:_MOST_NAMES]],
-        history=_history(algorithm.n_told, chronicle, leaders) if wanted.history else None,
+        history=_history(algorithm.n_told, q, chronicle, leaders, wanted.delta) if wanted.history else None,
     )
 
 
-def _history(n_told: int, chronicle: Chronicle, leaders: list[Leader]) -> History:
+def _history(n_told: int, now: FloatArray, chronicle: Chronicle, leaders: list[Leader], delta: float) -> History:
     beliefs, models = [belief for _, belief in chronicle.beliefs], [leader.model for leader in leaders]
     told = np.array([belief["told"] for belief in beliefs] + [n_told], dtype=np.int64)
     q = [_of(belief, belief["q"], models) for belief in beliefs] + [np.array([leader.q for leader in leaders])]
+    likeliest = np.array([_likeliest(belief["q"], delta) for belief in beliefs] + [_likeliest(now, delta)])
     if any(leader.behind is None for leader in leaders):
-        return History(told, np.array(q), None)
+        return History(told, np.array(q), None, likeliest)
     behind = [_of(belief, belief["returns"], models) - float(belief["returns"].max()) for belief in beliefs]
     behind.append(np.array([leader.behind for leader in leaders], dtype=np.float64))
-    return History(told, np.array(q), np.array(behind))
+    return History(told, np.array(q), np.array(behind), likeliest)
+
+
+def _likeliest(q: FloatArray | NarrowArray, delta: float) -> int:
+    """How many of the largest probabilities together make 1 - delta, up to the rounding of those recorded."""
+    together = np.cumsum(np.sort(q.astype(np.float64))[::-1])
+    return min(int(np.searchsorted(together, 1.0 - delta - 1e-6)) + 1, q.size)
 
 
 def _of(belief: Belief, values: NarrowArray, models: list[int]) -> FloatArray:

@@ -12,7 +12,7 @@ from alexp.algorithms.protocol.contextual.offering import Offering, Presented, g
 from alexp.algorithms.protocol.course import pack_restriction
 from alexp.algorithms.protocol.rounds import Decision
 from alexp.algorithms.protocol.streams import AGENTS, ASK
-from alexp.algorithms.protocol.trials import Recommendation, Trial
+from alexp.algorithms.protocol.trials import NoRewardYetError, Recommendation, Trial
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.validation import count
@@ -210,7 +210,7 @@ class Asking(Offering):
         return self._log.trial(trial_id, self.domain, chances(decision.play, round_, n) if scores else None)
 
     def _recommended_on(self, available: Available, presented: Presented) -> tuple[Round, Offer | None]:
-        """The round that a recommendation is about; RuntimeError before the first reward."""
+        """The round that a recommendation is about; NoRewardYetError before the first reward."""
         if self.is_contextual or given(presented):
             made = self._check_offer(available, **presented)
             round_ = self._open_offer(made, wait=False)
@@ -218,7 +218,7 @@ class Asking(Offering):
             allowed = check_available(available, self.domain)
             made, round_ = None, self._everything if allowed is None else self._listed.round(allowed)
         if self._log.n_told == 0:
-            raise RuntimeError("best() needs at least one reward; call tell() first")
+            raise NoRewardYetError("best() needs at least one reward; call tell() first")
         return round_, made
 
     def _best(self, round_: Round, made: Offer | None) -> tuple[Recommendation, int]:

@@ -87,6 +87,10 @@ class NotToldError(ValueError):
     """A reward was to be corrected or withdrawn that the trial does not have."""
 
 
+class NoRewardYetError(RuntimeError):
+    """What was asked for needs a reward, and none was told."""
+
+
 class SeenRewards(NamedTuple):
     """How many rewards there were, and the smallest and largest of them."""
 

@@ -78,6 +78,11 @@ rows of features included.""",
     "study": """## Durable studies
 
 What writing everything to a database adds.""",
+    "service": """## The service
+
+The same rounds, turn by turn, in a study of this process and in its twin behind an `alexp serve` on the same machine;
+then several clients at once at one study, each with a connection of its own. Asks and tells of one study happen one
+after the other, so that a crowd gets done what one study can.""",
 }
 
 

@@ -67,6 +67,9 @@ COLUMNS: dict[str, list[Column]] = {
               ("reached per ns", "reached_per_ns", _number(3)), ("peak per ns", "peak_per_ns", _number(3)),
               ("time / floor", "ratio", _fixed)],
     "study": [_MS, _PATH, ("value / limit", "ratio", _number(3))],
+    "service": [_MS, ("95 % ms", "p95_ms", _number(3)), ("the study's own ms", "study_ms", _number(3)),
+                ("its 95 % ms", "study_p95_ms", _number(3)), ("added ms", "added_ms", _number(3)),
+                ("pairs per second", "per_second", _number(3))],
 }  # fmt: skip
 
 

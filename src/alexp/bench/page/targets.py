@@ -66,6 +66,7 @@ TARGETS = (
            "median_ms", 2.0),
     Target("the same, last thousand of 100,000 rounds / first thousand", "context", "M=50, K=10, d=20, 100,000",
            "EvidenceMixture, last 1,000", "ratio", 1.1),
+    Target("ask over HTTP, beyond the study's own, ms", "service", "", "ask", "added_ms", 15.0),
     Target("UCB sweep at M=4,495: time / floor", "floor", "Legendre s=3, p=30,", "ucb sweep", "ratio", 3.0),
 )  # fmt: skip
 

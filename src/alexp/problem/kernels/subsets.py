@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -12,6 +11,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, positive
+from alexp.common.warning import caution
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.choosing import KernelModels
 from alexp.problem.kernels.rows import take
@@ -77,9 +77,9 @@ def _sizes(d: int, per_subset: int, max_size: int | None) -> list[int]:
         raise ValueError(
             f"{d} inputs at {per_subset} lengthscales are more than {MOST_MODELS:,} models; use subsets=False"
         )
-    warnings.warn(
+    caution(
         f"{d} inputs have {2**d - 1:,} subsets: models are made for up to {top} of them at a time, and for all of them "
         "together; state max_size to choose, or subsets=False",
-        stacklevel=4,
+        UserWarning,
     )
     return [*range(1, top + 1), d]

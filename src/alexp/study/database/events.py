@@ -6,6 +6,9 @@ import json
 import os
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import floor, log
@@ -28,9 +31,22 @@ _EVERY_BELIEF = 256  # the beliefs of the first trials are all recorded, later o
 MOST_MODELS = 1024  # of larger classes only the leading models are recorded
 
 
+_acting: ContextVar[str] = ContextVar("acting", default="")
+
+
+@contextmanager
+def acting_as(worker: str | None) -> Iterator[None]:
+    """Within this block, and in this thread alone, go by this name, if one is given."""
+    token = _acting.set(_acting.get() if worker is None else worker.strip())
+    try:
+        yield
+    finally:
+        _acting.reset(token)
+
+
 def worker_name() -> str:
-    """This worker, as the log names it: $ALEXP_WORKER, or this process."""
-    if named := os.environ.get("ALEXP_WORKER", "").strip():
+    """This worker, as the log names it: as `acting_as` says, $ALEXP_WORKER, or this process."""
+    if named := _acting.get() or os.environ.get("ALEXP_WORKER", "").strip():
         return "".join(c if c.isprintable() else "?" for c in redact(named[:1000])[:200])
     return f"{socket.gethostname()}:{os.getpid()}"[:200]
 

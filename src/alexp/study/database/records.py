@@ -18,6 +18,7 @@ from alexp.study.database.damage import damaged, legible
 from alexp.study.database.events import MENDS
 from alexp.study.database.schema import arrays, events, leases, snapshots, studies
 from alexp.study.errors import StudyNotFoundError
+from alexp.study.view import StudySummary
 
 _PIECE = 32 * 1024 * 1024  # bytes of an array per row; databases limit the size of one value
 
@@ -53,20 +54,6 @@ class Head(NamedTuple):
     n_events: int
     snapshot_at: int
     chain: bytes
-
-
-@dataclass(frozen=True)
-class StudySummary:
-    """One line of the list of studies."""
-
-    name: str
-    algorithm: str
-    created_at: float
-    trials: int
-    told: int
-    pending: int
-    abandoned: int
-    latest: float | None
 
 
 _ROW_COLUMNS = [studies.c[field.name] for field in fields(StudyRow)]

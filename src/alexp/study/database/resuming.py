@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, fields
 
@@ -10,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from alexp.algorithms.protocol.saving import FORMAT, READABLE
+from alexp.common.warning import caution
 from alexp.study.database import chain, logbook, records
 from alexp.study.database.damage import damaged, is_unreadable, legible
 from alexp.study.database.events import decompress
@@ -111,8 +111,7 @@ def intact_snapshots(connection: Connection, study: int, n_events: int, spoiled:
                 yield shot
             continue
         spoiled.add(number)
-        warnings.warn(
+        caution(
             f"the snapshot after {number} events is damaged; the log is read in its place, which takes longer",
             StorageWarning,
-            stacklevel=2,
         )

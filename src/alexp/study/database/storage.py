@@ -83,9 +83,10 @@ class Storage(Forked):
                 f"this process was forked in the middle of a transaction on {self.describe()} and cannot use the file: "
                 "fork before the study is used by threads, or start workers with multiprocessing's 'spawn'"
             )
-        if self._engine is None:
-            self._engine = self._connect()
-        return self._engine
+        engine = self._engine  # looked at once: another thread may close it meanwhile
+        if engine is None:
+            engine = self._engine = self._connect()
+        return engine
 
     def _connect(self) -> Engine:
         if not self.is_sqlite:
@@ -122,9 +123,9 @@ class Storage(Forked):
 
     def close(self) -> None:
         """Close all connections; they open again when needed."""
-        if self._engine is not None:
-            self._engine.dispose()
-            self._engine = None
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
 
     # -- forking -----------------------------------------------------------------------------------------------
 

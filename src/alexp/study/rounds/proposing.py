@@ -17,6 +17,7 @@ from alexp.problem.available import Available
 from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import Event, detail_of
 from alexp.study.database.outcomes import same_call
+from alexp.study.errors import SuspiciousRewardError
 from alexp.study.following import Follower
 from alexp.study.observations import contextual_observations, observations
 from alexp.study.replay import Replica
@@ -126,9 +127,12 @@ class Proposing:
         available: Available = None,
         propensity: float | None = None,
         key: str | None = None,
+        sure: bool = True,
         **presented: Unpack[Presented],
     ) -> Trial:
         """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it.
+
+        Whoever is not `sure` gets a `SuspiciousRewardError` for a reward that looks like a typing error.
 
         In contextual studies the round is passed as it would be to `ask`; `index` is a position in it, or the name of
         an arm, and `propensity` the probability with which whoever played it did so, if that is known.
@@ -137,9 +141,11 @@ class Proposing:
         def made(algorithm: Algorithm) -> list[Elsewhere]:
             return [algorithm.check_observation(index, reward, available, propensity, **presented)]
 
-        return self._take(made, key)[0]
+        return self._take(made, key, sure)[0]
 
-    def add_observations(self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None) -> list[Trial]:
+    def add_observations(
+        self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None, *, sure: bool = True
+    ) -> list[Trial]:
         """Take in data measured elsewhere: all rows, or, if any is wrong, none.
 
         The frame has a column `reward` and names the candidates by `index`, by `x`, or by columns of their own
@@ -158,14 +164,16 @@ class Proposing:
             found = observations(algorithm.domain, frame, nearest)
             return [Elsewhere(index, check_reward(reward)) for index, reward in found]
 
-        return self._take(made, key)
+        return self._take(made, key, sure)
 
-    def _take(self, make: Callable[[Algorithm], list[Elsewhere]], key: str | None) -> list[Trial]:
+    def _take(self, make: Callable[[Algorithm], list[Elsewhere]], key: str | None, sure: bool) -> list[Trial]:
         made = make(self._follower.known().algorithm)
 
         def check(replica: Replica) -> list[Elsewhere]:
             if not replica.still_offers([row.made for row in made if row.made is not None]):
                 made[:] = make(replica.algorithm)
+            if not sure:
+                _check_plausible(replica.algorithm, [row.reward for row in made])
             plain = [row._replace(reward=row.reward + 0.0) for row in made]  # databases do not keep the sign of zero
             rounds = [None if row.made is None else recordable(replica.algorithm, row.made) for row in plain]
             return [row._replace(made=one) for row, one in zip(plain, rounds, strict=True)]
@@ -190,6 +198,12 @@ class Proposing:
         if detail_of(events[0]).get("arm") != name or events[0].candidate is None:
             raise ValueError(f"key {key!r} was used before, for another arm; another call needs another key")
         return events[0].candidate
+
+
+def _check_plausible(algorithm: Algorithm, rewards: Sequence[float]) -> None:
+    found = enumerate(algorithm.suspect_observations(rewards))
+    if reasons := [f"observation {k}: {reason}" for k, reason in found if reason is not None]:
+        raise SuspiciousRewardError("\n".join(reasons))
 
 
 def _same_rounds(key: str, asked: Sequence[Event], made: Sequence[Offer]) -> None:

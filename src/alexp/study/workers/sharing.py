@@ -12,7 +12,7 @@ from alexp.study.following import Follower
 from alexp.study.replay import Replica
 from alexp.study.workers import leases
 from alexp.study.workers.desk import HeartbeatDesk, TakeOverDesk
-from alexp.study.workers.leases import HeldTrial
+from alexp.study.workers.held import HeldTrial
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
 
@@ -30,7 +30,7 @@ class Sharing:
         Each runs for as long as before, or for `lease` seconds. A lease that has expired is prolonged, too, as long as
         nobody has taken the trial over; if somebody has, `LeaseError` says who.
         """
-        wanted, seconds = _listed(trials), check_lease(lease)
+        wanted, seconds = listed(trials), check_lease(lease)
         self._follower.act(
             lambda replica: [replica.check_pending(trial) for trial in wanted],
             lambda _replica, _trials: [],
@@ -49,7 +49,7 @@ class Sharing:
         Who takes a trial over has it for `lease` seconds, or without end. A named trial may be one that was asked
         for without a lease; one that another worker holds is an error. No two workers get the same trial.
         """
-        seconds, wanted = check_lease(lease), None if trials is None else _listed(trials)
+        seconds, wanted = check_lease(lease), None if trials is None else listed(trials)
         desk = TakeOverDesk(self._id, seconds, None if n is None else count("n", n))
 
         def check(replica: Replica) -> list[int] | None:
@@ -93,5 +93,6 @@ def check_lease(lease: float | None) -> float | None:
     return seconds
 
 
-def _listed(trials: AnyTrial | Iterable[AnyTrial]) -> list[AnyTrial]:
+def listed(trials: AnyTrial | Iterable[AnyTrial]) -> list[AnyTrial]:
+    """One trial or several, as a list."""
     return [trials] if isinstance(trials, Trial | int | str) else list(trials)

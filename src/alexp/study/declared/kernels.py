@@ -1,8 +1,8 @@
-"""Kernels as words, for the command line."""
+"""Kernels as words, for the command line and the service."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.choosing import AUTO, LINEAR, Choice, KernelChoice
@@ -29,13 +29,21 @@ def kernels_from_words(words: Sequence[str]) -> KernelChoice:
     """
     if len(words) == 1 and "=" not in words[0]:
         return words[0] if words[0] in (AUTO, LINEAR) else _choice(words[0])
-    out: dict[str, Choice] = {}
+    named: dict[str, str] = {}
     for word in words:
         name, equals, text = word.partition("=")
-        if not equals or name in out:
+        if not equals or name in named:
             raise ValueError(f"kernels must be given as NAME=KERNEL, once for every map, got {word!r}")
-        out[name] = text if text in (AUTO, LINEAR) else _choice(text)
-    return out
+        named[name] = text
+    return kernels_by_name(named)
+
+
+def kernels_by_name(words: Mapping[str, str]) -> KernelChoice:
+    """The same as {name of a map: "auto", "linear" or KERNEL+KERNEL}."""
+    chosen: dict[str, Choice] = {
+        name: text if text in (AUTO, LINEAR) else _choice(text) for name, text in words.items()
+    }
+    return chosen
 
 
 def _choice(text: str) -> list[str | Kernel]:

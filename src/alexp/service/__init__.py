@@ -1,0 +1,25 @@
+"""Studies over HTTP, for robots, browsers and other languages: `alexp serve`."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from alexp.service.access import Tokens
+    from alexp.service.app import create_app
+    from alexp.service.limits import Limits
+
+__all__ = ["Limits", "Tokens", "create_app"]
+
+_HOMES = {"Limits": "limits", "Tokens": "access", "create_app": "app"}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'alexp.service' has no attribute {name!r}")
+    if missing := [package for package in ("fastapi", "uvicorn", "prometheus_client") if find_spec(package) is None]:
+        raise ModuleNotFoundError(f"the service needs {missing[0]}: pip install 'alexp[service]'")
+    value: object = getattr(import_module(f"alexp.service.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

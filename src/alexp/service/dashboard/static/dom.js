@@ -1,0 +1,149 @@
+// Elements, dialogs and announcements. Text always becomes text: nothing here, and nothing elsewhere, parses HTML.
+
+/** An element: `on…` are listeners, `dataset` is copied, false and null leave an attribute out; children are nodes or text. */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "dataset") Object.assign(element.dataset, value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Put new children in the place of the old ones. */
+export function fill(element, ...children) {
+  element.replaceChildren(
+    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false),
+  );
+  return element;
+}
+
+let count = 0;
+/** An id that nobody else has. */
+export const newId = (stem) => `${stem}-${(count += 1)}`;
+
+/** A label, its input, a hint and the place where what is wrong with it will stand. */
+export function field(label, input, { hint = null, names = [] } = {}) {
+  input.id ||= newId("field");
+  const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
+  const note = hint && h("p", { class: "hint", id: `${input.id}-hint` }, hint);
+  if (note) input.setAttribute("aria-describedby", note.id);
+  return h(
+    "div",
+    { class: "field", dataset: { names: names.join(" ") } },
+    h("label", { for: input.id }, label),
+    input,
+    note,
+    problem,
+  );
+}
+
+/** Say beside an input what is wrong with it; null takes it back. */
+export function mark(input, text) {
+  const problem = document.getElementById(`${input.id}-problem`);
+  if (problem) {
+    problem.textContent = text ?? "";
+    problem.hidden = !text;
+  }
+  const hint = document.getElementById(`${input.id}-hint`);
+  const described = [hint?.id, text ? problem?.id : null].filter(Boolean).join(" ");
+  if (described) input.setAttribute("aria-describedby", described);
+  else input.removeAttribute("aria-describedby");
+  if (text) input.setAttribute("aria-invalid", "true");
+  else input.removeAttribute("aria-invalid");
+}
+
+/** A table; `numeric` are the positions of columns that are set flush right, and cells may be nodes. */
+export function table(caption, headings, rows, numeric = []) {
+  const kind = (k) => (numeric.includes(k) ? "n" : null);
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    h(
+      "table",
+      {},
+      h("caption", { class: "unseen" }, caption),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          headings.map((text, k) => h("th", { scope: "col", class: kind(k) }, text)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            {},
+            row.map((cell, k) => h("td", { class: kind(k) }, cell ?? "")),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Tell screen readers what has changed. */
+export function announce(text) {
+  const place = document.getElementById("announcer");
+  if (place.textContent !== text) place.textContent = text;
+}
+
+/** A note at the top of an element: kind "error", "warning" or "good". Errors are announced. */
+export function note(kind, ...text) {
+  return h("div", { class: `note ${kind}`, role: kind === "error" ? "alert" : "status" }, ...text);
+}
+
+/** A modal question; resolves to what `answer` returns when it is confirmed, and to null when it is not. */
+export function question({
+  title,
+  body,
+  confirm,
+  cancel = "Cancel",
+  danger = false,
+  answer = () => true,
+  ready = null,
+}) {
+  return new Promise((resolve) => {
+    const before = document.activeElement;
+    let result = null;
+    const heading = h("h2", { id: newId("question") }, title);
+    const form = h(
+      "form",
+      {
+        method: "dialog",
+        novalidate: true,
+        onsubmit: (event) => {
+          event.preventDefault();
+          result = answer();
+          if (result !== null) dialog.close();
+        },
+      },
+      heading,
+      body,
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", class: "plain", onclick: () => dialog.close() }, cancel),
+        h("button", { type: "submit", class: danger ? "danger" : "primary" }, confirm),
+      ),
+    );
+    const dialog = h("dialog", { "aria-labelledby": heading.id }, form);
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      if (before?.isConnected) before.focus();
+      resolve(result);
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+    ready?.();
+  });
+}

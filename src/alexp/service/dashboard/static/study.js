@@ -1,0 +1,251 @@
+// One study: a headline, what is pending, figures, trials and settings; all of it follows the study as it goes on.
+
+import { get, of } from "./api.js";
+import { announce, fill, h, note, table } from "./dom.js";
+import * as figures from "./figures.js";
+import { Follower } from "./live.js";
+import { Plate } from "./plate.js";
+import { Plot } from "./plots.js";
+import { Trials } from "./trials.js";
+import { candidates, headline, many, moment, number, percent, span } from "./words.js";
+
+const FIGURES = ["probabilities", "evidence", "returns", "rewards", "interval", "predictions", "plausible"];
+
+/** Show a study and follow it; returns what ends that. */
+export async function showStudy(place, name, setStatus) {
+  let before = null;
+  let running = null;
+  let again = false;
+  let timer = null;
+  let stopped = false;
+  let told = null;
+
+  const address = () => of(name, `view?points=600&rows=25${before === null ? "" : `&before=${before}`}`);
+  const plate = new Plate(name, () => refresh());
+  const trials = new Trials(
+    name,
+    () => refresh(),
+    (page) => {
+      before = page;
+      return refresh();
+    },
+  );
+  const plots = FIGURES.map((key) => new Plot(key, key));
+  const parts = {
+    line: h("p", { class: "headline" }),
+    stopping: h("p", { class: "stopping" }),
+    alarms: h("div", {}),
+    tiles: h("dl", { class: "tiles" }),
+    about: h("p", { class: "hint" }),
+  };
+  const leaders = h("section", { class: "card figure", "aria-labelledby": "leaders" });
+  const decisive = h("section", { class: "card figure", "aria-labelledby": "decisive", hidden: true });
+  const settings = h("section", { class: "card", "aria-labelledby": "settings" });
+  const deeper = h("div", {});
+
+  const show = (view) => {
+    const line = headline(view);
+    const text = line.join("");
+    if (parts.line.textContent !== text)
+      fill(
+        parts.line,
+        line.map((word, k) => (k % 2 ? h("strong", {}, word) : word)),
+      );
+    parts.stopping.textContent = view.stopping ? `${view.stopping}.` : "";
+    parts.about.textContent = `${view.algorithm}, ${view.direction}; ${many(view.n_models, "model")}, ${candidates(view)}; created ${moment(view.created_at)}`;
+    fill(parts.alarms, alarm(view));
+    fill(parts.tiles, tiles(view));
+    plate.update(view);
+    plots.forEach((plot, k) => plot.update(figures[FIGURES[k]](view)));
+    fillLeaders(leaders, view);
+    fillDecisive(decisive, view);
+    fillSettings(settings, view);
+    fill(
+      deeper,
+      deep(view, async () => show(await get(`${address()}&deep=true`))),
+    );
+    trials.update(view);
+    if (told !== null && view.n_events > told)
+      announce(`${text} ${many(view.counts.told, "reward")} told, ${view.counts.pending} pending.`);
+    told = view.n_events;
+    clearTimeout(timer);
+    timer = setTimeout(refresh, view.fresh_in ? 1000 * view.fresh_in + 50 : 30_000); // leases change without events
+  };
+
+  /** Look again; while a look is under way, one more follows it. */
+  const refresh = async () => {
+    if (stopped) return;
+    if (running) {
+      again = true;
+      return running;
+    }
+    running = get(address())
+      .then(show)
+      .catch((problem) => setStatus(problem.status === 404 ? "gone" : "lost"))
+      .finally(() => (running = null));
+    await running;
+    if (again) {
+      again = false;
+      await refresh();
+    }
+  };
+
+  const view = await get(address());
+  const shown = plots.map((plot) => plot.element);
+  fill(
+    place,
+    h(
+      "div",
+      { class: "title" },
+      h("h1", {}, view.name),
+      h("div", { class: "buttons" }, download(name, "report", "Report"), download(name, "export", "CSV")),
+    ),
+    parts.about,
+    h(
+      "section",
+      { class: "card lead", "aria-label": "How it stands" },
+      parts.line,
+      parts.stopping,
+      parts.alarms,
+      parts.tiles,
+    ),
+    plate.element,
+    h("h2", { class: "between" }, "Which model is winning, and why"),
+    deeper,
+    h("div", { class: "grid" }, leaders, shown[0], shown[1], decisive, ...shown.slice(2)),
+    trials.element,
+    settings,
+  );
+  show(view);
+  let soon = null;
+  const follower = new Follower(
+    of(name, "events"),
+    view.n_events,
+    () => {
+      clearTimeout(soon);
+      soon = setTimeout(refresh, 120); // a plate's events come together
+    },
+    setStatus,
+  );
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+    clearTimeout(soon);
+    follower.stop();
+    plots.forEach((plot) => plot.stop());
+  };
+}
+
+const download = (name, what, words) => h("a", { class: "button", href: of(name, what), download: true }, words);
+
+function alarm({ check }) {
+  if (!check) return null;
+  if (!check.checked) return note("warning", `Whether the rewards are as stated was ${check.text}.`);
+  if (!check.contradicted) return null;
+  const who = check.n_rejected
+    ? ` Contradicted by themselves: ${check.rejected.join(", ")}${check.n_rejected > check.rejected.length ? " …" : ""}.`
+    : "";
+  return note("warning", h("strong", {}, "Alarm: "), `${check.text}.${who}`);
+}
+
+function tiles(view) {
+  const { counts, best, certificates, standing } = view;
+  const rows = [
+    ["Rewards told", counts.told.toLocaleString("en")],
+    ["Pending", counts.pending.toLocaleString("en")],
+  ];
+  if (best) {
+    rows.push(["Recommended", best.label, `candidate ${best.index}`]);
+    rows.push(["Its reward, estimated", number(best.value), best.model_name && `by ${best.model_name}`]);
+  }
+  if (!best && view.rewards.n) rows.push(["Mean reward so far", number(view.rewards.so_far.reward.at(-1))]);
+  const so_far = view.rewards.so_far;
+  if (best && view.rewards.n) rows.push(["Best measured", number(so_far.reward.at(-1))]);
+  if (certificates) rows.push(["Plausible models", `${certificates.n_plausible} of ${view.n_models}`, "certified"]);
+  else if (standing?.history && counts.told)
+    rows.push([
+      "Models in question",
+      `${standing.history.likeliest.at(-1)} of ${view.n_models}`,
+      "with 95 % of the weight",
+    ]);
+  return rows.map(([term, big, small]) =>
+    h("div", {}, h("dt", {}, term), h("dd", {}, h("b", {}, big), small && h("span", { class: "hint" }, ` ${small}`))),
+  );
+}
+
+function fillLeaders(place, view) {
+  const { standing } = view;
+  place.hidden = !standing || view.counts.told === 0;
+  if (place.hidden) return;
+  const chose = standing.leaders.some((leader) => leader.chosen !== null);
+  const certified = standing.leaders.some((leader) => leader.plausible !== null);
+  const headings = [
+    "Model",
+    standing.meaning === "posterior" ? "Probability" : "q",
+    ...(chose ? ["Trials it chose"] : []),
+    ...(certified ? ["Plausible"] : []),
+  ];
+  const rows = standing.leaders.map((leader) => [
+    leader.name,
+    percent(leader.q),
+    ...(chose ? [String(leader.chosen)] : []),
+    ...(certified ? [leader.plausible ? "yes" : "ruled out"] : []),
+  ]);
+  const out = `${standing.n_ruled_out} of ${many(view.n_models, "model")} ${standing.n_ruled_out === 1 ? "is" : "are"} effectively ruled out.`;
+  fill(
+    place,
+    h("h3", { id: "leaders" }, "The leading models"),
+    table("The leading models", headings, rows, [1, ...(chose ? [2] : [])]),
+    h("p", { class: "hint" }, out),
+  );
+}
+
+function fillDecisive(place, { explanation: seen }) {
+  place.hidden = !seen?.decisive.length;
+  if (place.hidden) return;
+  const headings = ["Trial", "Candidate", "Measured", `Expected by ${seen.leader}`, `by ${seen.runner_up}`, "Odds"];
+  fill(
+    place,
+    h("h3", { id: "decisive" }, "Which experiments decided between the two"),
+    table("Decisive experiments", headings, seen.decisive, [0, 2, 3, 4]),
+  );
+}
+
+function fillSettings(place, view) {
+  const rows = view.explained.map(({ name, formula, value }) => [name, formula, value]);
+  rows.push(["storage", "", view.where], ["created with version", "", view.library]);
+  const open = place.querySelector("details")?.open;
+  fill(
+    place,
+    h("h2", { id: "settings" }, "Settings"),
+    h(
+      "details",
+      { open },
+      h("summary", {}, "As formula and value"),
+      table("Settings", ["Setting", "Formula", "Value"], rows),
+    ),
+  );
+}
+
+function deep({ takes, counts }, more) {
+  if (!takes) return null;
+  if (takes > 60)
+    return note(
+      "status",
+      `Looking back on ${many(counts.told, "reward")} would take about ${span(takes)}; it is left out here.`,
+    );
+  const button = h(
+    "button",
+    {
+      type: "button",
+      class: "plain",
+      onclick: () => ((button.disabled = true), more().finally(() => (button.disabled = false))),
+    },
+    `Compute it, about ${span(Math.max(1, takes))}`,
+  );
+  return note(
+    "status",
+    `Certificates and looking back on ${many(counts.told, "reward")} take longer; asks wait meanwhile. `,
+    button,
+  );
+}

@@ -1,0 +1,155 @@
+// The trials of a study, newest first and a page at a time; rewards can be corrected and withdrawn.
+
+import { of } from "./api.js";
+import { careful, typed } from "./deeds.js";
+import { field, fill, h, mark, note, question, table } from "./dom.js";
+import { many, number } from "./words.js";
+
+const STATES = {
+  told: "told",
+  pending: "pending",
+  abandoned: "given up",
+  retracted: "withdrawn",
+  observed: "measured elsewhere",
+};
+
+/** The card of trials; `changed` is called after a correction, `turn(before)` to see another page. */
+export class Trials {
+  constructor(name, changed, turn) {
+    Object.assign(this, { name, changed, view: null });
+    this.message = h("div", {});
+    this.body = h("div", {});
+    this.where = h("span", { class: "hint" });
+    this.newer = h("button", { type: "button", class: "plain", onclick: () => turn(this.newerThan()) }, "Newer");
+    this.older = h("button", { type: "button", class: "plain", onclick: () => turn(this.view.trials.id[0]) }, "Older");
+    this.element = h(
+      "section",
+      { class: "card", "aria-labelledby": "trials" },
+      h("h2", { id: "trials" }, "Trials"),
+      this.message,
+      this.body,
+      h("div", { class: "buttons start" }, this.newer, this.older, this.where),
+    );
+  }
+
+  newerThan() {
+    const next = this.view.trials.id.at(-1) + 1 + this.view.trials.id.length;
+    return next >= this.view.counts.trials ? null : next;
+  }
+
+  update(view) {
+    this.view = view;
+    const { trials } = view;
+    const names = new Map(view.listed.map((model, k) => [model, view.names[k]]));
+    const order = trials.id.map((_, k) => k).reverse();
+    const chosen = trials.model.some((model) => model !== null) || trials.explored.some(Boolean);
+    const by = (k) => (trials.model[k] === null ? "–" : (names.get(trials.model[k]) ?? `model ${trials.model[k]}`));
+    const rows = order.map((k) => [
+      String(trials.id[k]),
+      trials.label[k],
+      ...(chosen ? [trials.explored[k] ? "exploration" : by(k)] : []),
+      number(trials.reward[k], 6),
+      STATES[trials.state[k]],
+      this.buttons(trials.id[k], trials.label[k], trials.reward[k], trials.state[k]),
+    ]);
+    const focused = document.activeElement?.dataset?.deed;
+    const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Mend"];
+    fill(
+      this.body,
+      rows.length ? table("Trials, newest first", headings, rows, [0, chosen ? 3 : 2]) : h("p", {}, "No trial yet."),
+    );
+    if (focused) this.body.querySelector(`[data-deed="${CSS.escape(focused)}"]`)?.focus();
+    const { id } = trials;
+    this.newer.disabled = id.length === 0 || id.at(-1) >= view.counts.trials - 1;
+    this.older.disabled = id.length === 0 || id[0] === 0;
+    this.where.textContent = id.length ? `${id[0]} to ${id.at(-1)} of ${many(view.counts.trials, "trial")}` : "";
+  }
+
+  buttons(id, label, reward, state) {
+    if (state === "pending" || state === "abandoned") return "";
+    const correct = h(
+      "button",
+      {
+        type: "button",
+        class: "plain small",
+        "aria-label": `Correct the reward of trial ${id}`,
+        dataset: { deed: `amend-${id}` },
+        onclick: () => this.amend(id, label, reward),
+      },
+      "Correct",
+    );
+    const withdraw = h(
+      "button",
+      {
+        type: "button",
+        class: "plain small",
+        "aria-label": `Withdraw the reward of trial ${id}`,
+        dataset: { deed: `retract-${id}` },
+        onclick: () => this.retract(id, label),
+      },
+      "Withdraw",
+    );
+    return h("span", { class: "buttons tight" }, correct, state === "retracted" ? null : withdraw);
+  }
+
+  async amend(id, label, reward, text = reward === null ? "" : String(reward), wrong = null) {
+    const input = h("input", { type: "text", inputmode: "decimal", autocomplete: "off", value: text });
+    const right = await question({
+      title: `Correct trial ${id}`,
+      body: h(
+        "div",
+        {},
+        h(
+          "p",
+          { class: "hint" },
+          `${label}. The study will stand where it would had this reward been told at once; the log keeps both.`,
+        ),
+        field("Reward", input),
+      ),
+      confirm: "Correct it",
+      ready: () => {
+        mark(input, wrong);
+        input.select();
+      },
+      answer: () => {
+        const value = typed(input.value);
+        if (value === null) mark(input, "This is no number");
+        return value;
+      },
+    });
+    if (right === null) return;
+    try {
+      if ((await careful(of(this.name, "amend"), { trial: id, reward: right })) === null)
+        return this.amend(id, label, reward, String(right));
+      await this.done(`Trial ${id} is corrected to ${number(right, 8)}.`);
+    } catch (problem) {
+      if (problem.field?.endsWith("reward")) return this.amend(id, label, reward, String(right), problem.message);
+      this.failed(problem);
+    }
+  }
+
+  async retract(id, label) {
+    const sure = await question({
+      title: `Withdraw the reward of trial ${id}?`,
+      body: h("p", {}, `${label} then counts as given up. Correcting it later gives it a reward again.`),
+      confirm: "Withdraw it",
+      danger: true,
+    });
+    if (!sure) return;
+    try {
+      await careful(of(this.name, "retract"), { trial: id });
+      await this.done(`The reward of trial ${id} is withdrawn.`);
+    } catch (problem) {
+      this.failed(problem);
+    }
+  }
+
+  async done(text) {
+    fill(this.message, note("good", text));
+    await this.changed();
+  }
+
+  failed(problem) {
+    fill(this.message, note("error", problem.message));
+  }
+}

@@ -1,0 +1,203 @@
+"""Errors as `application/problem+json` (RFC 9457): one table says which error of the library has which status."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING, NamedTuple
+
+import sqlalchemy.exc
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from alexp.algorithms.protocol.assumptions import NotCertified
+from alexp.algorithms.protocol.trials import (
+    AbandonedTrialError,
+    AlreadyToldError,
+    NoRewardYetError,
+    NotToldError,
+    UnknownTrialError,
+)
+from alexp.common.redaction import printable, redact
+from alexp.study import errors
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+MEDIA = "application/problem+json"
+_LONGEST, _MOST_ERRORS = 4000, 20
+
+
+class Kind(NamedTuple):
+    """A kind of problem: its status and its name, the last part of `type`."""
+
+    status: int
+    name: str
+
+
+INVALID = Kind(422, "invalid")
+# The first that fits counts: subclasses come before what they derive from.
+TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
+    (errors.StudyNotFoundError, Kind(404, "study-not-found")),
+    (UnknownTrialError, Kind(404, "trial-not-found")),
+    (AlreadyToldError, Kind(409, "already-told")),
+    (AbandonedTrialError, Kind(409, "abandoned")),
+    (NotToldError, Kind(409, "not-told")),
+    (errors.SuspiciousRewardError, Kind(409, "suspicious-reward")),
+    (errors.StudyExistsError, Kind(409, "study-exists")),
+    (errors.ProblemMismatchError, Kind(409, "problem-mismatch")),
+    (errors.LeaseError, Kind(409, "held-by-another")),
+    (errors.NotOfferedError, Kind(409, "not-offered")),
+    (NotCertified, Kind(409, "not-certified")),
+    (NoRewardYetError, Kind(409, "no-reward-yet")),
+    (errors.UnknownOutcomeError, Kind(503, "unknown-outcome")),
+    (errors.StorageError, Kind(503, "storage-unavailable")),
+    (sqlalchemy.exc.TimeoutError, Kind(503, "storage-unavailable")),
+    (errors.ReplayError, Kind(500, "log-contradicts-itself")),
+    (MemoryError, Kind(422, "too-large")),
+    (ValueError, INVALID),
+    (TypeError, INVALID),
+    (ArithmeticError, INVALID),
+    (RecursionError, INVALID),
+    (ImportError, Kind(422, "not-installed")),
+    (RuntimeError, Kind(409, "not-possible")),
+)
+NO_FIELDS: Mapping[str, str] = {}
+_FIRST_WORD = re.compile(r"\w+")
+RETRY_AFTER = 5  # seconds after which to try a storage again
+
+
+class ProblemError(Exception):
+    """A request that ends in a problem; members as in RFC 9457, and what else helps: `field`, `key`, `errors`."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+        more: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.kind, self.detail, self.more = kind, shown(detail), dict(more or {})
+        self.headers = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
+
+    def response(self, instance: str) -> Response:
+        """The problem as an answer; `instance` is found again in the log."""
+        body = {
+            "type": f"urn:alexp:{self.kind.name}",
+            "title": HTTPStatus(self.kind.status).phrase,
+            "status": self.kind.status,
+            "detail": self.detail,
+            "instance": instance,
+        }
+        out = Response(json.dumps(body | self.more), self.kind.status, media_type=MEDIA)
+        for name, value in self.headers:
+            out.headers.append(name, value)
+        return out
+
+
+def shown(text: str) -> str:
+    """A message that may be shown to anybody: without passwords, and not too long."""
+    text = printable(redact(text[: 2 * _LONGEST]))
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
+
+
+@contextmanager
+def translated(fields: Mapping[str, str] = NO_FIELDS) -> Iterator[None]:
+    """What the library raises in this block becomes a problem; `fields` says where its arguments are in the body.
+
+    Anything that is not in the table is a mistake of the service, and stays what it is.
+    """
+    try:
+        yield
+    except ProblemError:
+        raise
+    except Exception as error:
+        problem = problem_of(error, fields)
+        if problem is None:
+            raise
+        raise problem from error
+
+
+def problem_of(error: BaseException, fields: Mapping[str, str] = NO_FIELDS) -> ProblemError | None:
+    """The problem that an error of the library is; None if it is none that the table knows."""
+    kind = next((kind for known, kind in TABLE if isinstance(error, known)), None)
+    if kind is None:
+        return None
+    text = str(error).strip() or type(error).__name__
+    more: dict[str, object] = {}
+    headers = {"Retry-After": str(RETRY_AFTER)} if kind.status == 503 else {}
+    if kind is INVALID and (field := _field_named(text, fields)):
+        more["field"] = field
+    if isinstance(error, errors.UnknownOutcomeError) and error.key is not None:
+        more["key"] = error.key
+    if kind.status >= 500 and isinstance(error, sqlalchemy.exc.TimeoutError):
+        text = "the storage has no connection to spare; try again"
+    return ProblemError(kind, text, headers=headers, more=more)
+
+
+def _field_named(text: str, fields: Mapping[str, str]) -> str | None:
+    """The field that a message is about: messages begin with the argument that is wrong."""
+    found = _FIRST_WORD.match(text)
+    return None if found is None else fields.get(found[0])
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of an application end in a problem."""
+    app.add_exception_handler(ProblemError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+def instance_of(request: Request) -> str:
+    """How the log calls a request."""
+    return f"urn:uuid:{request.scope.get('request_id', '')}"
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ProblemError)
+    request.scope["problem"] = error.kind.name
+    return error.response(instance_of(request))
+
+
+def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    name = {404: "no-such-route", 405: "no-such-method"}.get(error.status_code, "refused")
+    problem = ProblemError(Kind(error.status_code, name), str(error.detail), headers=error.headers or {})
+    return _refused(request, problem)
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [_located(one, error.body) for one in error.errors()[:_MOST_ERRORS]]
+    first = found[0]
+    more: dict[str, object] = {"field": first["field"]}
+    if len(found) > 1:
+        more["errors"] = found
+    problem = ProblemError(INVALID, f"{first['field']}: {first['detail']}", more=more)
+    return _refused(request, problem)
+
+
+def _located(error: Mapping[str, object], body: object) -> dict[str, str]:
+    """Field and reason of one error; names of alternatives, which are no part of the body, are left out."""
+    where, kind = list(error["loc"]), error["type"]  # type: ignore[call-overload]
+    if kind == "json_invalid":
+        context = error.get("ctx")
+        reason = context.get("error", "") if isinstance(context, Mapping) else ""
+        return {"field": "body", "detail": f"the body is not JSON: {reason}"}
+    field, here = str(where[0]), body
+    for place, part in enumerate(where[1:], start=1):
+        is_last = place == len(where) - 1
+        if isinstance(here, Mapping) and part in here:
+            field, here = f"{field}.{part}", here[part]
+        elif isinstance(here, list) and isinstance(part, int) and part < len(here):
+            field, here = f"{field}[{part}]", here[part]
+        elif (is_last and kind == "missing") or where[0] != "body":
+            field = f"{field}.{part}"
+    return {"field": shown(field)[:200], "detail": shown(str(error["msg"]))}

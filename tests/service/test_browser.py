@@ -1,0 +1,283 @@
+"""The dashboard in a real browser: what a chemist does on one day, what others do meanwhile, and who can read it."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+from alexp.study import load_study
+from tests.service.browsing import AXE, DESK, PHONE, browser, faults, page_of, unexpected, why_not
+from tests.service.serving import ARMS, READER, WRITER, Caller, client, create, process, serving
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+SOLVENTS = {"water": 10.2, "ethanol": 5.2, "DMF": 6.4, "toluene": 2.4}
+ROWS = [(s, b, t, p) for s, p in SOLVENTS.items() for b in ("KOAc", "K2CO3") for t in (20, 60)]
+CSV = "solvent,base,celsius,polarity\n" + "\n".join(",".join(map(str, row)) for row in ROWS)
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+def measured(label):
+    """The reward of a candidate: it follows polarity and temperature."""
+    _, _, celsius, polarity = label.split(", ")
+    return round(30.0 + 4.0 * float(polarity) + 0.2 * float(celsius), 2)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory):
+    return f"sqlite:///{tmp_path_factory.mktemp('browser') / 'studies.db'}"
+
+
+@pytest.fixture(scope="module")
+def address(storage, tmp_path_factory):
+    """A server in a process of its own: whatever this process tells, another process tells."""
+    with process("--storage", storage, log=tmp_path_factory.mktemp("log") / "log") as (_, url):
+        yield url
+
+
+@pytest.fixture
+def page(chromium):
+    with page_of(chromium, accept_downloads=True) as one:
+        yield one
+        assert unexpected(one) == []
+
+
+@pytest.fixture(scope="module")
+def http(address):
+    with client(address) as one:
+        yield one
+
+
+def at(address, name):
+    return f"{address}/#/study/{quote(name, safe='')}"
+
+
+PLOT = "document.querySelector('[data-plot=probabilities] .plot').getAttribute('aria-label')"
+
+
+def drawn(page):
+    """What the figure of the probabilities says to those who do not see it."""
+    return page.evaluate(PLOT)
+
+
+def fill_in(page):
+    """Type the reward of everything that is pending."""
+    for row in page.locator(".pending tbody tr").all():
+        row.get_by_role("textbox").fill(str(measured(row.locator("td").nth(1).inner_text())))
+
+
+def test_a_day_at_the_bench(page, address, storage):
+    page.goto(address)
+    page.get_by_role("link", name="New study").last.click()
+    page.get_by_role("button", name="Create the study").click()
+    assert page.get_by_text("A study needs a name").is_visible()  # beside its input
+    page.get_by_label("Name", exact=True).fill("bench 1/2")
+    page.get_by_label("Table, one candidate per line").fill(CSV)
+    assert page.get_by_text("16 candidates, 4 columns.").is_visible()
+    assert page.locator(".model").count() == 5  # all columns, and each of them
+    page.get_by_label("Seed").fill("0")
+    page.get_by_role("button", name="Create the study").click()
+    page.get_by_role("heading", name="bench 1/2").wait_for()
+    assert page.locator(".headline").inner_text() == "No reward yet: all 5 models stand alike."
+
+    page.get_by_label("How many").fill("0")  # the service's own word on it, beside the input
+    page.get_by_role("button", name="Ask").click()
+    page.locator(".problem", has_text="greater than or equal to 1").wait_for()
+    assert page.get_by_label("How many").get_attribute("aria-invalid") == "true"
+    page.get_by_label("How many").fill("6")
+    page.get_by_label("Lease, hours").fill("2")
+    page.get_by_label("For whom").fill("Ada")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Experiments: 6 are pending").wait_for()
+    assert page.get_by_text(re.compile("for (2 h 0|1 h 59) min more")).count() == 6
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Reward of trial 0")
+
+    page.keyboard.type("seventy")
+    page.get_by_role("button", name="Tell rewards").click()
+    assert page.get_by_text("This is no number").is_visible()
+    fill_in(page)
+    page.get_by_role("button", name="Tell rewards").click()
+    page.get_by_text("6 rewards told.").wait_for()
+    page.locator(".headline strong").wait_for()  # somebody leads, and nobody has reloaded the page
+    assert "after 6 rewards" in drawn(page)
+
+    page.get_by_label("How many").fill("2")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Experiments: 2 are pending").wait_for()
+    fill_in(page)
+    page.locator(".pending tbody tr").first.get_by_role("textbox").fill("7240,5")  # a slip of the pen
+    question = page.get_by_role("dialog", name="Is this right?")
+    page.get_by_role("button", name="Tell rewards").click()
+    question.get_by_role("button", name="No, let me correct it").click()
+    assert load_study("bench 1/2", storage).counts["told"] == 6
+    page.get_by_role("button", name="Tell rewards").click()
+    question.get_by_role("button", name="Yes, it is right").click()
+    page.get_by_text("2 rewards told.").wait_for()
+    page.wait_for_function(f"() => {PLOT}.includes('after 8 rewards')")
+    wrong = drawn(page)
+
+    page.get_by_role("button", name="Correct the reward of trial 6").click()
+    dialog = page.get_by_role("dialog", name="Correct trial 6")
+    assert dialog.get_by_label("Reward").input_value() == "7240.5"
+    label = page.locator("section", has=page.locator("#trials")).locator("tr", has_text="7240.5").locator("td").nth(1)
+    dialog.get_by_label("Reward").fill(str(measured(label.inner_text())))
+    page.keyboard.press("Enter")
+    page.get_by_text("Trial 6 is corrected").wait_for()
+    page.wait_for_function(f"before => {PLOT} !== before", arg=wrong)  # q has moved
+    assert load_study("bench 1/2", storage).counts == {"trials": 8, "told": 8, "pending": 0, "abandoned": 0}
+
+    with page.expect_download() as report:
+        page.get_by_role("link", name="Report").click()
+    text = report.value.path().read_text(encoding="utf-8")
+    assert "bench 1/2: study report" in text
+    with page.expect_download() as table:
+        page.get_by_role("link", name="CSV").click()
+    assert len(table.value.path().read_text(encoding="utf-8").splitlines()) == 9
+
+
+def test_the_page_follows_what_another_process_does(page, address, storage, http):
+    create(
+        http, "shared", {"kind": "table", "csv": CSV, "models": {"polarity": ["polarity", "celsius"], "base": ["base"]}}
+    )
+    page.goto(at(address, "shared"))
+    page.get_by_text("Live", exact=True).wait_for()
+    page.evaluate("window.kept = true")
+    with load_study("shared", storage) as study:
+        for trial in study.ask(8):
+            study.tell(trial, 30.0 + 4.0 * float(trial.x["polarity"]) + 0.2 * float(trial.x["celsius"]))
+        page.locator(".headline", has_text="polarity leads").wait_for()
+        assert re.search(r"polarity has .* after \d rewards", drawn(page))
+        page.locator("#announcer", has_text="8 rewards told").wait_for(state="attached")
+        waiting = study.ask(lease=60.0)
+        page.get_by_text("1 is pending").wait_for()
+        page.get_by_label(f"Reward of trial {waiting.id}").fill("12")
+        study.tell(0, study.trials_dataframe()["reward"][0] + 0.5, if_told="amend")
+        page.wait_for_function("() => document.querySelector('#status').dataset.state === 'live'")
+        page.wait_for_timeout(700)
+        assert page.get_by_label(f"Reward of trial {waiting.id}").input_value() == "12"  # what is half typed stays
+        page.get_by_role("button", name=f"Give up trial {waiting.id}").click()
+        page.get_by_role("dialog").get_by_role("button", name="Give it up").click()
+        page.get_by_text("Nothing is pending.").wait_for()
+        assert study.counts["abandoned"] == 1
+        page.get_by_role("button", name="Withdraw the reward of trial 7").click()
+        page.get_by_role("dialog").get_by_role("button", name="Withdraw it").click()
+        page.get_by_text("The reward of trial 7 is withdrawn.").wait_for()
+        assert study.counts["abandoned"] == 2
+    assert page.evaluate("window.kept"), "the page was loaded again"
+    http.delete("/v1/studies/shared").raise_for_status()
+    page.locator("#status", has_text="This study has been deleted").wait_for()
+
+
+def test_an_interval_has_its_curve_and_plots_follow_the_dark(page, address, http):
+    page.goto(f"{address}/#/new")
+    page.get_by_label("Name", exact=True).fill("polymer")
+    page.get_by_label("A number between two ends").check()
+    page.get_by_label("Points in between").fill("60")
+    page.get_by_label("Functions per model").fill("9")  # more than the family has
+    page.get_by_role("button", name="Create the study").click()
+    page.locator("main").get_by_text("size must be at most").wait_for()
+    page.get_by_label("Functions per model").fill("2")
+    page.get_by_label("Noise, standard deviation").fill("0.1")
+    page.get_by_label("Largest size of a reward").fill("2")
+    page.get_by_role("button", name="Create the study").click()
+    page.get_by_role("heading", name="polymer").wait_for()
+    for _ in range(5):
+        trials = http.post("/v1/studies/polymer/ask", json={"n": 2}).json()["trials"]
+        results = [{"trial": trial["id"], "reward": 1.0 - trial["x"] ** 2} for trial in trials]
+        http.post("/v1/studies/polymer/tell", json={"results": results}).raise_for_status()
+    curve = page.locator("[data-plot=interval]")
+    curve.wait_for()
+    page.locator("[data-plot=rewards] .hint", has_text="10 rewards").wait_for()
+    curve.get_by_text("As a table").click()
+    curve.get_by_role("table").locator("tbody tr").nth(20).wait_for()
+    ground = "() => getComputedStyle(document.querySelector('[data-plot=interval] .main-svg')).backgroundColor"
+    light = page.evaluate(ground)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"before => ({ground})() !== before", arg=light)
+    assert page.locator(".stopping").inner_text().count("best candidate") == 1
+    page.get_by_text("As formula and value").click()
+    page.get_by_role("cell", name="noise_std", exact=True).wait_for()
+
+
+def test_texts_of_users_stay_texts(page, address, http):
+    csv = f'name,size\n"{EVIL}",1\nplain,2\nother,3\n'
+    name, problem = f"{EVIL}/%2e&amp;", {"kind": "table", "csv": csv, "models": {EVIL: ["size"], "<b>b</b>": ["name"]}}
+    for called in ("evil", name):
+        create(http, called, problem)
+        caller = Caller(http, quote(called, safe=""))
+        for trial in caller.post("ask", n=3, worker=EVIL)["trials"][:2]:
+            caller.post("tell", results=[{"trial": trial["id"], "reward": float(trial["index"])}])
+    for shown in (address, at(address, "evil"), at(address, name)):
+        page.goto("about:blank")
+        page.goto(shown)
+        page.get_by_text(EVIL).first.wait_for()
+        assert page.locator("main img").count() == 0
+        assert page.locator("main b", has_text=re.compile("^b$")).count() == 0
+
+
+def test_contextual_studies_have_neither_best_nor_curve(page, address, http):
+    study = create(http, "arms", ARMS)
+    page.goto(at(address, "arms"))
+    page.get_by_label("Context, as JSON").fill("[0.5, ")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_text("not JSON").wait_for()
+    page.get_by_label("Context, as JSON").fill("[0.5, 0.25]")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_label("Reward of trial 0").fill("1.5")
+    page.get_by_role("button", name="Tell rewards").click()
+    page.get_by_text("Mean reward so far").wait_for()
+    page.get_by_text("a question about one round").wait_for()
+    assert page.get_by_text("Recommended").count() == 0
+    assert page.locator("[data-plot=interval]").is_hidden()
+    assert study.get()["counts"]["told"] == 1
+
+
+def test_who_may_only_read_is_told_so(chromium, tmp_path):
+    with serving(f"sqlite:///{tmp_path / 's.db'}", tokens={WRITER: "write", READER: "read"}) as (address, _):
+        with client(address, WRITER) as http:
+            create(http, "s")
+        with page_of(chromium, http_credentials={"username": "anybody", "password": READER}) as page:
+            page.goto(at(address, "s"))
+            page.get_by_text("Live", exact=True).wait_for()
+            page.get_by_role("button", name="Ask").click()
+            page.get_by_text("this token may read only").wait_for()
+            assert unexpected(page) == []
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed, and `make test` could not install it")
+def test_no_serious_fault_of_accessibility(page, address, http):
+    models = {"polarity": ["polarity", "celsius"], "base": ["base"], "all": ["solvent", "base", "celsius"]}
+    study = create(http, "read", {"kind": "table", "csv": CSV, "models": models})
+    trials = study.post("ask", n=9)["trials"]
+    study.post("tell", results=[{"trial": t["id"], "reward": measured(t["label"])} for t in trials[:7]])
+
+    def look():
+        for size in (DESK, PHONE):
+            page.set_viewport_size(size)
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+                assert faults(page) == [], (size, scheme)
+
+    page.goto(address)
+    page.get_by_role("link", name="read", exact=True).wait_for()
+    look()
+    page.goto(f"{address}/#/new")
+    page.get_by_label("Table, one candidate per line").fill(CSV)
+    look()
+    page.goto(at(address, "read"))
+    page.locator("[data-plot=plausible] .main-svg").first.wait_for()
+    for summary in page.get_by_text("As a table").all():
+        if summary.is_visible():
+            summary.click()
+    look()
+    page.get_by_role("button", name=re.compile("^Correct the reward")).first.click()
+    assert faults(page) == []
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "Correct"
