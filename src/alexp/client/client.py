@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, Self
 from urllib.parse import quote
@@ -11,6 +12,8 @@ from alexp.client.looking import present
 from alexp.client.problems import table_problem
 from alexp.client.remote import RemoteStudy
 from alexp.common.codec import Packable, State
+from alexp.common.validation import positive
+from alexp.study.errors import StorageError
 from alexp.study.view import StudySummary
 
 if TYPE_CHECKING:
@@ -42,6 +45,17 @@ class Client:
         self, url: str | Sequence[str], token: str | None = None, timeout: float = 60.0, retries: int = 10
     ) -> None:
         self._line = Line([url] if isinstance(url, str) else list(url), token, timeout, retries)
+
+    def wait(self, seconds: float = 60.0) -> Self:
+        """Wait until the service answers, for instance while it starts; `StorageError` if it does not."""
+        deadline = time.monotonic() + positive("seconds", seconds)
+        while True:
+            try:
+                self._line.read("/healthz")
+                return self
+            except StorageError:
+                if time.monotonic() > deadline:
+                    raise
 
     def studies(self) -> list[StudySummary]:
         """All studies of the service, by name."""

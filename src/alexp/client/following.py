@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PAUSE = 1.0  # seconds before a stream that has ended is opened again
 
 
-class Following:
+class RemoteLog:
     """The log of a study, asked of its service."""
 
     _line: Line

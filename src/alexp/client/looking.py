@@ -12,7 +12,7 @@ from alexp.algorithms.certified import DELTA
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.trials import Recommendation, Trial, UnknownTrialError
 from alexp.client import reading
-from alexp.client.following import Following
+from alexp.client.following import RemoteLog
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.files import write_bytes
@@ -31,7 +31,7 @@ _PAGE = 1000  # trials per answer
 _TYPES = {"id": "int64", "index": "int64", "model": "Int64", "explored": "bool", "propensity": "f8", "reward": "f8"}
 
 
-class Looking(Following):
+class Looking(RemoteLog):
     """What a study shows, asked of its service."""
 
     _domain: str

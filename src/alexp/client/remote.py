@@ -131,9 +131,12 @@ class RemoteStudy(Looking):
         """Withdraw a reward that was told or added. The trial counts as given up; `amend` gives it a reward again."""
         self._write("retract", {"trial": _id(trial)}, key)
 
-    def abandon(self, trial: AnyTrial, key: str | None = None) -> None:
-        """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
-        self._write("abandon", {"trials": [_id(trial)]}, key)
+    def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
+        """Give up a pending trial, for instance a broken vial, or several: all, or, if any is wrong, none.
+
+        A trial that was given up keeps its number and takes no reward any more.
+        """
+        self._write("abandon", {"trials": _ids(trials)}, key)
 
     def observe(
         self,
