@@ -2,13 +2,25 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-lowest install lint docs mutants rivals soak
+.PHONY: browser demo test test-lowest install lint docs mutants rivals soak
 
 demo: install
 	$(BIN)/alexp demo --out demo
 
-test: install lint
+test: install lint browser
 	$(BIN)/pytest -n 2
+
+# What the tests of the dashboard need beside .venv: Debian's Chromium, if we may install it, and axe-core, if there is
+# npm. Neither is a must: what is missing is skipped, and the tests say so.
+AXE := 4.10.3
+browser: .venv-browser/axe-$(AXE)
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update \
+	  && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null 2>&1 || true
+
+.venv-browser/axe-$(AXE):
+	@mkdir -p .venv-browser
+	@if command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix .venv-browser axe-core@$(AXE) \
+	  >/dev/null 2>&1; then touch $@; fi
 
 lint: install
 	$(BIN)/ruff check src tests tools

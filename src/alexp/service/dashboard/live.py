@@ -54,12 +54,12 @@ class Live:
     every
         Seconds between two looks at the log of a study that somebody follows.
     heartbeat
-        Seconds of silence after which a comment says that the stream is alive.
+        Seconds of silence after which a comment says that the stream is alive; by it a page that has gone is noticed.
     most
         Streams at a time.
     """
 
-    def __init__(self, shelf: Shelf, every: float = 0.4, heartbeat: float = 15.0, most: int = 256) -> None:
+    def __init__(self, shelf: Shelf, every: float = 0.4, heartbeat: float = 5.0, most: int = 256) -> None:
         self._shelf, self._every, self._heartbeat, self._most = shelf, every, heartbeat, most
         self._watches: dict[str, _Watch] = {}
 

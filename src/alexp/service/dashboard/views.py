@@ -20,6 +20,7 @@ _SHARE = 5.0  # what takes longer is made again after so many times the seconds 
 _PATIENCE = 0.5  # seconds that a part may take unasked: the study's lock is held meanwhile, and asks wait
 _LONGEST = 60.0  # seconds that it may take at all
 _ENOUGH = 50  # rewards after which the time per reward is known
+_WIDE = 200  # columns of models whose fits keep every candidate's prediction
 _PAGES = 16  # encoded views that are kept
 
 
@@ -40,7 +41,7 @@ class _Part:
     def made(self, start: float, now: float, rewards: int, told: int, n_events: int) -> None:
         """Note what was just made, for `rewards` rewards."""
         self.at, self.cost, self.told, self.n_events = now, now - start, told, n_events
-        if rewards >= _ENOUGH:
+        if rewards >= _ENOUGH or (rewards and self.cost > _QUICK):
             self.rate = self.cost / rewards
 
 
@@ -48,13 +49,14 @@ class _Part:
 class _Known:
     """What was made of one study, and what it cost."""
 
+    certified: _Part
+    explained: _Part
     lock: threading.Lock = field(default_factory=threading.Lock)
+    version: int = 0  # grows with everything that is made
     view: StudyView | None = None
     check: State | None = None
     explanation: Explanation | None = None
-    certified: _Part = field(default_factory=lambda: _Part(rate=5e-4))
-    explained: _Part = field(default_factory=lambda: _Part(rate=1e-3))
-    pages: dict[Extent, tuple[tuple[object, ...], bytes]] = field(default_factory=dict)
+    pages: dict[Extent, tuple[tuple[int, bool, float, float], bytes]] = field(default_factory=dict)
 
 
 class Views:
@@ -62,7 +64,8 @@ class Views:
 
     A view belongs to a number of events: whoever looks at the same moment gets the same bytes. What takes long is made
     again at most a sixth of the time, and `fresh_in` says when to look again. Certificates take time for every new
-    reward, looking back for every reward so far: unasked only where that is short; `takes` says how long it would be.
+    reward, looking back for every reward so far: unasked only where that is short; `takes` says how long it would be,
+    and `too_long` that some of it is left out in any case.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -73,16 +76,18 @@ class Views:
     def encoded(self, study: Study, extent: Extent, deep: bool = False) -> bytes:
         """The view as JSON text in UTF-8; if `deep`, with everything even where it takes a minute."""
         with self._lock:
-            known = self._known.setdefault(study, _Known())
+            known = self._known.get(study)
+            if known is None:
+                known = self._known[study] = _Known(_Part(5e-4), _Part(_guess(study)))
         with known.lock:
             view, wait, takes = self._look(study, known, deep)
             later, more = self._look_back(study, known, view, deep)
-            fresh_in, takes = max(wait, later), takes + more
-            made_of = (view, known.explanation, fresh_in > 0.0, takes)
+            fresh_in = max(wait, later)
+            made_of = (known.version, fresh_in > 0.0, takes, more)
             if extent not in known.pages or known.pages[extent][0] != made_of:
                 while len(known.pages) >= _PAGES:
                     del known.pages[next(iter(known.pages))]
-                known.pages[extent] = (made_of, _encode(known, view, extent, fresh_in, takes))
+                known.pages[extent] = (made_of, _encode(known, view, extent, fresh_in, (takes, more)))
             return known.pages[extent][1]
 
     def _look(self, study: Study, known: _Known, deep: bool) -> tuple[StudyView, float, float]:
@@ -98,6 +103,7 @@ class Views:
         view = study.view(certificates=certificates, explanation=False)
         if view is not known.view:
             known.view, known.check = view, _check(study, view) if certificates else None
+            known.version += 1
             if certificates:
                 part.made(start, self._clock(), new, view.counts["told"], view.n_events)
         return view, 0.0, 0.0 if certificates else takes
@@ -107,7 +113,7 @@ class Views:
         part, told, start = known.explained, view.counts["told"], self._clock()
         if view.standing is None or part.n_events == view.n_events:
             return 0.0, 0.0
-        if told == 0:
+        if told == 0:  # also after the only reward was withdrawn
             known.explanation = None
             return 0.0, 0.0
         takes, wait = part.rate * told, part.wait(start)
@@ -116,13 +122,23 @@ class Views:
         if wait > 0.0 and not deep:
             return wait, 0.0
         known.explanation = study.explanation(view.standing)
+        known.version += 1
         part.made(start, self._clock(), told, told, view.n_events)
         return 0.0, 0.0
 
 
-def _encode(known: _Known, view: StudyView, extent: Extent, fresh_in: float, takes: float) -> bytes:
+def _guess(study: Study) -> float:
+    """Seconds that looking back may take for every reward: where models are wide, all candidates are predicted."""
+    algorithm = study.algorithm
+    models, is_wide = algorithm.models, algorithm.models.kernels is not None or algorithm.models.n_columns > _WIDE
+    return 1e-3 + (2e-6 * models.n_models * algorithm.domain.n_candidates if is_wide else 0.0)
+
+
+def _encode(known: _Known, view: StudyView, extent: Extent, fresh_in: float, left_out: tuple[float, float]) -> bytes:
     out = decimated(replace(view, explanation=known.explanation), extent)
-    out |= {"check": known.check, "fresh_in": fresh_in or None, "takes": takes or None}
+    takes = sum(seconds for seconds in left_out if seconds <= _LONGEST)
+    out |= {"check": known.check, "fresh_in": fresh_in or None}
+    out |= {"takes": takes or None, "too_long": max(left_out) > _LONGEST}
     return json.dumps(out, allow_nan=False, separators=(",", ":")).encode()
 
 

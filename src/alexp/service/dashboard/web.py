@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
@@ -38,6 +39,7 @@ def routes(shelf: Shelf) -> APIRouter:
     @router.get("/v1/studies/{name}/view", tags=["looking"], responses=problems(404) | {200: _VIEW})
     def view(
         name: StudyName,
+        request: Request,
         points: Annotated[int, Query(ge=10, le=MOST_POINTS, description="At most so many points of a curve.")] = 600,
         rows: Annotated[int, Query(ge=0, le=MOST_ROWS, description="At most so many trials.")] = 25,
         before: Annotated[
@@ -48,7 +50,11 @@ def routes(shelf: Shelf) -> APIRouter:
         """Everything a page shows, of one moment: curves thinned to their extremes, and one page of trials."""
         extent = Extent(points, rows, before)
         made = shelf.act(name, lambda opened: views.encoded(opened.study, extent, deep))
-        return Response(made.value, media_type="application/json", headers={"Cache-Control": "no-store"})
+        headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(made.value, media_type="application/json", headers=headers)
+        packed = gzip.compress(made.value, 1)
+        return Response(packed, media_type="application/json", headers=headers | {"Content-Encoding": "gzip"})
 
     @router.get("/v1/studies/{name}/events", tags=["looking"], responses=problems(404) | {200: _EVENTS})
     async def events(

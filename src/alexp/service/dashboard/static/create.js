@@ -6,8 +6,8 @@ import { field, fill, h, mark, newId, note } from "./dom.js";
 import { IntervalPart, numeric, option, TablePart } from "./problems.js";
 
 const ALGORITHMS = [
-  ["evidence-mixture", "Evidence mixture: needs no noise level and no bound (recommended)"],
-  ["alexp", "ALExp: weighs models by what they would have earned"],
+  ["evidence-mixture", "Evidence mixture (recommended)"],
+  ["alexp", "ALExp: follows models by their returns"],
   ["lm-ucb", "LMUCB: the likeliest model decides"],
   ["linucb", "LinUCB: one model of all columns"],
 ];

@@ -57,35 +57,28 @@ export function mark(input, text) {
   else input.removeAttribute("aria-invalid");
 }
 
-/** A table; `numeric` are the positions of columns that are set flush right, and cells may be nodes. */
-export function table(caption, headings, rows, numeric = []) {
+/**
+ * A table; `numeric` are the positions of columns that are set flush right, and cells may be nodes. A `stacked` one shows
+ * every row as a small block where the screen is narrow; roles are named, because such a layout would drop them.
+ */
+export function table(caption, headings, rows, numeric = [], stacked = false) {
   const kind = (k) => (numeric.includes(k) ? "n" : null);
+  const role = (name) => (stacked ? name : null);
+  const cell = (content, k) =>
+    h("td", { class: kind(k), role: role("cell"), dataset: { column: headings[k] } }, content ?? "");
+  const heading = (text, k) => h("th", { scope: "col", class: kind(k), role: role("columnheader") }, text);
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h(
       "table",
-      {},
+      { class: stacked ? "stacked" : null, role: role("table") },
       h("caption", { class: "unseen" }, caption),
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          headings.map((text, k) => h("th", { scope: "col", class: kind(k) }, text)),
-        ),
-      ),
+      h("thead", { role: role("rowgroup") }, h("tr", { role: role("row") }, headings.map(heading))),
       h(
         "tbody",
-        {},
-        rows.map((row) =>
-          h(
-            "tr",
-            {},
-            row.map((cell, k) => h("td", { class: kind(k) }, cell ?? "")),
-          ),
-        ),
+        { role: role("rowgroup") },
+        rows.map((row) => h("tr", { role: role("row") }, row.map(cell))),
       ),
     ),
   );

@@ -2,7 +2,7 @@
 
 import { ahead, of } from "./api.js";
 import { careful, placed, typed } from "./deeds.js";
-import { field, fill, h, mark, note, question } from "./dom.js";
+import { field, fill, h, mark, note, question, table } from "./dom.js";
 import { many, span } from "./words.js";
 
 /** The card of one study's pending trials; `changed` is called after everything that was written. */
@@ -11,14 +11,14 @@ export class Plate {
     Object.assign(this, { name, changed, rows: new Map(), contextual: false, view: null });
     this.message = h("div", {});
     this.asking = h("form", { class: "inline", novalidate: true, onsubmit: (event) => this.ask(event) });
-    this.body = h("tbody", {});
-    this.head = h(
-      "tr",
-      {},
-      ["Trial", "Candidate", "Asked", "Who has it", "Reward", ""].map((text, k) =>
-        h("th", { scope: "col", class: k ? null : "n" }, text || h("span", { class: "unseen" }, "Give up")),
-      ),
+    this.table = table(
+      "Pending trials",
+      ["Trial", "Candidate", "Asked", "Who has it", "Reward", "Actions"],
+      [],
+      [0],
+      true,
     );
+    this.body = this.table.querySelector("tbody");
     this.tellButton = h("button", { type: "submit", class: "primary" }, "Tell rewards");
     this.more = h("p", { class: "hint" });
     this.telling = h(
@@ -29,17 +29,7 @@ export class Plate {
         onkeydown: (event) => this.next(event),
         onpaste: (event) => this.paste(event),
       },
-      h(
-        "div",
-        { class: "scroll", role: "region", tabindex: "0", "aria-label": "Pending trials" },
-        h(
-          "table",
-          { class: "pending" },
-          h("caption", { class: "unseen" }, "Pending trials"),
-          h("thead", {}, this.head),
-          this.body,
-        ),
-      ),
+      this.table,
       this.more,
       h(
         "div",
@@ -134,8 +124,9 @@ export class Plate {
       id: `reward-${trial.id}`,
       oninput: () => mark(input, null),
     });
-    const asked = h("td", {});
-    const who = h("td", {});
+    const cell = (column, ...content) => h("td", { role: "cell", dataset: { column } }, ...content);
+    const asked = cell("Asked");
+    const who = cell("Who has it");
     const give = h(
       "button",
       {
@@ -147,17 +138,17 @@ export class Plate {
       "Give up",
     );
     const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
-    const element = h(
-      "tr",
-      {},
-      h("td", { class: "n" }, String(trial.id)),
-      h("td", {}, trial.label),
+    const number = cell("Trial", String(trial.id));
+    number.className = "n";
+    const cells = [
+      number,
+      cell("Candidate", trial.label),
       asked,
       who,
-      h("td", {}, input, problem),
-      h("td", {}, give),
-    );
-    return { element, asked, who, input };
+      cell("Reward", input, problem),
+      cell("Actions", give),
+    ];
+    return { element: h("tr", { role: "row" }, cells), asked, who, input };
   }
 
   inputsInOrder() {

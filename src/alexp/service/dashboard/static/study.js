@@ -62,7 +62,7 @@ export async function showStudy(place, name, setStatus) {
     fillSettings(settings, view);
     fill(
       deeper,
-      deep(view, async () => show(await get(`${address()}&deep=true`))),
+      deep(view, () => get(`${address()}&deep=true`).then(show, () => setStatus("lost"))),
     );
     trials.update(view);
     if (told !== null && view.n_events > told)
@@ -227,25 +227,15 @@ function fillSettings(place, view) {
   );
 }
 
-function deep({ takes, counts }, more) {
-  if (!takes) return null;
-  if (takes > 60)
-    return note(
-      "status",
-      `Looking back on ${many(counts.told, "reward")} would take about ${span(takes)}; it is left out here.`,
-    );
-  const button = h(
-    "button",
-    {
-      type: "button",
-      class: "plain",
-      onclick: () => ((button.disabled = true), more().finally(() => (button.disabled = false))),
-    },
-    `Compute it, about ${span(Math.max(1, takes))}`,
-  );
-  return note(
-    "status",
-    `Certificates and looking back on ${many(counts.told, "reward")} take longer; asks wait meanwhile. `,
-    button,
-  );
+function deep({ takes, too_long: tooLong, counts }, more) {
+  if (!takes && !tooLong) return null;
+  const rewards = many(counts.told, "reward");
+  if (!takes) return note("status", `Looking back on ${rewards} would take minutes, and is left out here.`);
+  const button = h("button", { type: "button", class: "plain", onclick: () => compute() }, "Compute it");
+  const compute = () => {
+    button.disabled = true;
+    more().finally(() => (button.disabled = false));
+  };
+  const what = tooLong ? "Certificates" : "Certificates, or looking back,";
+  return note("status", `${what} on ${rewards} take about ${span(Math.max(1, takes))}; asks wait meanwhile. `, button);
 }

@@ -53,10 +53,12 @@ export class Trials {
       this.buttons(trials.id[k], trials.label[k], trials.reward[k], trials.state[k]),
     ]);
     const focused = document.activeElement?.dataset?.deed;
-    const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Mend"];
+    const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Actions"];
     fill(
       this.body,
-      rows.length ? table("Trials, newest first", headings, rows, [0, chosen ? 3 : 2]) : h("p", {}, "No trial yet."),
+      rows.length
+        ? table("Trials, newest first", headings, rows, [0, chosen ? 3 : 2], true)
+        : h("p", {}, "No trial yet."),
     );
     if (focused) this.body.querySelector(`[data-deed="${CSS.escape(focused)}"]`)?.focus();
     const { id } = trials;

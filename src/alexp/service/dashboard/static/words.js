@@ -45,7 +45,7 @@ export function span(seconds) {
 export const moment = (seconds) =>
   new Date(1000 * seconds).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** The headline as [text, text in bold, text, …]: which model leads, and by how much. */
+/** The headline as [text, name, text, name, …], names being set in bold: which model leads, and by how much. */
 export function headline(view) {
   const { standing, counts } = view;
   const n = view.n_models;
@@ -53,21 +53,19 @@ export function headline(view) {
   if (standing === null) return [`${view.algorithm} keeps no probabilities over its ${many(n, "model")}.`];
   const [first, second] = standing.leaders;
   if (!second) return ["", first.name, " is the only model."];
-  if (standing.n_level > 2)
-    return [
-      "",
-      first.name,
-      ` and ${standing.n_level - 1} other models share the lead: no reward so far tells them apart.`,
-    ];
+  if (standing.n_level > 2) {
+    const others = `${standing.n_level - 1} other models`;
+    return ["", first.name, ` and ${others} share the lead: no reward so far tells them apart.`];
+  }
   if (standing.meaning !== "posterior") {
     const verb = standing.meaning === "followed" ? "is followed in" : "counts";
-    return ["", first.name, ` leads: it ${verb} ${percent(first.q)}, ${second.name} ${percent(second.q)}.`];
+    return ["", first.name, ` leads: it ${verb} ${percent(first.q)}, `, second.name, ` ${percent(second.q)}.`];
   }
   if (second.q <= 0)
-    return ["", first.name, ` leads: beyond all doubt against ${second.name}, if one of the models is true.`];
+    return ["", first.name, " leads beyond all doubt, if one of the models is true, over ", second.name, "."];
   const ratio = first.q / second.q;
-  if (ratio < 3) return ["", first.name, ` and ${second.name} are not told apart yet: odds ${odds(ratio)} to 1.`];
-  return ["", first.name, ` leads: odds ${odds(ratio)} to 1 over ${second.name}.`];
+  if (ratio < 3) return ["", first.name, " and ", second.name, ` are not told apart yet: odds ${odds(ratio)} to 1.`];
+  return ["", first.name, ` leads: odds ${odds(ratio)} to 1 over `, second.name, "."];
 }
 
 /** What kind of thing the algorithm chooses from, in words. */
