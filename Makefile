@@ -29,7 +29,7 @@ lint: install
 
 # The documentation in site/, which needs no server and no network: every code block is run, every link is followed.
 docs: install
-	ALEXP_FULL=1 $(BIN)/pytest -n 2 tests/test_docs.py
+	ALEXP_FULL=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/test_docs.py tests/service/test_page.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python tools/site/check.py site
 

@@ -6,7 +6,7 @@ title, is what the block prints before a block say what else there is to know:
 
     <!-- not run: why it cannot be -->
     <!-- slow: why it takes long -->        run by `make docs`, not by `make test`
-    <!-- postgres -->                       until the next heading, ALEXP_STORAGE is an empty PostgreSQL database
+    <!-- postgres -->                       to the end of the section, ALEXP_STORAGE is an empty PostgreSQL database
 
 Quickly, a line `alexp ...` of a shell block is run in this process; in full, every block is a script of Bash.
 """
@@ -22,7 +22,6 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = {"sh", "bash", "console"}
 PLAIN = {"", "text", "json", "toml", "csv", "yaml", "ini"}  # nothing to run
+FOREIGN = {"js", "go"}  # nobody can run them without a remark that says why not
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<rest>[^\n`]*)$")
 _COMMENT = re.compile(r"^<!-- (not run|slow): (.+) -->$")
@@ -70,13 +70,14 @@ def name_of(path):
 def blocks_of(path):
     """All fenced blocks of a page; one that cannot be read as such is an error."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    found, postgres, at, remarks = [], False, 0, {}
+    found, level, postgres, at, remarks = [], 1, 0, 0, {}  # levels of headings; 0 for none
     while at < len(lines):
         line = lines[at]
-        if line.startswith("#"):
-            postgres = False
+        if heading := re.match(r"(#+) ", line):
+            level = len(heading[1])
+            postgres = postgres if level > postgres else 0
         elif line.strip() == "<!-- postgres -->":
-            postgres = True
+            postgres = level
         elif comment := _COMMENT.match(line.strip()):
             remarks[comment[1]] = comment[2]
         elif line.lstrip().startswith("```"):
@@ -91,7 +92,7 @@ def blocks_of(path):
                 found[-1] = Block(**{**vars(found[-1]), "prints": code})
             else:
                 reasons = (remarks.get("not run", ""), remarks.get("slow", ""))
-                found.append(Block(name_of(path), start + 1, opened["language"], code, *reasons, postgres))
+                found.append(Block(name_of(path), start + 1, opened["language"], code, *reasons, postgres > 0))
             remarks = {}
         elif line.strip():
             assert not remarks, f"{name_of(path)}:{at + 1}: the remark above belongs to no block"
@@ -119,11 +120,16 @@ class Reader:
 
     def read(self, blocks):
         """Run what is to be run; what a block promises to print, it must print."""
-        for block in blocks:
-            if not block.runs:
-                self.look_at(block)
-            elif self.full or not block.slow:
-                self.follow(block)
+        try:
+            for block in blocks:
+                if not block.runs:
+                    self.look_at(block)
+                elif self.full or not block.slow:
+                    self.follow(block)
+        finally:
+            for process in self.namespace.values():  # servers that a page has started, and did not come to stop
+                if isinstance(process, subprocess.Popen) and process.poll() is None:
+                    process.kill()
         return self
 
     def look_at(self, block):
@@ -199,13 +205,11 @@ def alike(promised, printed):
 
 def bash(script, place, seconds=300):
     """What a script prints; processes it has left behind are ended."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     running = subprocess.Popen(
         ["bash", "-euo", "pipefail", "-c", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=os.environ | {"PATH": path},
         start_new_session=True,
     )
     try:

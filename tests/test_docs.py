@@ -8,18 +8,21 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs_blocks import PAGES, PLAIN, ROOT, SHELL, Reader, blocks_of, name_of
+from tests.docs_blocks import FOREIGN, PAGES, PLAIN, ROOT, SHELL, Reader, blocks_of, name_of
 from tests.study.conftest import postgres, server  # noqa: F401 (fixtures)
 
 FULL = os.environ.get("ALEXP_FULL") == "1"
 BLOCKS = {name_of(path): blocks_of(path) for path in PAGES}
-RUNNING = sorted(page for page, blocks in BLOCKS.items() if any(block.runs for block in blocks))
+# Pages that are one session of a shell, with a server in it, and the tests that paste them.
+SESSIONS = {"docs/service.md": "tests/service/test_page.py"}
+RUNNING = sorted(page for page in BLOCKS if page not in SESSIONS and any(block.runs for block in BLOCKS[page]))
 # Blocks that nobody can run here, and those too slow for `make test`: at most so many, so that they do not spread.
-MOST_SKIPPED, MOST_SLOW = 8, 8
+MOST_SKIPPED, MOST_SLOW = 8, 4
 
 
 @pytest.fixture
@@ -29,6 +32,7 @@ def reader(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # as at the prompt: a block may import the file that another one is
     os.environ.pop("ALEXP_STORAGE", None)
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     os.environ |= {"ALEXP_CACHE": str(tmp_path / "cache"), "MPLBACKEND": "Agg", "COLUMNS": "120"}
     yield Reader(FULL, lambda: request.getfixturevalue("postgres"))
     os.environ.clear()
@@ -120,7 +124,13 @@ def test_the_conditions_belong_to_pages_that_run():
 
 def test_blocks_are_in_languages_that_somebody_knows():
     for block in (block for blocks in BLOCKS.values() for block in blocks):
-        assert block.language in {"python", *SHELL, *PLAIN}, block.place
+        assert block.language in {"python", *SHELL, *PLAIN, *FOREIGN}, block.place
+        assert block.language not in FOREIGN or block.skipped, block.place
+
+
+def test_sessions_have_their_tests():
+    for page, test in SESSIONS.items():
+        assert Path(page).name in (ROOT / test).read_text()
 
 
 def test_few_blocks_are_left_out():

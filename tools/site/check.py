@@ -14,21 +14,22 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-MODULES = ("", ".study", ".kernels", ".decision", ".ope", ".theory", ".testing", ".datasets")
+MODULES = ("", ".study", ".kernels", ".decision", ".ope", ".theory", ".testing", ".datasets", ".client", ".service")
 # In alexp.__all__, and explained under another name.
 ELSEWHERE = {
     *("alexp.decision", "alexp.kernels", "alexp.ope", "alexp.theory", "alexp.datasets"),
-    *("alexp.create_study", "alexp.load_study"),
+    *("alexp.create_study", "alexp.load_study", "alexp.client.Client"),
 }
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}
 TAGS = frozenset(
     re.findall(
         r"\w+",
         """
-        a abbr article aside b blockquote body br button caption circle code col colgroup dd del details dialog div dl dt
-        em fieldset figcaption figure footer form g h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label
-        legend li line link main mark meta nav noscript ol p path picture polygon pre rect s script section small source
-        span strong style sub summary sup svg table tbody td tfoot th thead time title tr tt u ul var video
+        a abbr article aside b blockquote body br button caption circle code col colgroup dd del
+        details dialog div dl dt em fieldset figcaption figure footer form g h1 h2 h3 h4 h5 h6 head
+        header hr html i iframe img input ins kbd label legend li line link main mark meta nav
+        noscript ol p path picture polygon pre rect s script section small source span strong style
+        sub summary sup svg table tbody td tfoot th thead time title tr tt u ul var video
         """,
     )
 )
