@@ -45,7 +45,7 @@ def page_of(running, size=DESK, scheme="light", **more):
     """A page of its own; whatever the browser complains of ends in an error."""
     complaints = []
     context = running.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", locale="en-GB", **more)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)  # machines are busy at times
     page = context.new_page()
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)

@@ -1,6 +1,6 @@
 """Pictures of the dashboard for the documentation: `python -m tests.service.screenshots [FOLDER]`.
 
-A study of the direct arylation table after seven plates of eight, four more being measured, on a desk by day and on a
+A study of the direct arylation table after twelve plates of eight, four more being measured, on a desk by day and on a
 phone by night.
 """
 
@@ -32,7 +32,7 @@ def prepare(http):
     table = direct_arylation()
     columns = {str(name): values.tolist() for name, values in table.candidates.items()}
     study = create(http, NAME, {"kind": "table", "columns": columns, "models": MODELS})
-    for _ in range(7):
+    for _ in range(12):
         trials = study.post("ask", n=8)["trials"]
         study.post("tell", results=[{"trial": t["id"], "reward": float(table.rewards[t["index"]])} for t in trials])
     study.post("ask", n=4, lease=8 * 3600, worker="Ada, bench 2")

@@ -12,7 +12,7 @@ import pytest
 
 from alexp.problem import Interval, ModelClass
 from alexp.service.dashboard import live, pages, views
-from alexp.service.dashboard.decimation import Extent, decimated, kept
+from alexp.service.dashboard.decimation import Excerpt, decimated, kept
 from alexp.service.dashboard.views import Views
 from alexp.study import create_study, load_study
 from tests.service.serving import INTERVAL, READER, TOKENS, client, create, serving
@@ -67,7 +67,7 @@ def test_unknown_values_are_not_extremes():
 
 
 def test_a_thin_view_has_few_points_and_the_slip_of_the_pen(view):
-    thin = decimated(view, Extent(points=40, rows=5))
+    thin = decimated(view, Excerpt(points=40, rows=5))
     lengths = [len(thin["rewards"]["id"]), len(thin["rewards"]["so_far"]["id"]), len(thin["curve"]["points"])]
     lengths += [len(thin["curve"]["played"]["x"]), len(thin["standing"]["history"]["told"])]
     lengths += [len(thin["explanation"]["trial"]), len(thin["explanation"]["odds"])]
@@ -83,7 +83,7 @@ def test_a_thin_view_has_few_points_and_the_slip_of_the_pen(view):
 
 
 def test_a_view_of_everything_says_what_the_study_says(view):
-    thin, whole = decimated(view, Extent(points=5000, rows=500)), view.to_dict()
+    thin, whole = decimated(view, Excerpt(points=5000, rows=500)), view.to_dict()
     changed = {"trials", "curve", "explanation", "rewards"}
     assert {key: thin[key] for key in whole if key not in changed} == {
         k: v for k, v in whole.items() if k not in changed
@@ -99,20 +99,20 @@ def test_a_view_of_everything_says_what_the_study_says(view):
 def test_pages_of_trials_meet(view):
     pages_, before = [], None
     while before != 0:
-        ids = decimated(view, Extent(rows=70, before=before))["trials"]["id"]
+        ids = decimated(view, Excerpt(rows=70, before=before))["trials"]["id"]
         pages_, before = [*ids, *pages_], ids[0]
     assert pages_ == list(range(301))
-    assert decimated(view, Extent(before=0))["trials"]["id"] == []
+    assert decimated(view, Excerpt(before=0))["trials"]["id"] == []
 
 
 def test_the_smallest_reward_is_the_best_where_less_is_better(view):
-    thin = decimated(replace(view, direction="minimize"), Extent())
+    thin = decimated(replace(view, direction="minimize"), Excerpt())
     assert thin["rewards"]["so_far"]["reward"][-1] == np.nanmin(view.trials.reward)
 
 
 def test_infinite_odds_are_numbers(view):
     sure = replace(view, explanation=replace(view.explanation, odds=np.array([0.0, np.inf, np.nan])))
-    assert decimated(sure, Extent())["explanation"]["odds"] == [0.0, np.finfo(float).max, None]
+    assert decimated(sure, Excerpt())["explanation"]["odds"] == [0.0, np.finfo(float).max, None]
 
 
 def test_likeliest_models_shrink_to_those_of_the_stop_report(study, view):
@@ -168,25 +168,25 @@ def step(made):
 def test_views_are_made_once_for_all_and_again_after_every_event(tmp_path):
     watched = Watched(going_on(tmp_path, 3))
     made = Views(lambda: watched.now)
-    first = made.encoded(watched, Extent())
-    assert made.encoded(watched, Extent()) is first
-    other = made.encoded(watched, Extent(points=10))
+    first = made.encoded(watched, Excerpt())
+    assert made.encoded(watched, Excerpt()) is first
+    other = made.encoded(watched, Excerpt(points=10))
     assert (watched.views, watched.explanations) == (1, 1)
     assert json.loads(other)["counts"] == json.loads(first)["counts"]
     step(watched.study)
-    assert json.loads(made.encoded(watched, Extent()))["counts"]["told"] == 4
+    assert json.loads(made.encoded(watched, Excerpt()))["counts"]["told"] == 4
     assert (watched.views, watched.explanations) == (2, 2)
 
 
 def test_what_takes_long_is_made_again_after_a_while(tmp_path):
     watched = Watched(going_on(tmp_path, 3), look=1.0)
     made = Views(lambda: watched.now)
-    made.encoded(watched, Extent())
+    made.encoded(watched, Excerpt())
     step(watched.study)
-    old = json.loads(made.encoded(watched, Extent()))
+    old = json.loads(made.encoded(watched, Excerpt()))
     assert (old["counts"]["told"], old["fresh_in"]) == (3, pytest.approx(5.0))
     watched.now += 5.1
-    new = json.loads(made.encoded(watched, Extent()))
+    new = json.loads(made.encoded(watched, Excerpt()))
     assert (new["counts"]["told"], new["fresh_in"]) == (4, None)
 
 
@@ -194,17 +194,17 @@ def test_looking_back_on_many_rewards_waits_until_it_is_wanted(tmp_path, monkeyp
     monkeypatch.setattr(views, "_ENOUGH", 3)
     watched = Watched(going_on(tmp_path, 4), look_back=2.0)  # half a second for each reward
     made = Views(lambda: watched.now)
-    made.encoded(watched, Extent())
+    made.encoded(watched, Excerpt())
     step(watched.study)
-    late = json.loads(made.encoded(watched, Extent()))
+    late = json.loads(made.encoded(watched, Excerpt()))
     assert late["takes"] == pytest.approx(2.5)
     assert late["explanation"]["told"] == 4  # the last one that was made
-    deep = json.loads(made.encoded(watched, Extent(), deep=True))
+    deep = json.loads(made.encoded(watched, Excerpt(), deep=True))
     assert (deep["takes"], deep["explanation"]["told"], deep["too_long"]) == (None, 5, False)
     monkeypatch.setattr(views, "_LONGEST", 2.0)
     step(watched.study)
     for wanted in (False, True):
-        never = json.loads(made.encoded(watched, Extent(), wanted))
+        never = json.loads(made.encoded(watched, Excerpt(), wanted))
         assert (never["takes"], never["too_long"], never["explanation"]["told"]) == (None, True, 5)
 
 
@@ -212,11 +212,11 @@ def test_certificates_of_a_long_log_wait_until_they_are_wanted(tmp_path, monkeyp
     watched = Watched(going_on(tmp_path, 4))
     made = Views(lambda: watched.now)
     monkeypatch.setattr(views, "_PATIENCE", 1e-3)  # seconds: less than four rewards may take
-    assert json.loads(made.encoded(watched, Extent()))["stopping"] is None
-    assert json.loads(made.encoded(watched, Extent(), deep=True))["stopping"] is not None
+    assert json.loads(made.encoded(watched, Excerpt()))["stopping"] is None
+    assert json.loads(made.encoded(watched, Excerpt(), deep=True))["stopping"] is not None
     step(watched.study)
     monkeypatch.setattr(views, "_PATIENCE", 6e-4)  # enough for the one that is new
-    made.encoded(watched, Extent())
+    made.encoded(watched, Excerpt())
     assert watched.certified == [False, True, True]
 
 

@@ -431,6 +431,7 @@ def test_the_password_of_the_storage_is_never_seen(lines):
 
 def test_the_command_keeps_its_secrets(tmp_path):
     (tmp_path / "tokens").write_text(f"{WRITER}\n{READER} read\n")
+    (tmp_path / "tokens").chmod(0o644)
     arguments = ["--storage", str(tmp_path / "s.db"), "--token-file", str(tmp_path / "tokens"), "--host", "0.0.0.0"]
     with process(*arguments, log=tmp_path / "log") as (_, address):
         address = address.replace("0.0.0.0", "127.0.0.1")
@@ -439,7 +440,9 @@ def test_the_command_keeps_its_secrets(tmp_path):
     text = (tmp_path / "log").read_text()
     assert WRITER not in text
     assert READER not in text
-    assert [json.loads(line)["event"] for line in text.splitlines()] == ["listening", "request", "request", "stopping"]
+    warned, *events = [json.loads(line)["event"] for line in text.splitlines()]
+    assert "can be read by other users" in warned
+    assert events == ["listening", "request", "request", "stopping"]
 
 
 def test_a_wrong_storage_is_said_at_once(tmp_path):

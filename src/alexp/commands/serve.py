@@ -36,5 +36,7 @@ def serve(
     app = create_app(storage, tokens=tokens, limits=limits, origins=origin or ())
     app.state.shelf.storage.prepare()  # a wrong storage is said now
     running.log_to_stderr()
+    if token_file is not None:
+        running.warn_if_others_can_read(token_file)
     if not running.serve(app, host, port, grace):
         raise typer.Exit(1)

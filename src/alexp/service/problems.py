@@ -67,6 +67,10 @@ TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (ImportError, Kind(422, "not-installed")),
     (RuntimeError, Kind(409, "not-possible")),
 )
+_MISSED = {
+    404: ("no-such-route", "there is nothing here; GET /openapi.json lists what there is"),
+    405: ("no-such-method", "this route has other methods; GET /openapi.json lists them"),
+}
 NO_FIELDS: Mapping[str, str] = {}
 _FIRST_WORD = re.compile(r"\w+")
 RETRY_AFTER = 5  # seconds after which to try a storage again
@@ -168,15 +172,16 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    name = {404: "no-such-route", 405: "no-such-method"}.get(error.status_code, "refused")
-    problem = ProblemError(Kind(error.status_code, name), str(error.detail), headers=error.headers or {})
+    name, detail = _MISSED.get(error.status_code, ("refused", str(error.detail)))
+    problem = ProblemError(Kind(error.status_code, name), detail, headers=error.headers or {})
     return _refused(request, problem)
 
 
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = [_located(one, error.body) for one in error.errors()[:_MOST_ERRORS]]
-    first = found[0]
+    inside = [one for one in found if one["field"].startswith(found[0]["field"])]
+    first = max(inside, key=lambda one: len(one["field"]))  # of several alternatives, the one that goes furthest
     more: dict[str, object] = {"field": first["field"]}
     if len(found) > 1:
         more["errors"] = found

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from alexp.service.journal import LOG, JsonLines
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+_IDLE = 60  # seconds for which a connection may lie idle; proxies and clients pool them
 GRACE = 60  # seconds for what is in flight when the service is stopped
 
 
@@ -50,6 +53,12 @@ def check_host(host: str, has_tokens: bool) -> None:
         )
 
 
+def warn_if_others_can_read(token_file: Path) -> None:
+    """Point out a file of tokens that is no secret on this host."""
+    if os.name == "posix" and token_file.stat().st_mode & 0o077:
+        LOG.warning("the token file can be read by other users of this host; chmod 600 makes it private")
+
+
 def make_server(app: FastAPI, host: str, port: int, grace: int = GRACE) -> GracefulServer:
     """A server for an application that `create_app` made."""
     config = uvicorn.Config(
@@ -60,6 +69,7 @@ def make_server(app: FastAPI, host: str, port: int, grace: int = GRACE) -> Grace
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=grace,
+        timeout_keep_alive=_IDLE,
         ws="none",
     )
     return GracefulServer(config)

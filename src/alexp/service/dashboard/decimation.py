@@ -23,7 +23,7 @@ _MOST_PENDING = 200
 
 
 @dataclass(frozen=True)
-class Extent:
+class Excerpt:
     """How much of a view is wanted.
 
     Attributes
@@ -46,8 +46,8 @@ class Extent:
             count("before", self.before, 0)
 
 
-def decimated(view: StudyView, extent: Extent) -> State:
-    """The view as JSON data with at most `extent.points` points of every curve and one page of trials.
+def decimated(view: StudyView, excerpt: Excerpt) -> State:
+    """The view as JSON data with at most `excerpt.points` points of every curve and one page of trials.
 
     The fields are those of `StudyView.to_dict`, except that `trials` is a page; further there are `rewards` (the
     rewards told over the trials, and the best or, in contextual studies, the mean so far), `curve.played` with
@@ -55,18 +55,18 @@ def decimated(view: StudyView, extent: Extent) -> State:
     """
     thin = replace(
         view,
-        trials=_page(view.trials, extent),
+        trials=_page(view.trials, excerpt),
         pending=view.pending[:_MOST_PENDING],
-        standing=view.standing and replace(view.standing, history=_history(view.standing.history, extent.points)),
-        curve=view.curve and _curve(view.curve, extent.points),
+        standing=view.standing and replace(view.standing, history=_history(view.standing.history, excerpt.points)),
+        curve=view.curve and _curve(view.curve, excerpt.points),
         explanation=None,
     )
     out = thin.to_dict()
-    out["rewards"] = _rewards(view, extent.points)
+    out["rewards"] = _rewards(view, excerpt.points)
     if view.curve is not None:
-        out["curve"]["played"] = _played(view, view.curve, extent.points)
+        out["curve"]["played"] = _played(view, view.curve, excerpt.points)
     if view.explanation is not None:
-        out["explanation"] = _explanation(view.explanation, extent.points)
+        out["explanation"] = _explanation(view.explanation, excerpt.points)
     return out
 
 
@@ -93,9 +93,9 @@ def _even(n: int, points: int) -> IntArray:
     return np.unique(np.linspace(0, n - 1, min(n, points)).round().astype(np.int64)) if n else np.arange(0)
 
 
-def _page(trials: TrialColumns, extent: Extent) -> TrialColumns:
-    stop = trials.id.size if extent.before is None else int(np.searchsorted(trials.id, extent.before))
-    part = slice(max(stop - extent.rows, 0), stop)
+def _page(trials: TrialColumns, excerpt: Excerpt) -> TrialColumns:
+    stop = trials.id.size if excerpt.before is None else int(np.searchsorted(trials.id, excerpt.before))
+    part = slice(max(stop - excerpt.rows, 0), stop)
     return TrialColumns(**{field.name: getattr(trials, field.name)[part] for field in fields(trials)})
 
 

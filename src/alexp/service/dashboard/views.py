@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from alexp.algorithms.protocol.assumptions import NotCertified
 from alexp.common.codec import State
-from alexp.service.dashboard.decimation import Extent, decimated
+from alexp.service.dashboard.decimation import Excerpt, decimated
 from alexp.study import Study
 from alexp.study.view import Explanation, StudyView
 
@@ -56,7 +56,7 @@ class _Known:
     view: StudyView | None = None
     check: State | None = None
     explanation: Explanation | None = None
-    pages: dict[Extent, tuple[tuple[int, bool, float, float], bytes]] = field(default_factory=dict)
+    pages: dict[Excerpt, tuple[tuple[int, bool, float, float], bytes]] = field(default_factory=dict)
 
 
 class Views:
@@ -73,7 +73,7 @@ class Views:
         self._lock = threading.Lock()
         self._clock = clock
 
-    def encoded(self, study: Study, extent: Extent, deep: bool = False) -> bytes:
+    def encoded(self, study: Study, excerpt: Excerpt, deep: bool = False) -> bytes:
         """The view as JSON text in UTF-8; if `deep`, with everything even where it takes a minute."""
         with self._lock:
             known = self._known.get(study)
@@ -84,11 +84,11 @@ class Views:
             later, more = self._look_back(study, known, view, deep)
             fresh_in = max(wait, later)
             made_of = (known.version, fresh_in > 0.0, takes, more)
-            if extent not in known.pages or known.pages[extent][0] != made_of:
+            if excerpt not in known.pages or known.pages[excerpt][0] != made_of:
                 while len(known.pages) >= _PAGES:
                     del known.pages[next(iter(known.pages))]
-                known.pages[extent] = (made_of, _encode(known, view, extent, fresh_in, (takes, more)))
-            return known.pages[extent][1]
+                known.pages[excerpt] = (made_of, _encode(known, view, excerpt, fresh_in, (takes, more)))
+            return known.pages[excerpt][1]
 
     def _look(self, study: Study, known: _Known, deep: bool) -> tuple[StudyView, float, float]:
         """The view, seconds until a newer one is worth while, and seconds that certificates would take, if left out."""
@@ -134,8 +134,8 @@ def _guess(study: Study) -> float:
     return 1e-3 + (2e-6 * models.n_models * algorithm.domain.n_candidates if is_wide else 0.0)
 
 
-def _encode(known: _Known, view: StudyView, extent: Extent, fresh_in: float, left_out: tuple[float, float]) -> bytes:
-    out = decimated(replace(view, explanation=known.explanation), extent)
+def _encode(known: _Known, view: StudyView, excerpt: Excerpt, fresh_in: float, left_out: tuple[float, float]) -> bytes:
+    out = decimated(replace(view, explanation=known.explanation), excerpt)
     takes = sum(seconds for seconds in left_out if seconds <= _LONGEST)
     out |= {"check": known.check, "fresh_in": fresh_in or None}
     out |= {"takes": takes or None, "too_long": max(left_out) > _LONGEST}

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from alexp.service.dashboard import pages
-from alexp.service.dashboard.decimation import MOST_POINTS, MOST_ROWS, Extent
+from alexp.service.dashboard.decimation import MOST_POINTS, MOST_ROWS, Excerpt
 from alexp.service.dashboard.live import Live
 from alexp.service.dashboard.views import Views
 from alexp.service.problems import Kind, ProblemError
@@ -48,8 +48,8 @@ def routes(shelf: Shelf) -> APIRouter:
         deep: Annotated[bool, Query(description="With certificates and a look back even if they take long.")] = False,
     ) -> Response:
         """Everything a page shows, of one moment: curves thinned to their extremes, and one page of trials."""
-        extent = Extent(points, rows, before)
-        made = shelf.act(name, lambda opened: views.encoded(opened.study, extent, deep))
+        excerpt = Excerpt(points, rows, before)
+        made = shelf.act(name, lambda opened: views.encoded(opened.study, excerpt, deep))
         headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
         if "gzip" not in request.headers.get("accept-encoding", ""):
             return Response(made.value, media_type="application/json", headers=headers)

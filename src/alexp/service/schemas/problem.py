@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import comb
 from typing import Annotated, Literal, NamedTuple
 
@@ -54,8 +56,9 @@ class TableProblem(Body):
         _check("candidates", len(table), limits.candidates)
         matrices = {name: declared_features(name, features, table) for name, features in self.models.items()}
         _check("features", sum(values.size for values in matrices.values()), limits.features)
-        words = self.kernels
-        kernels = kernels_from_words([words]) if isinstance(words, str) else kernels_by_name(words)
+        with _about("kernels"):
+            words = self.kernels
+            kernels = kernels_from_words([words]) if isinstance(words, str) else kernels_by_name(words)
         models, domain = ModelClass.from_matrices(matrices, kernels=kernels, intercept=self.intercept), FiniteSet(table)
         return Declared(models.normalized(domain) if self.normalize else models, domain)
 
@@ -154,7 +157,8 @@ def _built(family: SmallFamily | KernelFamily, domain: Interval | Box, intercept
 
 
 def _kernel(word: str) -> Kernel:
-    chosen = kernels_from_words([word])
+    with _about("kernel"):
+        chosen = kernels_from_words([word])
     if not isinstance(chosen, list) or len(chosen) != 1 or not isinstance(chosen[0], Kernel):
         raise ValueError(f"kernel must be one kernel, such as matern, got {word!r:.80}")
     return chosen[0]
@@ -223,7 +227,8 @@ class ArmsProblem(Body):
         """Models and domain."""
         sizes = [one if isinstance(one, int) else len(one) for one in self.features.values()]
         _check("features", len(self.arms) ** 2 * (sum(sizes) + 1), limits.features)
-        domain = Arms(self.arms)
+        with _about("arms"):
+            domain = Arms(self.arms)
         models = ModelClass.per_arm(
             self.features, domain, intercept=self.intercept, shared=self.shared, example=self.example
         )
@@ -284,6 +289,15 @@ def _pair(name: str, unit: list[float]) -> tuple[float, float]:
     if len(unit) != 2:
         raise ValueError(f"units.{name} must be a scale, or a list of centre and scale")
     return unit[0], unit[1]
+
+
+@contextmanager
+def _about(field: str) -> Iterator[None]:
+    """Let messages begin with the field they are about, by which it is found in the body."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from None
 
 
 def _check(what: str, number: int, most: int) -> None:
