@@ -143,6 +143,8 @@ def test_plates_and_rewards_out_of_order(client, name, place):
 
 def test_errors_are_those_of_a_study(client, name):
     study = interval(client, name)
+    with pytest.raises(RuntimeError, match="reward"):
+        study.best()
     trial = study.ask()
     study.tell(trial, 0.5)
     study.tell(trial, 0.5, if_told="same")
@@ -226,19 +228,22 @@ def test_certificates(client, name, place):
 def test_leases(client, name, monkeypatch):
     study = interval(client, name)
     monkeypatch.setenv("ALEXP_WORKER", "robot-1")
-    mine = study.ask(2, lease=0.3)
-    study.heartbeat(mine, lease=0.4)
+    mine = study.ask(2, lease=600.0)
+    study.heartbeat(mine, lease=900.0)
     (first, second), free = study.pending(), study.ask()
     assert (first, second) == tuple(mine)
     assert (first.worker, first.expired) == ("robot-1", False)
-    assert 0.0 < first.lease <= 0.4
+    assert 600.0 < first.lease <= 900.0
     assert study.pending()[-1].lease is None
     monkeypatch.setenv("ALEXP_WORKER", "robot-2")
     with pytest.raises(LeaseError, match="robot-1"):
         study.take_over(mine[0], lease=60.0)
     with pytest.raises(LeaseError, match="robot-1"):
         study.heartbeat(mine)
-    time.sleep(0.45)
+    monkeypatch.setenv("ALEXP_WORKER", "robot-1")
+    study.heartbeat(mine, lease=0.001)
+    monkeypatch.setenv("ALEXP_WORKER", "robot-2")
+    time.sleep(0.01)
     assert study.ask(1, lease=60.0) == mine[:1]  # what has expired comes first
     assert study.take_over(lease=60.0) == mine[1:]
     assert study.take_over(free, lease=60.0) == [free]

@@ -11,9 +11,11 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
+import sqlalchemy.exc
 
 import alexp
 from alexp.client import line as line_module
+from alexp.client.failures import failure
 from alexp.client.line import Line, encoded
 from alexp.study import Study, StudyExistsError, StudyNotFoundError
 from alexp.study.errors import StorageError, UnknownOutcomeError
@@ -143,6 +145,20 @@ def test_errors_that_would_come_again_are_not_repeated(pauses, status):
     assert len(script.asked) == 1
 
 
+def test_every_problem_of_the_service_is_the_error_it_was():
+    from alexp.service import problems
+
+    plain = {MemoryError: ValueError, ArithmeticError: ValueError, RecursionError: ValueError, TypeError: ValueError}
+    plain |= {ImportError: ValueError, sqlalchemy.exc.TimeoutError: StorageError}
+    for kind, _ in problems.TABLE:
+        answer = problems.problem_of(kind("for a reason")).response("urn:uuid:0")
+        told = httpx.Response(answer.status_code, content=answer.body, headers=dict(answer.headers))
+        error = failure(told, "a key")
+        assert isinstance(error, plain.get(kind, kind)), kind
+        assert str(error)
+        assert not isinstance(error, UnknownOutcomeError) or error.key == "a key"
+
+
 def test_without_a_token_the_error_says_how_to_send_one(pauses):
     with pytest.raises(PermissionError, match="token="):
         study_of(Script((401, {"detail": "a token is needed"}))).ask()
@@ -188,6 +204,13 @@ def test_a_deletion_that_was_heard_after_all(pauses):
         client_of(Script(missing)).delete("s")
     with pytest.raises(StudyNotFoundError):
         client_of(Script((503, {}), missing)).delete("s")  # the first attempt was turned away
+
+
+def test_probabilities_that_are_not_listed_share_the_rest(pauses):
+    told = {"n_models": 4, "models": [1, 3], "names": ["b", "d"], "probabilities": [0.5, 0.25], "warnings": []}
+    assert study_of(Script((200, told))).probabilities.tolist() == [0.125, 0.5, 0.125, 0.25]
+    told |= {"n_models": 2, "models": [0, 1]}
+    assert study_of(Script((200, told))).probabilities.tolist() == [0.5, 0.25]
 
 
 def test_names_are_encoded(pauses):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from alexp.algorithms import AbandonedTrialError, AlreadyToldError, NotCertified, NotToldError, UnknownTrialError
+from alexp.algorithms.protocol.trials import NoRewardYetError
 from alexp.common.codec import State
 from alexp.study.errors import (
     LeaseError,
@@ -36,6 +37,7 @@ _NAMED: Mapping[str, type[Exception]] = {
     "held-by-another": LeaseError,
     "not-offered": NotOfferedError,
     "not-certified": NotCertified,
+    "no-reward-yet": NoRewardYetError,
     "unknown-outcome": UnknownOutcomeError,
     "log-contradicts-itself": ReplayError,
 }

@@ -59,8 +59,15 @@ class Looking(RemoteLog):
 
     @property
     def probabilities(self) -> FloatArray:
-        """q over the M models for the next round, shape (M,), for algorithms that have it."""
-        return reading.numbers(self._get("probabilities")["probabilities"])
+        """q over the M models for the next round, shape (M,), for algorithms that have it.
+
+        A service lists at most ten thousand models, the likeliest; what is left is spread evenly over all others.
+        """
+        told = self._get("probabilities")
+        listed, n = reading.numbers(told["probabilities"]), int(told["n_models"])
+        q = np.full(n, max(0.0, 1.0 - float(listed.sum())) / max(1, n - listed.size))
+        q[told["models"]] = listed
+        return q
 
     def best(self, *, available: Available = None, **presented: Unpack[Presented]) -> Recommendation:
         """The action to stop with, judged by what is known now; of a contextual round, passed as to `ask`."""
