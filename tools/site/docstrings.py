@@ -14,8 +14,10 @@ _ITEM = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : (.*))?$")
 def _items(lines: list[str]) -> list[str]:
     """`name : text`, or `name` with the text in the lines below, as a list; ends where neither is there."""
     out: list[str] = []
-    for line in lines:
+    for at, line in enumerate(lines):
         found = _ITEM.match(line)
+        if not found and line.strip() and not line.startswith("    "):
+            return [*out, *lines[at:]]
         if found:
             names = ", ".join(f"`{name}`" for name in found[1].split(", "))
             out.append(f"- {names}: {found[2] or ''}".rstrip())
