@@ -1,8 +1,8 @@
-# Two commands on a fresh machine do everything: `make demo` and `make test`.
+# Two commands on a fresh machine do everything: `make demo` and `make test`; `make docs` builds the documentation.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: browser demo test test-lowest install lint mutants rivals soak
+.PHONY: browser demo test test-lowest install lint docs mutants rivals soak
 
 demo: install
 	$(BIN)/alexp demo --out demo
@@ -27,6 +27,12 @@ lint: install
 	$(BIN)/ruff format --check src tests tools
 	$(BIN)/mypy
 
+# The documentation in site/, which needs no server and no network: every code block is run, every link is followed.
+docs: install
+	ALEXP_FULL=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/test_docs.py tests/service/test_page.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python tools/site/check.py site
+
 # Not part of `make test`: breaks the code on purpose, some three hundred times, and asks whether the tests notice.
 mutants: install
 	$(BIN)/python tools/mutants.py --jobs 2
@@ -41,7 +47,7 @@ install: .venv/installed
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[all,test,lint]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,test,lint,docs]'
 	touch $@
 
 # The tests with the oldest versions that pyproject.toml allows, in an environment of their own.

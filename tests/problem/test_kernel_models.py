@@ -323,6 +323,17 @@ def test_storage():
     assert own.to_dict() is None
 
 
+@pytest.mark.parametrize("m", [2, 3, 4, 5])
+def test_prior_weights_come_back_to_the_last_bit(m):
+    """A sum that is one up to rounding is not divided by once more, or a stored run would go on differently."""
+    levels = np.random.default_rng(m).integers(0, 3, (30, m))
+    models = ModelClass.from_components({f"part {i}": levels[:, i].astype(str).tolist() for i in range(m)})
+    again = ModelClass.from_dict(unpack(pack(models.to_dict())))
+    assert np.array_equal(again.log_prior, models.log_prior)
+    scaled = models.to_dict() | {"log_prior": models.log_prior + 1.0}
+    assert np.exp(ModelClass.from_dict(scaled).log_prior).sum() == pytest.approx(1.0)
+
+
 def test_a_single_model():
     models = mixed()
     one = models.only(3)

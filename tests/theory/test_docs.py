@@ -1,20 +1,11 @@
-"""docs/theory.md: its example runs as written, and no public function is left without a place in it."""
+"""docs/theory.md: no public function is left without a place in it."""
 
-import re
 from pathlib import Path
 
 from alexp import theory
 
 PAGE = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
 RESULTS = {"Band", "CMin", "Preflight", "RegretBound", "RestrictedEigenvalue"}  # what functions return
-
-
-def test_example_runs_as_written(capsys):
-    code = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL).group(1)
-    exec(compile(code, "docs/theory.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert "99 columns of the concatenat" in printed
-    assert "0.0654" in printed
 
 
 def test_every_function_has_its_row():

@@ -261,7 +261,7 @@ class ModelClass(FromContexts):
         flat, offsets = np.asarray(data["columns"]), np.asarray(data["offsets"])
         groups = [flat[a:b] for a, b in pairwise(offsets)]
         kernels = data.get("kernels")
-        return cls(
+        out = cls(
             dictionary,
             groups,
             data["names"],
@@ -271,6 +271,10 @@ class ModelClass(FromContexts):
             log_prior=data.get("log_prior"),
             families=data.get("families"),
         )
+        if out._log_prior is not None:  # weights that sum to one up to rounding are not divided by that sum again
+            stored = np.asarray(data["log_prior"], dtype=np.float64)
+            out._log_prior = stored if np.allclose(stored, out._log_prior, rtol=0.0, atol=1e-12) else out._log_prior
+        return out
 
 
 def _check_rows(matrices: Matrices, domain: Domain) -> None:
