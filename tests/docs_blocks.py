@@ -22,6 +22,7 @@ import re
 import shlex
 import signal
 import subprocess
+import tempfile
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,17 +206,15 @@ def alike(promised, printed):
 
 def bash(script, place, seconds=300):
     """What a script prints; processes it has left behind are ended."""
-    running = subprocess.Popen(
-        ["bash", "-euo", "pipefail", "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        printed, _ = running.communicate(timeout=seconds)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(running.pid, signal.SIGKILL)
+    with tempfile.TemporaryFile("w+") as out:  # a pipe would stay open as long as they do
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        running = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            running.wait(seconds)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+        out.seek(0)
+        printed = out.read()
     assert running.returncode == 0, f"{place}: {printed}"
     return printed

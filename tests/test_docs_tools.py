@@ -1,10 +1,11 @@
 """What runs and checks the documentation notices what is wrong with it."""
 
 import sys
+import time
 
 import pytest
 
-from tests.docs_blocks import ROOT, Block, Reader, alike, blocks_of
+from tests.docs_blocks import ROOT, Block, Reader, alike, bash, blocks_of
 
 sys.path.insert(0, str(ROOT / "tools" / "site"))
 
@@ -80,6 +81,12 @@ def test_a_reader_leaves_slow_blocks_to_make_docs(tmp_path, monkeypatch):
     slow = Block("p", 1, "python", "done = True\n", slow="long")
     assert "done" not in Reader(False, None).read([slow]).namespace
     assert "done" in Reader(True, None).read([slow]).namespace
+
+
+def test_what_a_script_leaves_behind_is_not_waited_for(tmp_path):
+    started = time.monotonic()
+    assert bash("sleep 60 &\necho $!", "here").strip().isdigit()
+    assert time.monotonic() - started < 30
 
 
 def test_the_built_site_is_looked_at(tmp_path, monkeypatch):
