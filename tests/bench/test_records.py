@@ -9,7 +9,7 @@ from alexp.bench.floor import bench_floor, multiply_adds_per_pair
 from alexp.bench.growth import bench_growth, exponent
 from alexp.bench.memory import bench_memory
 from alexp.bench.page.figure import draw
-from alexp.bench.page.report import grid, markdown
+from alexp.bench.page.report import SECTIONS, grid, markdown, updated
 from alexp.bench.page.tables import COLUMNS, table
 from alexp.bench.page.targets import TARGETS, verdicts
 from alexp.bench.problems import LegendreProblem, Player
@@ -161,3 +161,17 @@ def test_command_writes_records_page_and_plot(tmp_path):
     assert "ucb sweep" in result.output
     wrong = CliRunner().invoke(app, ["speed"])
     assert wrong.exit_code == 2
+
+
+def test_a_part_by_itself_renews_its_own_section():
+    page = markdown([record("study", "one", "ask", median_ms=1.0), record("wide", "old", "step", median_ms=2.0)])
+    renewed = updated(
+        page, [record("wide", "new", "step", median_ms=3.0), record("routes", "r", "one pass", ratio=1.0)]
+    )
+    assert "old" in page
+    assert "| old" not in renewed
+    assert renewed.count("## Wide tables") == 1
+    assert "| one" in renewed
+    assert renewed.index("## Which fits where") > max(renewed.index("| new"), renewed.index("| one"))
+    assert renewed.count("Measured on") == 3  # the page, and each part by itself
+    assert set(COLUMNS) <= set(SECTIONS)

@@ -27,7 +27,9 @@ def bench(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the records as a JSON list.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the results into this file.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write a page with all tables.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write a page with all tables, or renew the sections of NAME in it.")
+    ] = None,
     rivals: Annotated[
         Path | None,
         typer.Option(
@@ -41,6 +43,7 @@ def bench(
 
     from alexp.bench.page.figure import draw
     from alexp.bench.page.report import markdown as page
+    from alexp.bench.page.report import updated
     from alexp.bench.page.tables import present, table
     from alexp.bench.page.targets import verdicts
     from alexp.bench.suite import run_benchmarks
@@ -67,7 +70,8 @@ def bench(
         draw(records, plot)
     if markdown is not None:
         figure = None if plot is None else Path(os.path.relpath(plot, markdown.parent)).as_posix()
-        write_text(markdown, page(records, figure))
+        partly = bool(names) and markdown.exists()
+        write_text(markdown, updated(markdown.read_text("utf-8"), records) if partly else page(records, figure))
 
 
 def _rich(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

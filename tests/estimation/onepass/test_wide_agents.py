@@ -100,11 +100,11 @@ def test_decisions_are_the_same(name, monkeypatch):
 
 
 def test_draws_are_of_the_same_posterior():
-    made = models(40)
+    made = models(8)
     choices = Choices(np.arange(N), np.ascontiguousarray(made.matrix(alexp.FiniteSet(np.arange(N))).T))
     packed = linear_posteriors(made, 0.5)
     points = Processes(made.groups, [None, None], np.full(2, 0.5), True)
-    for index, y in zip([3, 9, 3, 30, 41], [1.0, 3.0, 1.5, -1.0, 2.0], strict=True):
+    for index, y in zip([3, 9, 3, 30, 41, 50, 12], [1.0, 3.0, 1.5, -1.0, 2.0, 6.0, -4.0], strict=True):
         for fits in (packed, points):
             fits.update(choices.table[:, index].copy(), y)
     shares = []
@@ -113,7 +113,7 @@ def test_draws_are_of_the_same_posterior():
         best = np.array([fits.argmax_draw(choices, rng, 0.3) for _ in range(1500)])
         shares.append([np.bincount(best[:, j], minlength=N) / 1500 for j in range(2)])
     np.testing.assert_allclose(*shares, atol=0.045)  # four standard errors
-    assert max(own.max() for own in shares[0]) < 0.9
+    assert all(0.2 < own.max() < 0.95 for own in shares[0])  # neither certain nor anything at all
 
 
 def test_states_hold_every_row_once_and_are_checked():

@@ -15,9 +15,10 @@ from alexp.bench.records import Measurement
 INTRODUCTION = """# Benchmarks
 
 `alexp bench --markdown docs/benchmarks.md --plot docs/figures/bench.png` writes this page and its figure; nothing on
-it is typed by hand. `alexp bench step` (or `startup`, `lasso`, `growth`, `memory`, `floor`, `study`) runs one part,
-`--json FILE` stores the records, `--quick` shows what a part does in a few seconds. On another machine the
-milliseconds differ; the ratios are of two times from the same run.
+it is typed by hand. `alexp bench step` (or `startup`, `lasso`, `growth`, `memory`, `floor`, `study`, `context`, `wide`,
+`routes`) runs one part, which with `--markdown` replaces its own section of a page that is there. `--json FILE` stores
+the records, `--quick` shows what a part does in a few seconds. On another machine the milliseconds differ; the ratios
+are of two times from the same run.
 
 Rival solvers come with `pip install 'alexp[bench]'`, except adelie: it wants NumPy below 2, so `make rivals` gives it
 an environment of its own, .venv-rivals. Its process solves the same problems and takes its own time, so that neither
@@ -75,6 +76,17 @@ core. Everybody meets the same contexts, subjects take turns, ratios are of the 
 Vowpal Wabbit have no sets: they get all 100 columns, as `LinUCB, all columns` does. Of long runs the first thousand
 rounds (after a hundred) are compared with the last thousand; growth is resident memory in between, the log with its
 rows of features included.""",
+    "wide": """## Wide tables
+
+Three maps of N candidates with d features each, nothing stated, no candidate twice: what an ask and a tell of the
+mixture take, against one product of each table with a vector in the same run, in CPU time. With 64 features the rounds
+go on until values have been made anew, which is the slowest step. The limit of memory is 1.3 times the tables, 60 MB
+for every million values kept (candidates, maps and ridges), and what importing took.""",
+    "routes": """## Which fits where
+
+Packed factors against the two other ways to keep posteriors: one pass over the table for every reward (a mixture at
+five ridges), and predictions from the points told (agents). The ratio is that of the way the library chooses to the
+faster one.""",
     "study": """## Durable studies
 
 What writing everything to a database adds.""",
@@ -97,6 +109,20 @@ def markdown(records: Sequence[Measurement], figure: str | None = None) -> str:
     for name in present(records):
         parts += [SECTIONS[name], grid(*table(name, records))]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def updated(page: str, records: Sequence[Measurement]) -> str:
+    """The page with the sections of these records in place of its own, each with the machine it was measured on."""
+    sections = page.rstrip().split("\n\n## ")
+    for name in present(records):
+        made = "\n\n".join([SECTIONS[name].strip(), machine(), grid(*table(name, records))]).removeprefix("## ")
+        title = made.partition("\n")[0]
+        places = [k for k, section in enumerate(sections) if section.partition("\n")[0] == title]
+        if places:
+            sections[places[0]] = made
+        else:
+            sections.append(made)
+    return "\n\n## ".join(sections) + "\n"
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
