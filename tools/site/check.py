@@ -14,7 +14,19 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-MODULES = ("", ".study", ".kernels", ".decision", ".ope", ".theory", ".testing", ".datasets", ".client", ".service")
+MODULES = (
+    "",
+    ".study",
+    ".kernels",
+    ".decision",
+    ".ope",
+    ".theory",
+    ".testing",
+    ".datasets",
+    ".client",
+    ".service",
+    ".integrations",
+)
 # In alexp.__all__, and explained under another name.
 ELSEWHERE = {
     *("alexp.decision", "alexp.kernels", "alexp.ope", "alexp.theory", "alexp.datasets"),
