@@ -8,7 +8,7 @@ demo: install
 	$(BIN)/alexp demo --out demo
 
 test: install lint browser
-	$(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 # What the tests of the dashboard need beside .venv: Debian's Chromium, if we may install it, and axe-core, if there is
 # npm. Neither is a must: what is missing is skipped, and the tests say so.

@@ -6,6 +6,7 @@ title, is what the block prints before a block say what else there is to know:
 
     <!-- not run: why it cannot be -->
     <!-- slow: why it takes long -->        run by `make docs`, not by `make test`
+    ```python title="needs baybe"           run where that library is installed
     <!-- postgres -->                       to the end of the section, ALEXP_STORAGE is an empty PostgreSQL database
 
 Quickly, a line `alexp ...` of a shell block is run in this process; in full, every block is a script of Bash.
@@ -25,6 +26,7 @@ import subprocess
 import tempfile
 import tomllib
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -49,6 +51,7 @@ class Block:
     slow: str = ""
     postgres: bool = False
     prints: str | None = None
+    needs: str = ""  # a library that is not among ours; where it is missing, the block is only read
 
     @property
     def place(self):
@@ -56,7 +59,7 @@ class Block:
 
     @property
     def runs(self):
-        return self.language not in PLAIN and not self.skipped
+        return self.language not in PLAIN and not self.skipped and (not self.needs or bool(find_spec(self.needs)))
 
     @property
     def file(self):
@@ -93,7 +96,9 @@ def blocks_of(path):
                 found[-1] = Block(**{**vars(found[-1]), "prints": code})
             else:
                 reasons = (remarks.get("not run", ""), remarks.get("slow", ""))
-                found.append(Block(name_of(path), start + 1, opened["language"], code, *reasons, postgres > 0))
+                needs = "".join(re.findall(r'title="needs (\w+)"', opened["rest"]))
+                where = (name_of(path), start + 1, opened["language"])
+                found.append(Block(*where, code, *reasons, postgres > 0, needs=needs))
             remarks = {}
         elif line.strip():
             assert not remarks, f"{name_of(path)}:{at + 1}: the remark above belongs to no block"
