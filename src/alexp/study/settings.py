@@ -14,6 +14,23 @@ _MEANING = {
     "direction": "whether large or small rewards are good",
 }
 
+# What a mixture takes beyond that.
+_OF_MIXTURES = {
+    "goal": "large rewards in every round, or one large reward soon",
+    "rule": "what a round is decided by, from mean m and deviation s",
+    "beta": "width of the index m + β s; None: by rule and round",
+    "power": "weights of models ∝ prior × evidence^power",
+    "noise_grid": "levels of noise with a component each, × σ",
+    "scale_grid": "sizes of coefficients with a component each, × bound",
+    "ratio_grid": "ratios of noise to prior variance with a component each",
+    "misfit_grid": "what a candidate may have beyond every model, × B",
+    "gamma": "share γ t^(-1/3) of even play",
+    "floor": "least share of even play",
+    "draws": "posterior draws that a round chooses among",
+    "sharpness": "shares ∝ P(best)^sharpness",
+    "forget": "weight of a reward per later one",
+}
+
 
 def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
     """Everything an algorithm was constructed with."""
@@ -31,12 +48,13 @@ def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
         if getattr(algorithm.stated, key, True) is None:  # a number is assumed only where one is needed
             value = f"{value}, assumed" if key in algorithm.relies_on else "not stated"
         rows.append(SettingLine(key, meaning, value))
+    meanings: dict[str, str] = _OF_MIXTURES if "goal" in algorithm.settings else {}
     for key in algorithm.settings:
         value = getattr(algorithm, key)
         if isinstance(value, Schedules):
             rows += _schedules(algorithm, value)
         else:
-            rows.append(SettingLine(key, "", _text(value)))
+            rows.append(SettingLine(key, meanings.get(key, ""), _text(value)))
     return rows
 
 
