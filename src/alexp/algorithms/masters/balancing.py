@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import e
 from typing import ClassVar, Unpack
 
 import numpy as np
@@ -75,7 +76,7 @@ class Balancing(CountedAgents):
     def bounds(self) -> FloatArray:
         """R_i(n_i), shape (M,)."""
         n, sizes = self._counts, np.diff(self.models.offsets)
-        logs = np.log(n**1.5 + np.e)
+        logs = np.log(n**1.5 + e)
         return np.asarray(self.scale * np.sqrt(sizes * n * logs**3))
 
     def _next(self) -> int:
