@@ -76,8 +76,8 @@ class Server:
 
 def work(urls, pairs, done):
     """What one client does; notes acknowledged rewards."""
-    with alexp.Client(urls, retries=30) as client:
-        study = client.study("s")
+    with alexp.Client(urls, retries=100) as client:
+        study = client.wait().study("s")  # the first call may meet a server that was killed just now
         for _ in range(pairs):
             trial = study.ask()
             value = reward(trial)

@@ -80,6 +80,8 @@ def _arguments(rng: np.random.Generator, kind: Kind, unit: float) -> dict[str, A
     for name, choices in _SETTINGS.items():
         if name in known and rng.random() < 0.3:
             out[name] = choices[rng.integers(len(choices))]
+    if ".sparse." in kind.__module__ and "oracle" in out:  # these solve a plain Lasso
+        out["oracle"] = alexp.GroupLasso(regime="rows")
     if "horizon" in known and out.get("variant") == "released-code":
         out["horizon"] = 20
     if "model" in kind.settings:

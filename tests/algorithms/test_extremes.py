@@ -80,7 +80,7 @@ def test_extreme_features_are_refused_with_their_place():
         ({"noise_std": 1.0, "reward_bound": 1.0, "scale_grid": (1e104,)}, "scale_grid times the bound must lie"),
         ({"noise_std": 1.0, "reward_bound": 1.0, "noise_grid": (1e-104,)}, "noise_grid times noise_std must lie"),
         ({"noise_std": 1.0, "reward_bound": 1.0, "scale_grid": 2.0}, "scale_grid must hold at least one"),
-        ({"rule": [0.1]}, "rule must be one of 'ei', 'ids', 'matching', 'thompson', 'ucb', got"),
+        ({"rule": [0.1]}, "rule must be one of 'ei', 'ei.ucb', 'ids', 'matching', 'thompson', 'ucb', got"),
     ],
     ids=lambda part: "-".join(part) if isinstance(part, dict) else "",
 )

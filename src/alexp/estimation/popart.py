@@ -8,11 +8,14 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 
+_FAR = 1e100
+
 
 def influence(u: FloatArray) -> FloatArray:
     """psi(u) = sign(u) log(1 + |u| + u^2 / 2), Catoni's (2012): linear near zero, logarithmic far away."""
     size = np.abs(u)
-    return np.asarray(np.sign(u) * np.log1p(size + 0.5 * size**2))
+    near, far = np.minimum(size, _FAR), np.maximum(size, _FAR)  # u^2 would not be a number far away
+    return np.asarray(np.sign(u) * (np.log1p(near + 0.5 * near**2) + 2.0 * np.log(far / _FAR)))
 
 
 def catoni_mean(samples: FloatArray, alpha: float) -> float:

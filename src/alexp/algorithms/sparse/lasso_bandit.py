@@ -13,7 +13,7 @@ from alexp.algorithms.sparse.lasso_based import FIRST_FIT, decay, plain_lasso
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import floats, record, sequence
-from alexp.common.validation import count, offering, positive
+from alexp.common.validation import count, positive
 from alexp.decision.plays import Certain, Even, Weighted
 from alexp.estimation.estimate import Estimate
 from alexp.estimation.lasso.group_lasso import GroupLasso
@@ -65,7 +65,6 @@ class LassoBandit(Algorithm):
         self.q, self.h = count("q", q), positive("h", h)
         self.lam1, self.lam2 = positive("lam1", lam1), positive("lam2", lam2)
         self.oracle = GroupLasso() if oracle is None else oracle
-        offering("oracle", self.oracle, "bind_groups")
         self._arms, self._size = models.arm_blocks or (1, models.n_columns)
         self._data = [[plain_lasso(self.oracle, self._size, models.intercept) for _ in range(2)] for _ in self._each]
         self._beta = np.zeros((2, self._arms, self._size))  # of forced rows, and of all

@@ -12,7 +12,6 @@ from alexp.algorithms.protocol.base import Algorithm, Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.common.validation import offering
 from alexp.decision.plays import Certain
 from alexp.estimation.estimate import Estimate, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
@@ -38,7 +37,6 @@ class LassoBased(Algorithm):
     ) -> None:
         super().__init__(models, domain, **shared)
         self.oracle = GroupLasso() if oracle is None else oracle
-        offering("oracle", self.oracle, "bind_groups")
         self._data = plain_lasso(self.oracle, models.n_columns, models.intercept)
 
     @property
@@ -75,7 +73,9 @@ class LassoBased(Algorithm):
 
 
 def plain_lasso(oracle: GroupLasso, n_columns: int, intercept: bool) -> GroupLassoPath:
-    """An empty data set for the Lasso on single columns."""
+    """An empty data set for the Lasso on single columns; raises unless `oracle` solves one."""
+    if not isinstance(oracle, GroupLasso):
+        raise TypeError(f"oracle must be a GroupLasso, which is a plain Lasso on single columns, got {oracle!r}")
     return oracle.bind_groups(n_columns, np.arange(n_columns), np.arange(n_columns + 1), intercept=intercept)
 
 

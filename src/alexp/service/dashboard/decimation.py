@@ -74,7 +74,7 @@ def kept(values: FloatArray, points: int) -> IntArray:
     """Positions of at most `points` of n values, increasing: both ends, and the extremes of equal stretches between.
 
     >>> kept(np.array([0.0, 1.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0]), 6).tolist()
-    [0, 1, 5, 9]
+    [0, 1, 5, 6, 9]
     """
     n = values.size
     if n <= points:
