@@ -336,3 +336,9 @@ def test_trials_and_events_say_the_same(sqlite):
     assert trial.to_dict()["index"] == study.events()[0]["candidate"]
     study.tell(trial, reward(trial))
     assert study.events(since=1)[0]["reward"] == reward(trial)
+
+
+def test_every_setting_of_a_mixture_says_what_it_means(tmp_path):
+    models = alexp.ModelClass.legendre(degree=3, size=2)
+    study = alexp.create_study(models, alexp.Interval(-1, 1, 20), name="s", storage=f"sqlite:///{tmp_path / 's.db'}")
+    assert [line.name for line in study.view().explained if not line.formula] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -20,7 +21,9 @@ from alexp.service.routes.common import (
 )
 from alexp.service.schemas import answers, requests
 from alexp.service.shelf import Opened, Shelf
+from alexp.study import Study
 
+Correction = requests.Amend | requests.Retract | requests.Abandon
 _MOST_LISTED = 10_000
 _WRITES = problems(404, 409, 413, 415)
 
@@ -61,41 +64,31 @@ def routes(shelf: Shelf) -> APIRouter:
         shelf.meters.told.inc(done.value["told"])
         return answer(done)
 
-    @router.post("/amend", response_model=answers.Counted, responses=_WRITES, summary="Correct a reward")
-    def amend(name: StudyName, body: requests.Amend, caller: Called) -> Response:
-        """The study then stands where it would had the right reward been told at once."""
+    def correct(name: str, body: Correction, caller: Called, deed: Callable[[Study, str | None], None]) -> Response:
+        """Do something about trials there are, and say how many are what now."""
         key = caller.key(body.key)
 
         def work(opened: Opened) -> State:
             with opened.study.counting() as counts:
-                opened.study.amend(body.trial, body.reward, key, sure=body.sure)
+                deed(opened.study, key)
                 return {"counts": dict(counts())}
 
         return answer(shelf.act(name, work, caller.worker(body.worker), fields_of(body)))
+
+    @router.post("/amend", response_model=answers.Counted, responses=_WRITES, summary="Correct a reward")
+    def amend(name: StudyName, body: requests.Amend, caller: Called) -> Response:
+        """The study then stands where it would had the right reward been told at once."""
+        return correct(name, body, caller, lambda study, key: study.amend(body.trial, body.reward, key, sure=body.sure))
 
     @router.post("/retract", response_model=answers.Counted, responses=_WRITES, summary="Withdraw a reward")
     def retract(name: StudyName, body: requests.Retract, caller: Called) -> Response:
         """The trial then counts as given up; amend gives it a reward again."""
-        key = caller.key(body.key)
-
-        def work(opened: Opened) -> State:
-            with opened.study.counting() as counts:
-                opened.study.retract(body.trial, key)
-                return {"counts": dict(counts())}
-
-        return answer(shelf.act(name, work, caller.worker(body.worker), fields_of(body)))
+        return correct(name, body, caller, lambda study, key: study.retract(body.trial, key))
 
     @router.post("/abandon", response_model=answers.Counted, responses=_WRITES, summary="Give up pending trials")
     def abandon(name: StudyName, body: requests.Abandon, caller: Called) -> Response:
         """All of them, or none if any is wrong. They keep their numbers and take no rewards any more."""
-        key = caller.key(body.key)
-
-        def work(opened: Opened) -> State:
-            with opened.study.counting() as counts:
-                opened.study.abandon(body.trials, key)
-                return {"counts": dict(counts())}
-
-        return answer(shelf.act(name, work, caller.worker(body.worker), fields_of(body)))
+        return correct(name, body, caller, lambda study, key: study.abandon(body.trials, key))
 
     @router.post("/observe", response_model=answers.Observed, responses=_WRITES, summary="Add measurements")
     def observe(name: StudyName, body: requests.Observe, caller: Called) -> Response:
