@@ -178,6 +178,13 @@ def test_views_are_made_once_for_all_and_again_after_every_event(tmp_path):
     assert (watched.views, watched.explanations) == (2, 2)
 
 
+def test_a_view_before_the_first_reward_is_made_again_after_an_ask(tmp_path):
+    study, made = going_on(tmp_path), Views()
+    assert json.loads(made.encoded(study, Excerpt()))["counts"]["pending"] == 0
+    study.ask()
+    assert json.loads(made.encoded(study, Excerpt()))["counts"]["pending"] == 1
+
+
 def test_what_takes_long_is_made_again_after_a_while(tmp_path):
     watched = Watched(going_on(tmp_path, 3), look=1.0)
     made = Views(lambda: watched.now)
