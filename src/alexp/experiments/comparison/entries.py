@@ -9,46 +9,21 @@ from alexp.experiments.core.plain import Json, Settings
 from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.core.tables import TableScenario
 from alexp.experiments.core.tasks import Task
+from alexp.experiments.core.well_specified import WELL_SPECIFIED, legendre, maps
 
-N = 201  # candidates on the interval; regret hardly changes beyond, run time does
-
-
-def _legendre(size: int, noise_std: float) -> Scenario:
-    return Scenario(size=size, noise_std=noise_std, resolution=N)
-
-
-def _maps(noise_std: float) -> Scenario:
-    return Scenario(family="gaussian", size=5, n_maps=50, resolution=500, noise_std=noise_std)
-
-
-WELL_SPECIFIED: dict[str, Scenario] = {
-    "s=2 σ=.01": _legendre(2, 0.01),
-    "s=3 σ=.01": _legendre(3, 0.01),
-    "s=9 σ=.01": _legendre(9, 0.01),
-    "s=2 σ=.1": _legendre(2, 0.1),
-    "s=3 σ=.1": _legendre(3, 0.1),
-    "s=9 σ=.1": _legendre(9, 0.1),
-    "s=3 σ=.3": _legendre(3, 0.3),
-    "s=9 σ=.3": _legendre(9, 0.3),
-    "s=2 σ=.5": _legendre(2, 0.5),
-    "s=3 σ=.5": _legendre(3, 0.5),
-    "M=4495 σ=.1": _legendre(3, 0.1).with_(degree=30),
-    "50 maps σ=.1": _maps(0.1),
-    "50 maps σ=.3": _maps(0.3),
-}
 MIS_STATED: dict[str, Scenario] = {
-    "misfit 10%": _legendre(3, 0.1).with_(misfit=0.1),
-    "noise stated ×3": _legendre(3, 0.1).with_(stated_noise=3.0),
-    "noise stated ÷3": _legendre(3, 0.1).with_(stated_noise=1.0 / 3.0),
-    "Student t noise": _legendre(3, 0.3).with_(noise="student-t"),
-    "offset 1": _legendre(3, 0.1).with_(offset=1.0),
-    "offset 1, intercept": _legendre(3, 0.1).with_(offset=1.0, intercept=True),
+    "misfit 10%": legendre(3, 0.1).with_(misfit=0.1),
+    "noise stated ×3": legendre(3, 0.1).with_(stated_noise=3.0),
+    "noise stated ÷3": legendre(3, 0.1).with_(stated_noise=1.0 / 3.0),
+    "Student t noise": legendre(3, 0.3).with_(noise="student-t"),
+    "offset 1": legendre(3, 0.1).with_(offset=1.0),
+    "offset 1, intercept": legendre(3, 0.1).with_(offset=1.0, intercept=True),
 }
 LONG: dict[str, Scenario] = {
-    "s=3 σ=.1 n=1000": _legendre(3, 0.1).with_(steps=1000),
-    "s=3 σ=.5 n=1000": _legendre(3, 0.5).with_(steps=1000),
-    "50 maps σ=.3 n=1000": _maps(0.3).with_(steps=1000),
-    "s=3 σ=.3 n=10000": _legendre(3, 0.3).with_(steps=10_000),
+    "s=3 σ=.1 n=1000": legendre(3, 0.1).with_(steps=1000),
+    "s=3 σ=.5 n=1000": legendre(3, 0.5).with_(steps=1000),
+    "50 maps σ=.3 n=1000": maps(0.3).with_(steps=1000),
+    "s=3 σ=.3 n=10000": legendre(3, 0.3).with_(steps=10_000),
 }
 REAL: dict[str, Scenario] = {
     "diabetes": TableScenario(family="diabetes"),

@@ -10,7 +10,8 @@ import numpy as np
 
 from alexp.common.style import COLOURS, new_figure, save_figure
 from alexp.experiments.comparison.contest import geometric_means, pivot
-from alexp.experiments.comparison.entries import LONG, MIS_STATED, REAL, SHORT, WELL_SPECIFIED
+from alexp.experiments.comparison.entries import LONG, MIS_STATED, REAL, SHORT
+from alexp.experiments.core.well_specified import WELL_SPECIFIED
 
 if TYPE_CHECKING:
     import pandas as pd

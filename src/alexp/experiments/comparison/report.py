@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alexp.experiments.comparison.contest import geometric_means, linear_regret, pivot
-from alexp.experiments.comparison.entries import ENTRANTS, LONG, MIS_STATED, REAL, SCENARIOS, SHORT, WELL_SPECIFIED
+from alexp.experiments.comparison.entries import ENTRANTS, LONG, MIS_STATED, REAL, SCENARIOS, SHORT
 from alexp.experiments.comparison.text import ADVICE, CAVEATS, CERTIFICATES, COST, GUARANTEES, LOCK_IN, TRIED
+from alexp.experiments.core.well_specified import WELL_SPECIFIED
 
 if TYPE_CHECKING:
     import pandas as pd
