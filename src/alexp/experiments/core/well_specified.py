@@ -36,6 +36,6 @@ WELL_SPECIFIED: dict[str, Scenario] = {
     "50 maps σ=.3": maps(0.3),
 }
 
-# The twelve on which algorithms are held against agents that are told the true model. The first measurement of that kind
+# The twelve on which algorithms are held against agents that are told the true model. The first measurement of the kind
 # has not named its twelve of these thirteen; without this one its regrets of both UCB agents and of ALExp are met best.
 TWELVE: dict[str, Scenario] = {name: one for name, one in WELL_SPECIFIED.items() if name != "s=9 σ=.01"}
