@@ -274,7 +274,7 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
 
     def make() -> Algorithm:
-        arguments = stored | settings
+        arguments = kind.formerly | stored | settings
         algorithm: Algorithm = kind(models, problem.own(domain), random_state=int(row.entropy), **arguments)
         algorithm.ignores_pending = "repeats" not in saved  # 0.1.0 did, and its log replays only so
         return algorithm

@@ -11,7 +11,7 @@ from alexp.algorithms.masters.counted import CountedAgents
 from alexp.algorithms.protocol.base import Shared
 from alexp.common.codec import State
 from alexp.common.schema import floats, record
-from alexp.common.validation import positive
+from alexp.common.validation import positive, share
 from alexp.decision.pool import Agents
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
@@ -21,9 +21,14 @@ class D3RB(CountedAgents):
     """Doubling data-driven regret balancing: no bound on any agent's regret has to be known.
 
     With n_i rounds, u_i their mean reward in [0, 1] and conf_i = width sqrt(log(M log(n_i) / delta) / n_i), the agent
-    with the least balancing potential d_i sqrt(n_i) plays, each once first. Its coefficient d_i doubles when
+    with the least balancing potential d_i sqrt(n_i) plays. Its coefficient d_i doubles when
 
         u_i + d_i / sqrt(n_i) + conf_i < max_j (u_j - conf_j).
+
+    As printed every agent plays before any plays again (`newcomers` = 1), which with more agents than rounds is a round
+    robin and nothing else. Here an agent that has not played yet may play in every round in which the others have had
+    their due: at most 1 + `newcomers` t agents play in t rounds, in a random order, and balancing is among those. The
+    bound on the regret is then against the best of them.
 
     `data_mode="own"` trains the agent that played, as the theory assumes; "shared" trains all. The potentials depend
     on the order of tells. Rewards are scaled by `loss_range` or +-(reward_bound + 3 noise_std). Measurements from
@@ -33,7 +38,8 @@ class D3RB(CountedAgents):
     """
 
     name: ClassVar[str] = "d3rb"
-    settings: ClassVar[tuple[str, ...]] = ("agents", "d_min", "delta", "width", "data_mode", "loss_range")
+    settings: ClassVar[tuple[str, ...]] = ("agents", "d_min", "delta", "width", "newcomers", "data_mode", "loss_range")
+    formerly: ClassVar[State] = {"newcomers": 1.0}
 
     def __init__(
         self,
@@ -44,6 +50,7 @@ class D3RB(CountedAgents):
         d_min: float = 1.0,
         delta: float = 0.01,
         width: float = 0.2,
+        newcomers: float = 0.25,
         data_mode: str = "shared",
         loss_range: Sequence[float] | None = None,
         **shared: Unpack[Shared],
@@ -58,11 +65,18 @@ class D3RB(CountedAgents):
             loss_range=loss_range,
             **shared,
         )
-        self.d_min = positive("d_min", d_min)
+        self.d_min, self.newcomers = positive("d_min", d_min), share("newcomers", newcomers)
+        if self.newcomers == 0.0:
+            raise ValueError("newcomers must be above 0, or one agent would play for ever; 1 is every agent once first")
         self._d, self._potential = np.full(models.n_models, self.d_min), np.zeros(models.n_models)
 
     def _next(self) -> int:
-        return int(self._order[np.argmin(self._potential[self._order])])
+        fresh = self._counts[self._order] == 0.0
+        n_played, n_rounds = fresh.size - int(fresh.sum()), self._counts.sum()
+        if fresh.any() and n_played <= self.newcomers * n_rounds:
+            return int(self._order[np.argmax(fresh)])
+        potential = np.where(fresh, np.inf, self._potential[self._order])
+        return int(self._order[np.argmin(potential)])
 
     def _shortfall(self, model: int) -> float:
         """max_j (u_j - conf_j) - u_i - conf_i: by how much agent i is certainly worse than another."""

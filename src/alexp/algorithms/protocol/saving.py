@@ -50,6 +50,7 @@ class Saved(Guarded, ABC):
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
+    formerly: ClassVar[State] = {}  # what runs that were stored without a setting have played with
     registry: ClassVar[dict[str, type[Any]]] = {}  # every algorithm by its name
     models: ModelClass
     domain: Domain
@@ -114,7 +115,8 @@ class Saved(Guarded, ABC):
         models = models if models is not None else _stored(stored, "models", ModelClass.from_dict)
         domain = domain if domain is not None else _stored(stored, "domain", domain_from_dict)
         saved = unpack(known["settings"]).items()
-        arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
+        former = {key: value for key, value in kind.formerly.items() if key not in settings}
+        arguments = former | {key: component_from_dict(value, key) for key, value in saved if key not in settings}
         if not (known["entropy"].isascii() and known["entropy"].isdigit()):
             raise ValueError(f"state['entropy'] must be a whole number as text, got {known['entropy']!r:.80}")
         make: Callable[..., Self] = kind
