@@ -16,7 +16,7 @@ def compare(
     scenarios: Annotated[list[str] | None, typer.Argument(help="Scenarios by name; all if none is named.")] = None,
     algorithms: Annotated[str | None, typer.Option(help="Names separated by semicolons; all by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Six scenarios and four seeds: a minute or two.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=2, help="Seeds, 20; 50 with --arylation, 10 with contexts.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=2, help="40; tables 20, arylation 50, contexts 10.")] = None,
     first_seed: Annotated[int | None, typer.Option(min=0, help="90000; tables 95000, contexts 97000; untuned.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the pages and the rest.")] = Path("compare"),
     tables: Annotated[Path | None, typer.Option(help="A folder of real tables *.npz to play on instead.")] = None,
@@ -27,6 +27,9 @@ def compare(
     rounds: Annotated[int, typer.Option(min=2, help="Tables: rounds per run.")] = 100,
     plate: Annotated[int, typer.Option(min=1, help="Tables: rounds that are asked for at a time.")] = 1,
     repeats: Annotated[bool, typer.Option("--repeats", help="Tables: a row may be measured again.")] = False,
+    tune: Annotated[
+        Path | None, typer.Option(help="Try everybody's constants on the tuning seeds instead, into this file.")
+    ] = None,
     stored: Annotated[bool, typer.Option("--stored", help="Write the page from stored runs, run nothing.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores by default.")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
@@ -36,6 +39,10 @@ def compare(
 
     With --tables or --arylation the problems are real tables, and the page is real-tables.md; with --contextual they
     are streams of contexts, and the page is contextual-results.md.
+
+    Where algorithms or scenarios are named, their rows are added to the table that is there. --tune tries eight
+    settings of every algorithm's own constants, or of those named, on other seeds; data/sweep.csv of the comparison is
+    such a file, and the rows "tuned" play with what is best in it.
 
     Finished runs are kept: stopping loses nothing, and a second call computes only what is missing.
     """
@@ -51,7 +58,9 @@ def compare(
         return sweep(tasks, workers=workers, dask=dask, cache=store, title="comparison")
 
     try:
-        if contextual:
+        if tune is not None:
+            written = _tuned(names, run, tune)
+        elif contextual:
             written = _on_contexts(scenarios, names, quick, peers, seeds, first_seed, stored, run, out)
         elif tables is not None or arylation:
             protocol = (rounds, plate, repeats)
@@ -70,6 +79,19 @@ def compare(
 Run: TypeAlias = "Callable[[list[Task]], list[Record]]"
 
 
+def _tuned(names: list[str] | None, run: Run, path: Path) -> list[Path]:
+    """The sweep over everybody's constants."""
+    from alexp.experiments.comparison import tuning
+
+    sweep = tuning.tune(run, names)
+    tuning.add_sweep(sweep, path)
+    for name, constants in tuning.chosen(sweep).items():
+        scores = tuning.scores(sweep, name)
+        best, default = scores[tuning.written(constants)], scores[tuning.written({})]
+        typer.echo(f"{name}: {default:.3g} with its defaults, {best:.3g} with {tuning.written(constants)}")
+    return [path]
+
+
 def _on_scenarios(
     scenarios: list[str] | None,
     names: list[str] | None,
@@ -85,17 +107,18 @@ def _on_scenarios(
     from alexp.experiments.comparison import contest
     from alexp.experiments.comparison.figure import draw
     from alexp.experiments.comparison.report import report
+    from alexp.experiments.comparison.tuning import stored_sweep
 
     path, figure, page = out / "compare.csv", out / "figures" / "compare.png", out / "which-algorithm.md"
     if stored:
         table = contest.stored(path)
     else:
-        number = seeds if seeds is not None else 4 if quick else 20
+        number = seeds if seeds is not None else 4 if quick else contest.SEEDS
         start = contest.FIRST_SEED if first_seed is None else first_seed
         table = contest.run(contest.Contest.of(scenarios, names, number, start, quick), run)
-        contest.store(table, path)
+        table = contest.store(table, path, add=scenarios is not None or names is not None)
     draw(table, figure)
-    write_text(page, report(table, "figures/compare.png"))
+    write_text(page, report(table, stored_sweep(), "figures/compare.png"))
     typer.echo(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
     return [path, figure, page]
 

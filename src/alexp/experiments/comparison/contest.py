@@ -1,7 +1,8 @@
 """Every algorithm on every scenario: runs, one table, and what it is stored as.
 
 The table has one row per scenario and entrant: seeds, mean regret and its standard error, median, worst seed, locked
-seeds (more than 0.1 regret per round over the last quarter) and milliseconds per step.
+seeds (more than 0.1 regret per round over the last quarter), seeds that lose as much because most of those rounds went
+to agents that had never played before, and milliseconds per step.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ import numpy as np
 
 from alexp.common.files import write_text
 from alexp.common.validation import count
-from alexp.experiments.comparison.entries import ENTRANTS, LONG, QUICK, SCENARIOS, SHORT, entrants_for, seeds_for
+from alexp.experiments.comparison.entries import LONG, QUICK, SCENARIOS, TOLD, plays, seeds_for
+from alexp.experiments.comparison.tuning import everybody
+from alexp.experiments.core.kept import merged
 from alexp.experiments.core.statistics import estimate, locked
 from alexp.experiments.core.tasks import Record, Task
+from alexp.experiments.core.well_specified import TWELVE
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FIRST_SEED = 90_000  # no setting of any algorithm was chosen on these seeds
+SEEDS = 40
 _SMALLEST = 1e-3  # regret below this counts as this in geometric means
 
 
@@ -36,6 +41,7 @@ Summary = TypedDict(
         "median": float,
         "worst": float,
         "locked": int,
+        "starting": int,
         "ms per step": float,
     },
 )
@@ -52,7 +58,7 @@ class Cell:
     @property
     def tasks(self) -> list[Task]:
         """One run per seed."""
-        return [ENTRANTS[self.entrant].task(SCENARIOS[self.scenario], seed) for seed in self.seeds]
+        return [everybody()[self.entrant].task(SCENARIOS[self.scenario], seed) for seed in self.seeds]
 
 
 @dataclass(frozen=True)
@@ -66,21 +72,23 @@ class Contest:
         cls,
         scenarios: Sequence[str] | None = None,
         entrants: Sequence[str] | None = None,
-        seeds: int = 20,
+        seeds: int = SEEDS,
         first_seed: int = FIRST_SEED,
         quick: bool = False,
     ) -> Self:
         """Check the names; errors list the valid ones. `quick` means a few scenarios and short ones only."""
         names = list(scenarios or (QUICK if quick else SCENARIOS))
         _known("scenario", names, list(SCENARIOS))
-        wanted = list(entrants or ENTRANTS)
-        _known("algorithm", wanted, list(ENTRANTS))
+        known = everybody()
+        wanted = list(entrants or known)
+        _known("algorithm", wanted, list(known))
         count("seeds", seeds, 2)
         cells = []
         for name in names:
-            scenario = SCENARIOS[name]
-            numbers = tuple(range(first_seed, first_seed + seeds_for(scenario, seeds)))
-            cells += [Cell(name, entrant, numbers) for entrant in entrants_for(scenario) if entrant in wanted]
+            for who, entrant in known.items():
+                if who in wanted and plays(name, entrant):
+                    numbers = tuple(range(first_seed, first_seed + seeds_for(name, entrant, seeds)))
+                    cells.append(Cell(name, who, numbers))
         return cls(tuple(cells))
 
     @property
@@ -104,6 +112,7 @@ def summary(records: Sequence[Record]) -> Summary:
     """Regret over the seeds of one cell, and the time of a step."""
     curves = np.array([record.regret for record in records])
     final, regret = curves[:, -1], estimate(curves[:, -1])
+    slow, starting = locked(curves), np.array([_starting(record) for record in records])
     return {
         "steps": curves.shape[1],
         "seeds": len(records),
@@ -111,9 +120,17 @@ def summary(records: Sequence[Record]) -> Summary:
         "s.e.": regret.error,
         "median": float(np.median(final)),
         "worst": float(final.max()),
-        "locked": int(locked(curves).sum()),
+        "locked": int(np.sum(slow & ~starting)),
+        "starting": int(np.sum(slow & starting)),
         "ms per step": 1e3 * float(np.median([record.seconds for record in records])) / curves.shape[1],
     }
+
+
+def _starting(record: Record) -> bool:
+    """Whether most rounds of the last quarter were the first of some agent."""
+    n = len(record.visited)
+    quarter = min(max(n // 4, 1), n - 1)
+    return bool(record.visited[-1] - record.visited[-1 - quarter] > quarter / 2)
 
 
 def _known(kind: str, names: Sequence[str], valid: Sequence[str]) -> None:
@@ -136,18 +153,26 @@ def pivot(table: pd.DataFrame, value: str, scenarios: Sequence[str]) -> pd.DataF
     return wide[[name for name in scenarios if name in wide.columns]]
 
 
-def geometric_means(table: pd.DataFrame, scenarios: Sequence[str] = SHORT) -> pd.DataFrame:
-    """Per algorithm: geometric means over scenarios of mean and worst regret and their ratio to the oracle's.
+def best_told(table: pd.DataFrame) -> pd.Series:
+    """Per scenario: the least mean regret of the agents that are told the true model."""
+    return table[table["algorithm"].isin(TOLD)].groupby("scenario", sort=False)["mean"].min()
 
-    Sorted from best to worst. Algorithms that miss one of the scenarios are left out.
+
+def geometric_means(table: pd.DataFrame, scenarios: Sequence[str] = tuple(TWELVE)) -> pd.DataFrame:
+    """Per algorithm: geometric means over scenarios of mean, median and worst regret, and ratios of the first.
+
+    The ratios are to the oracle, to ALExp, and to the best told agent of every scenario ("x told"). Sorted from best to
+    worst. Algorithms that miss one of the scenarios are left out.
     """
     import pandas as pd
 
-    mean, worst = pivot(table, "mean", scenarios).dropna(), pivot(table, "worst", scenarios).dropna()
-    lock = pivot(table, "locked", scenarios).dropna().sum(axis=1)
-    runs = pivot(table, "seeds", scenarios).dropna().sum(axis=1)
-    logs, tails = np.log(mean.clip(lower=_SMALLEST)).mean(axis=1), np.log(worst.clip(lower=_SMALLEST)).mean(axis=1)
-    out = pd.DataFrame({"mean": np.exp(logs), "worst": np.exp(tails), "locked": lock, "runs": runs})
+    wide = {name: pivot(table, name, scenarios).dropna() for name in ("mean", "median", "worst")}
+    out = pd.DataFrame({name: np.exp(np.log(of.clip(lower=_SMALLEST)).mean(axis=1)) for name, of in wide.items()})
+    for name, column in (("locked", "locked"), ("starting", "starting"), ("runs", "seeds")):
+        out[name] = pivot(table, column, scenarios).dropna().sum(axis=1)
+    yardstick = best_told(table).reindex(wide["mean"].columns)
+    if not yardstick.isna().any():
+        out["x told"] = out["mean"] / float(np.exp(np.log(yardstick.clip(lower=_SMALLEST)).mean()))
     for reference in ("oracle", "alexp"):
         if reference in out.index:
             out[f"x {reference}"] = out["mean"] / float(out["mean"][reference])
@@ -161,9 +186,16 @@ def linear_regret(table: pd.DataFrame) -> dict[str, int]:
     return {str(name): int(group["locked"].sum()) for name, group in rows.groupby("algorithm", sort=False)}
 
 
-def store(table: pd.DataFrame, path: Path) -> None:
-    """Write the table as CSV."""
+def store(table: pd.DataFrame, path: Path, add: bool = False) -> pd.DataFrame:
+    """Write the table as CSV; with `add` beside what is there of other cells. Returns what was written, in order."""
+    if add and path.exists():
+        table = merged(stored(path), table, ["scenario", "algorithm"])
+    ranks = [{name: k for k, name in enumerate(names)} for names in (SCENARIOS, everybody())]
+    keys = [table[column].map(rank) for column, rank in zip(("scenario", "algorithm"), ranks, strict=True)]
+    known = keys[0].notna() & keys[1].notna()  # rows of entrants that are no more are dropped
+    table = table.iloc[np.lexsort((keys[1], keys[0]))][known].reset_index(drop=True)
     write_text(path, table.to_csv(index=False, float_format="%.6g"))
+    return table
 
 
 def stored(path: Path) -> pd.DataFrame:
