@@ -64,3 +64,12 @@ def test_studies_of_0_1_0_open_and_go_on(variant, tmp_path):
     shutil.copy(DATA / "studies.db", fresh)
     with load_study(variant, fresh) as study:
         assert record.play_study(study, 16, 6) == old  # and once more, from the file as it was
+
+
+def test_studies_of_0_1_0_keep_what_was_no_setting_then(tmp_path):
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / "studies.db", path)
+    with load_study("d3rb", path) as study:
+        assert study.view().settings["newcomers"] == 1.0
+    with load_study("d3rb", path, newcomers=0.5) as study:
+        assert study.view().settings["newcomers"] == 0.5

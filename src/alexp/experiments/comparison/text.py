@@ -24,8 +24,8 @@ ADVICE = """\
   played with repeats and noise). Where rows may be measured again, whatever trusts features alone keeps playing the row
   it predicts best; `misfit_grid=(0.3,)` lets the mixture learn what single rows have beyond their features, at the
   price of visiting more of them: no clear gain in a hundred rounds.
-- Masters that see only rewards (EXP4-IX, Corral, D3RB, ED2RB) need far more rounds than models. They are here to
-  compare."""
+- Masters that see only rewards (EXP4-IX, Corral, SmoothedCorral, D3RB, ED2RB, Balancing) need far more rounds than
+  models, whatever their constants. They are here to compare, and so is `EXP4LS`, ALExp without its Lasso."""
 
 LOCK_IN = """\
 In a locked run of ALExp the data are undecided: the evidence still spreads over ten or more models, yet q puts
@@ -58,14 +58,16 @@ B, lambda_min of pairs > 0 | argument complete up to constants; not what runs by
 | MixtureThompson | sqrt(P n (log M + d log n)) on average over the prior | yes | log M | the prior | Bayesian \
 only |
 | evidence sampling | none | yes | | sigma, B | measured only |
-| O2CS-EW | sqrt(n P (d log n + log M)) | yes | log M | sigma, bound on rewards | proved; constants hopeless at n \
-= 100 |
+| O2CS-EW, scale = 1 | sqrt(n P (d log n + log M)) | yes | log M | sigma, bound on rewards | proved, with a width \
+that holds at all times; constants hopeless at n = 100 |
 | FS-SCB, SquareCB | sqrt(K n (d log n + log M)), K arms | here yes | log M / none | bound on rewards | proved \
 for a fixed rate |
 | EXP4-IX | sqrt(K n log M) for fixed experts | here yes | log M | range of rewards | agents that learn are not \
 covered |
 | Corral | poly(M) sqrt(n) | no | poly | horizon, range | proved for stable agents with data of their own |
-| D3RB, ED2RB | d M sqrt(n) + d^2 sqrt(M n) | yes | poly | range | proved for data of their own |
+| D3RB, ED2RB, newcomers = 1 | d M sqrt(n) + d^2 sqrt(M n) | yes | poly | range | proved for data of their own |
+| SmoothedCorral | sqrt(M n) and what the best agent's regret adds; n^(2/3) where that is unknown | no | poly | \
+horizon, range | proved for stochastic agents |
 | ETC, ETS | n^(2/3) | no | log M | horizon, lambda_min > 0 | proved |
 | naive UCB | P sqrt(n) | yes | only through P | sigma, B | proved |"""
 
@@ -123,18 +125,23 @@ would round small variances away. From 20,000 components on, those far below the
 can only fall, so what it was bounds what it is, and they are brought up to date when that bound comes close."""
 
 CAVEATS = """\
-This page is made by `alexp compare --out docs`; `--stored` makes it again from compare.csv. Seeds count from 90000,
-and nothing was tuned on them.
+This page is made by `alexp compare --out docs`; `--stored` makes it again from compare.csv. Where algorithms or
+scenarios are named (`alexp compare --algorithms "alexp; alexp, tuned" --out docs`) their rows are run and take the
+place of the stored ones. Seeds count from 90000, and nothing was tuned on them. `alexp compare --tune FILE` makes the
+sweep behind the tuned rows.
 
 Cells: mean ± standard error (median, worst seed); **Lk**: k locked seeds, those that lose more than 0.1 per round
-over the last quarter. At sigma >= 0.3 and n = 100 slow learners are flagged too, the oracle among them; compare
-with its row.
+over the last quarter; **Sk**: k seeds that lose as much because more than half of those rounds were the first of
+some agent: with more agents than rounds that is a first pass, no decision. Who plays at random loses that much without
+being stuck, and at sigma >= 0.3 and n = 100 slow learners are flagged too, told agents among them; compare with their
+rows. Means of algorithms that lock hang on few seeds: look at the medians beside them.
 
 Legendre subsets of degree up to 10 (30 for M = 4,495) on 201 points of [-1, 1]; 50 independent Gaussian maps of 5
 features on 500 candidates; theta on the unit sphere; reward_bound = 1. Agents of every master have ridge = stated
-sigma and width 2 sigma, which is at least as good for them as the fixed default (see "alexp, default ridge").
-"Oracle" is UCB on the true model; on real tables it is the map with the largest adjusted R^2, and no upper limit.
-"Offset 1" adds a constant that most models lack. Algorithms that need a horizon are told it. ETC and ETS explore
-20 rounds whatever n is. D3RB and ED2RB coincide when no coefficient ever grows. Standard errors are about 10% of
-the means; do not read more into them. Times were taken beside other runs: compare them with
-each other."""
+sigma and width 2 sigma. Told agents are mixtures of one model, the true one, and nothing else is stated to them; with
+noise and bound stated they pay the same within 2%. "Oracle" is UCB on the true model, whose prior is wide; on real
+tables both get the map with the largest adjusted R^2, which is no upper limit. "Offset 1" adds a constant that most
+models lack. Algorithms that need a horizon are told it. Forty seeds where a model is true and all is as stated, half
+as many on other scenarios with n = 100, ten for n = 1,000, four for n = 10,000, and a quarter of that for masters whose
+agents have data of their own. D3RB and ED2RB coincide when no coefficient ever grows, as with their defaults. Times
+were taken beside other runs: compare them with each other."""
