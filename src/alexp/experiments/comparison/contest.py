@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict
 
@@ -190,10 +191,10 @@ def store(table: pd.DataFrame, path: Path, add: bool = False) -> pd.DataFrame:
     """Write the table as CSV; with `add` beside what is there of other cells. Returns what was written, in order."""
     if add and path.exists():
         table = merged(stored(path), table, ["scenario", "algorithm"])
-    ranks = [{name: k for k, name in enumerate(names)} for names in (SCENARIOS, everybody())]
-    keys = [table[column].map(rank) for column, rank in zip(("scenario", "algorithm"), ranks, strict=True)]
-    known = keys[0].notna() & keys[1].notna()  # rows of entrants that are no more are dropped
-    table = table.iloc[np.lexsort((keys[1], keys[0]))][known].reset_index(drop=True)
+    places = {cell: k for k, cell in enumerate(product(SCENARIOS, everybody()))}
+    cells = enumerate(zip(table["scenario"], table["algorithm"], strict=True))
+    kept = sorted((places[cell], row) for row, cell in cells if cell in places)  # entrants that are no more go
+    table = table.iloc[[row for _, row in kept]].reset_index(drop=True)
     write_text(path, table.to_csv(index=False, float_format="%.6g"))
     return table
 
