@@ -12,7 +12,7 @@ from alexp.algorithms.baselines import etc
 from alexp.experiments.core import cache as cache_module
 from alexp.experiments.core import tasks as tasks_module
 from alexp.experiments.core.cache import ResultCache, default_directory
-from alexp.experiments.core.fingerprint import code_fingerprint, read_module
+from alexp.experiments.core.fingerprint import code_fingerprint, read_module, sources
 from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.core.tasks import Record, Task
 
@@ -102,6 +102,19 @@ def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
     below.write_text("x = 2\n")
     assert fingerprint() != first
     code_fingerprint.cache_clear()
+
+
+def test_what_is_not_behind_a_result_does_not_make_it_stale():
+    lasso, mixture = "alexp.estimation.lasso.group_lasso", "alexp.estimation.mixture.mixture"
+    behind = {name: sources(f"alexp.algorithms.{name}") for name in ("alexp", "evidence_mixture", "baselines.squarecb")}
+    assert lasso in behind["alexp"]
+    assert mixture in behind["evidence_mixture"]
+    assert lasso not in {**behind["evidence_mixture"], **behind["baselines.squarecb"]}
+    assert "alexp.algorithms.evidence_mixture" not in behind["baselines.squarecb"]
+    named = {"oracle": {"kind": "Evidence"}, "agents": [{"kind": "UCB"}, {"kind": "Greedy"}]}
+    with_components = [Task(Scenario(), "alexp", settings).configuration for settings in ({}, named)]
+    assert len(set(with_components)) == 2
+    assert tasks_module._component_modules(named) == ["alexp.decision.agents", "alexp.estimation.mixture.evidence"]
 
 
 def test_an_algorithm_of_another_package_depends_on_that_package(tmp_path, monkeypatch):

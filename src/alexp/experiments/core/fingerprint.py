@@ -12,6 +12,8 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 _OWN = __name__.partition(".")[0]
+# It imports every kind of component there is. A task names those that it uses, and an algorithm imports its own.
+_KNOWS_ALL = "alexp.algorithms.protocol.components"
 
 
 @lru_cache(maxsize=64)
@@ -19,19 +21,25 @@ def code_fingerprint(*modules: str) -> str:
     """Hash of the sources of some modules and of every module that they import from this package or from their own.
 
     Results are kept under it, so that a change to the code that made them makes them again, and a change
-    elsewhere does not.
+    elsewhere does not. Imports for type checkers alone make no results.
     """
+    seen = sources(*modules)
+    digest = hashlib.sha256()
+    for name in sorted(seen):
+        digest.update(name.encode() + b"\0" + seen[name] + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def sources(*modules: str) -> dict[str, bytes]:
+    """Sources of some modules and of every module behind them, by name."""
     packages = frozenset({_OWN, *(name.partition(".")[0] for name in modules)})
     pending, seen = list(modules), dict[str, bytes]()
     while pending:
         name = pending.pop()
         if name not in seen:
             seen[name], imported = read_module(name, packages)
-            pending += imported
-    digest = hashlib.sha256()
-    for name in sorted(seen):
-        digest.update(name.encode() + b"\0" + seen[name] + b"\0")
-    return digest.hexdigest()[:16]
+            pending += imported if name != _KNOWS_ALL else []
+    return seen
 
 
 @lru_cache(maxsize=1024)
@@ -56,7 +64,7 @@ def _find(name: str) -> tuple[Path | None, str]:
 
 def _imported(tree: ast.Module, package: str, packages: frozenset[str]) -> Iterator[str]:
     """Modules of some packages imported anywhere in a source; `from a import b` may mean the module a.b."""
-    for node in ast.walk(tree):
+    for node in _run(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in packages)
         elif isinstance(node, ast.ImportFrom):
@@ -64,6 +72,15 @@ def _imported(tree: ast.Module, package: str, packages: frozenset[str]) -> Itera
             if module.partition(".")[0] in packages:
                 yield module
                 yield from (f"{module}.{alias.name}" for alias in node.names if _is_module(module, alias.name))
+
+
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker reads."""
+    for node in ast.iter_child_nodes(tree):
+        unread = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        if not unread:
+            yield node
+            yield from _run(node)
 
 
 def _is_module(package: str, name: str) -> bool:

@@ -45,6 +45,13 @@ ALIASES: dict[str, tuple[str, Settings]] = {
 }
 
 
+def _component_modules(settings: Settings) -> list[str]:
+    """Where the components that settings name are defined."""
+    made = [component_from_dict(value, name, whole=False) for name, value in settings.items()]
+    flat = [one for item in made for one in (item if isinstance(item, list) else [item])]
+    return sorted({type(one).__module__ for one in flat} - {"builtins"})
+
+
 def registered() -> Mapping[str, type[Algorithm]]:
     """Algorithms by name. Nothing else in `experiments` looks at the registry."""
     load_installed()
@@ -118,7 +125,8 @@ class Task:
     def configuration(self) -> str:
         """Content hash of everything but the seed: scenario, algorithm, settings and the code that runs it."""
         kind, settings = resolve(self.algorithm, self.settings)
-        code = code_fingerprint(algorithm_class(kind).__module__, type(self.scenario).__module__, *_CODE_OF_EVERY_RUN)
+        made_by = (algorithm_class(kind).__module__, type(self.scenario).__module__, *_component_modules(settings))
+        code = code_fingerprint(*made_by, *_CODE_OF_EVERY_RUN)
         content = [RECORD_FORMAT, self.scenario.to_dict(), kind, settings, self.shared_seed, code]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
