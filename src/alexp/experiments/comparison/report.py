@@ -67,10 +67,12 @@ def _verdict(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
             f" With constants chosen for everybody in the same way, the best rival is "
             f"{rivals[0].removesuffix(TUNED)} at {best['x told']:.2f} times the best told agent"
         )
-        for name, title in (("evidence-mixture", "EvidenceMixture"), ("alexp", "ALExp")):
-            if f"{name}{TUNED}" in tuned.index:
-                text += f"; {title} then stands at {tuned.loc[f'{name}{TUNED}'].to_dict()['x told']:.2f}"
-        text += "."
+        also = [
+            f"{title} at {tuned.loc[f'{name}{TUNED}'].to_dict()['x told']:.2f}"
+            for name, title in (("evidence-mixture", "EvidenceMixture"), ("alexp", "ALExp"))
+            if f"{name}{TUNED}" in tuned.index
+        ]
+        text += f" ({', '.join(also)})." if also else "."
     stuck = linear_regret(table)
     if "evidence-mixture" in stuck:
         text += (
