@@ -11,9 +11,8 @@ is smooth and convex on eta >= 0. At the minimiser, r = z - X beta = mu (mu I + 
 z_j being g restricted to S_j. The factored matrix has the size of the support of d, or of the data, if smaller.
 
 A ridge (1/2) sum_i eps_i beta_i^2 is P more rows sqrt(eps_i) e_i with target 0, which need not exist. Everything is as
-above for X'X + diag(eps) in place of X'X and g = X'r - eps beta; with c_i = mu / (mu + eps_i d_i) the matrix of the
-size of the data is mu I + X C D X', and H_jk gets g_i^2 eps_i / (mu (mu + eps_i d_i)) for every column i that j and k
-share.
+above for X'X + diag(eps) and g = X'r - eps beta; with c_i = mu / (mu + eps_i d_i) the matrix of the size of the data is
+mu I + X C D X', and H_jk gets g_i^2 eps_i / (mu (mu + eps_i d_i)) for every column i that j and k share.
 """
 
 from __future__ import annotations
@@ -291,8 +290,7 @@ def _add_shared(
     mu: float, eps: FloatArray, work: Working, at: Point, who: IntArray, share: FloatArray, out: FloatArray
 ) -> None:
     """Add the ridge's part of H, g_i^2 eps_i / (mu (mu + eps_i d_i)) for shared columns; ``share`` (c,) is room."""
-    for i in range(work.tally[1]):
-        share[i] = 0.0
+    share[:] = 0.0
     for b in range(work.tally[4]):
         for e in range(work.start[who[b]], work.start[who[b] + 1]):
             i = work.member[e]

@@ -41,7 +41,7 @@ _FIRST_ROWS = 16
 # What the ridge that singles out a minimiser may be of the penalty, twice. A tenth of it leaves ten times more of how
 # a solver got there in beta; ten times it moves beta visibly where lambda is large.
 _KAPPA = 1e-3
-_FINEST = 1e-13  # the least gap worth trying for
+_FINE = 1e-12  # the gap at which little is left in beta of the way there; a Newton step more than 1e-6, as a rule
 
 Solution = tuple[FloatArray, IntArray, FloatArray, float, int]  # beta, active groups, their eta, gap, iterations
 
@@ -78,8 +78,8 @@ class GroupLasso:
     ``"rows"`` (the observations themselves; P large) or ``"auto"``.
 
     Where there are many minimisers, the ``canonical`` one is that of least sum_i (w_i beta_i)^2, w_i being the least
-    weight of a group with column i. A ridge of at most 1/2000 of the penalty singles it out, and it is solved to a gap
-    of ``tol`` squared, which bounds what is left in beta of the order of columns and groups. Else any will do.
+    weight of a group with column i. A ridge of at most 1/2000 of the penalty singles it out, and if possible it
+    is solved to a gap of 1e-12, so that little is left in beta of the order of columns and groups. Else any will do.
     """
 
     tol: float = 1e-6
@@ -224,7 +224,7 @@ class GroupLassoPath:
         """Solve at ``mu`` = lambda t; certified if the gap says so."""
         data = sight.xt, sight.n, sight.z, sight.rho**2, sight.gram, self._groups
         tol = self.spec.tol
-        fine = min(tol, max(tol**2, _FINEST)) if self.spec.canonical else tol
+        fine = min(tol, _FINE) if self.spec.canonical else tol
         start, until = (mu, self._share, groups, magnitudes), (tol, fine, self.spec.max_iter)
         if self._binomial is None:
             return solve_groups(*data, *start, *until)
