@@ -70,7 +70,6 @@ def test_studies_of_0_1_0_open_and_go_on(variant, tmp_path):
         assert record.play_study(study, 16, 6) == old  # and once more, from the file as it was
 
 
-<<<<<<< HEAD
 def test_studies_of_0_1_0_keep_what_was_no_setting_then(tmp_path):
     path = tmp_path / "old.db"
     shutil.copy(DATA / "studies.db", path)
@@ -78,7 +77,8 @@ def test_studies_of_0_1_0_keep_what_was_no_setting_then(tmp_path):
         assert study.view().settings["newcomers"] == 1.0
     with load_study("d3rb", path, newcomers=0.5) as study:
         assert study.view().settings["newcomers"] == 0.5
-=======
+
+
 def test_what_0_1_0_stored_keeps_its_lasso(tmp_path):
     """Any minimiser would do then; new runs have the canonical one, and so has what is written by hand."""
     for variant, state in (("alexp", STATES["alexp/shared"]), ("etc", STATES["etc/shared"])):
@@ -101,4 +101,3 @@ def test_what_0_1_0_stored_keeps_its_lasso(tmp_path):
         assert not joined.algorithm.oracle.canonical
     with pytest.raises(StudyExistsError, match="oracle"):
         create_study(models, domain, oracle=GroupLasso(tol=1e-3), **settings)
->>>>>>> main
