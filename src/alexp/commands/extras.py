@@ -24,6 +24,8 @@ _EXTRAS = {
     "optuna": "peers",
     "coba": "contextual-peers",
     "vowpalwabbit": "contextual-peers",
+    "torch": "gpu",
+    "array_api_compat": "gpu",
 }
 _NAMES = {"sklearn": "scikit-learn", "vowpalwabbit": "Vowpal Wabbit"}
 
