@@ -16,6 +16,7 @@ from alexp.algorithms.goals import NARROW, defaults
 from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.ranking import RanksModels, check_enumerable
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -46,7 +47,7 @@ class Outlook:
     std: FloatArray
 
 
-class EvidenceMixture(Certified):
+class EvidenceMixture(RanksModels, Certified):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
     Every component, one model with one noise level and one coefficient scale, is weighted by its exact evidence. The
@@ -154,6 +155,7 @@ class EvidenceMixture(Certified):
         super().__init__(models, domain, **shared)
         self._defaults = defaults(self.goal, self.repeats, self.is_contextual)
         self.rule = rule or self._defaults.rule
+        check_enumerable(models, self.rule)
         self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
         self.power = self._defaults.power if power is None else positive("power", power)
@@ -299,12 +301,6 @@ class EvidenceMixture(Certified):
         return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if constant is None else constant
 
     @property
-    def probabilities(self) -> FloatArray:
-        """Posterior probability of each model, shape (M,)."""
-        weights = self._weights().sum(axis=0)
-        return np.asarray(weights / weights.sum())
-
-    @property
     def noise_estimate(self) -> float:
         """Square root of the posterior mean of the noise variance."""
         return sqrt(self._mixture.noise_variance(self._weights()))
@@ -320,7 +316,7 @@ class EvidenceMixture(Certified):
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         outlook = self._outlook(round_)
         position = int(np.argmax(outlook.mean))
-        return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
+        return position, float(outlook.mean[position]), self._mixture.leader(outlook.weights)
 
     def _belief(self, round_: Round) -> Credence:
         outlook = self._outlook(round_)

@@ -285,7 +285,11 @@ class Round:
 
 def _point_out_empty_models(models: ModelClass, filled: BoolArray) -> None:
     """Warn of models whose features all vanish on every candidate; `filled` (P,) says which do not."""
-    if filled.all():
+    if filled.all() or (models.enumerated_on is not None and np.count_nonzero(~filled) < models.dimension):
+        return
+    if models.enumerated_on is not None:
+        some = "+".join(models.dictionary.names[int(i)] for i in np.flatnonzero(~filled)[: models.dimension])
+        caution(f"models such as {some!r} are zero on every candidate; leave such columns out", UserWarning)
         return
     empty = np.flatnonzero(~np.logical_or.reduceat(filled[models.columns_flat], models.offsets[:-1]))
     if empty.size:

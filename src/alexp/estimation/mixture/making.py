@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.estimation.device.subsets.making import level_subsets, ratio_subsets
 from alexp.estimation.factory import check_forgetting, takes_one_pass
 from alexp.estimation.mixture.calibrating import Divisors, row_divisors
 from alexp.estimation.mixture.effects import EffectMixture
@@ -49,6 +50,8 @@ def ratio_mixture(
     Without candidates, where these are new in every round, prior scales come from `reference` rows (n, P); without
     these from the first rows told, see `calibrating`.
     """
+    if models.enumerated_on is not None:  # a mixture in all but its weights, which only itself looks into
+        return cast(Mixture, ratio_subsets(models, candidates, ratios, noise_std, power, forget))
     common = _common(models, candidates, power, forget)
     columns, offsets, tables, measure = models.columns_flat, models.offsets, common["tables"], _measure(models)
     calibrate, reference = None, models.example_rows if reference is None else reference
@@ -87,6 +90,10 @@ def level_mixture(
     forget: float | None = None,
 ) -> Mixture:
     """Components (model, noise level, prior scale), in multiples of the two; and sizes of candidates' own effects."""
+    if models.enumerated_on is not None:
+        grids = (noise_grid, scale_grid)
+        known = level_subsets(models, candidates, noise_std, norm_bound, *grids, effects, power, forget)
+        return cast(Mixture, known)
     groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * models.roots, models.intercept)
     levels: _Levels = {
         "noise_std": noise_std, "reward_bound": norm_bound, "noise_grid": noise_grid, "scale_grid": scale_grid,

@@ -189,7 +189,10 @@ def belief(algorithm: Algorithm) -> Belief | None:
 
 def probabilities_of(algorithm: object) -> FloatArray | None:
     """Probability of every model, shape (M,); None where the algorithm has none."""
-    return np.asarray(algorithm.probabilities) if offers(algorithm, WeighsModels) else None
+    if not offers(algorithm, WeighsModels):
+        return None
+    listable = getattr(getattr(algorithm, "models", None), "is_listable", True)  # stand-ins of tests have no models
+    return np.asarray(algorithm.probabilities) if listable else None
 
 
 def returns_of(algorithm: object) -> FloatArray | None:
