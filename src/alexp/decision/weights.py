@@ -8,6 +8,8 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 
+_BLOCK = 8192  # weights on a device that are summed before one is drawn
+
 
 def exponential_weights(scores: FloatArray, rate: float) -> FloatArray:
     """q_j proportional to exp(rate * scores_j), shape (M,).
@@ -30,7 +32,8 @@ def exponential_weights(scores: FloatArray, rate: float) -> FloatArray:
             exponents = rate * (scores - best) if isfinite(best) else np.where(scores == best, 0.0, -np.inf)
             top = 0.0
     weights = np.exp(exponents - top)
-    return np.asarray(weights / weights.sum())
+    shares: FloatArray = weights / weights.sum()  # where the scores are: on a device, if they are there
+    return shares
 
 
 def draw_index(weights: FloatArray, rng: np.random.Generator) -> int:
@@ -39,6 +42,24 @@ def draw_index(weights: FloatArray, rng: np.random.Generator) -> int:
     >>> draw_index(np.array([0.0, 2.0, 0.0]), np.random.default_rng(0))
     1
     """
+    if not isinstance(weights, np.ndarray):
+        return _draw_on_device(weights, rng)
     cumulative = np.cumsum(weights)
     drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
     return int(min(drawn, cumulative.size - 1))
+
+
+def in_memory(values: FloatArray) -> FloatArray:
+    """An array as one of NumPy, wherever it is."""
+    return values if isinstance(values, np.ndarray) else values.get()
+
+
+def _draw_on_device(weights: FloatArray, rng: np.random.Generator) -> int:
+    """The same for an array on a device: a block of weights is drawn, then one of the block.
+
+    Sums of blocks are always taken in the same order, which a running sum of all weights would not be.
+    """
+    whole = weights.size // _BLOCK * _BLOCK
+    blocks = weights[:whole].reshape(-1, _BLOCK).sum(axis=1)
+    first = _BLOCK * draw_index(np.append(in_memory(blocks), float(weights[whole:].sum())), rng)
+    return first + draw_index(in_memory(weights[first : first + _BLOCK]), rng)

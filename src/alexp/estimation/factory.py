@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from alexp.estimation.blocks.banks import ArmBanks
 from alexp.estimation.blocks.grid import ArmGrid
 from alexp.estimation.blocks.layout import ArmColumns
 from alexp.estimation.costs import Extent, prefers_one_pass, prefers_points
+from alexp.estimation.device.subsets.engine import engine_for
+from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteriors
@@ -31,6 +34,8 @@ def posteriors(
     Dividing features by scale_j is a ridge of ridge x scale_j on the undivided columns. `forget` is the weight of a
     reward for each one that came after it.
     """
+    if models.enumerated_on is not None:
+        return cast(Posteriors, _enumerated(models, ridge, forget))  # agents of such models ask for nothing else
     if forget is not None:
         check_forgetting(models)
     chosen = np.arange(models.n_models) if members is None else members
@@ -38,6 +43,14 @@ def posteriors(
         return linear_posteriors(models, ridge, members, forget)
     groups, kernels = [models.groups[int(j)] for j in chosen], [models.kernel(int(j)) for j in chosen]
     return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
+
+
+def _enumerated(models: ModelClass, ridge: float | FloatArray, forget: float | None) -> SubsetPosteriors:
+    if forget is not None:
+        raise ValueError("forget is for models that are listed: leave it out, or leave out device")
+    assert models.enumerated_on is not None
+    engine = engine_for(models.enumerated_on, models.n_columns, models.dimension)
+    return SubsetPosteriors(engine, models.n_columns, float(ridge), models.intercept)
 
 
 def _are_wide(models: ModelClass, members: IntArray) -> bool:
@@ -52,7 +65,9 @@ def restored(
     state: Packable, models: ModelClass, ridge: float | FloatArray, members: IntArray, forget: float | None
 ) -> Posteriors:
     """`posteriors` that continue from a state, in its own form: earlier versions kept factors of wide models, too."""
-    packed = models.kernels is None and isinstance(state, Mapping) and "factor" in state
+    packed = (
+        models.enumerated_on is None and models.kernels is None and isinstance(state, Mapping) and "factor" in state
+    )
     fits: Posteriors = (linear_posteriors if packed else posteriors)(models, ridge, members, forget)
     fits.restore(state)
     return fits
