@@ -75,6 +75,7 @@ class ALExp(AgentBased):
 
     _pool: AgentPool
     name: ClassVar[str] = "alexp"
+    enumerates: ClassVar[bool] = True
     needs_columns: ClassVar[str] = ""  # but the oracle may, see below
     settings: ClassVar[tuple[str, ...]] = (
         "agents", "oracle", "exploration", "schedules", "returns", "clip_returns", "variant", "horizon",

@@ -121,6 +121,7 @@ class EvidenceMixture(RanksModels, Certified):
     """
 
     name: ClassVar[str] = "evidence-mixture"
+    enumerates: ClassVar[bool] = True
     needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = (
@@ -193,8 +194,8 @@ class EvidenceMixture(RanksModels, Certified):
         """Whether too little is stated for levels of noise and scales, so that components are ratios of the two."""
         return (self.stated.reward_bound if self.stated.noise_std is None else self._bound) is None
 
-    def _new_mixture(self) -> Mixture:
-        where = (self.models, self._candidates)
+    def _new_mixture(self, models: ModelClass | None = None) -> Mixture:
+        where = (models or self.models, self._candidates)
         if self.ratio_grid is not None:
             return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=self.forget)
         assert self.noise_grid is not None
@@ -326,7 +327,7 @@ class EvidenceMixture(RanksModels, Certified):
         """What was expected of every reward before it came, by all models together and by some of them alone."""
         told = rewards_told(self._log, self._candidates, self._sign)
         numbers = np.asarray(models, dtype=np.int64)
-        seen = look_back(self._new_mixture(), told.rows, told.rewards, told.indices, numbers)
+        seen = look_back(self._new_mixture(self.models.as_listed()), told.rows, told.rewards, told.indices, numbers)
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:

@@ -12,7 +12,7 @@ from alexp.common.schema import same, sequence
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
-from alexp.estimation.factory import posteriors, restored
+from alexp.estimation.factory import agents_posteriors, restored
 from alexp.estimation.posteriors import Posteriors
 from alexp.problem.candidates import Choices, Pending, Round
 from alexp.problem.models import ModelClass
@@ -45,7 +45,7 @@ class AgentPool:
         self.agents = [agent for agent, _ in crowds]
         self.members = [members for _, members in crowds]
         self._made_of = [(models, agent.ridge, members, forget) for agent, members in crowds]
-        self.fits = [posteriors(*own) for own in self._made_of]
+        self.fits = [agents_posteriors(*own) for own in self._made_of]
         self.draws = not all(agent.determined for agent in self.agents)  # whether some agent needs random numbers
         self._beliefs: list[tuple[tuple[int, ...], Posteriors]] = []  # trials believed in, and the fits, by crowd
         self._forget()

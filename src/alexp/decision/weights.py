@@ -55,11 +55,15 @@ def in_memory(values: FloatArray) -> FloatArray:
 
 
 def _draw_on_device(weights: FloatArray, rng: np.random.Generator) -> int:
-    """The same for an array on a device: a block of weights is drawn, then one of the block.
+    """The same for an array on a device, by the same random number: the block it falls into, then the weight.
 
     Sums of blocks are always taken in the same order, which a running sum of all weights would not be.
     """
     whole = weights.size // _BLOCK * _BLOCK
-    blocks = weights[:whole].reshape(-1, _BLOCK).sum(axis=1)
-    first = _BLOCK * draw_index(np.append(in_memory(blocks), float(weights[whole:].sum())), rng)
-    return first + draw_index(in_memory(weights[first : first + _BLOCK]), rng)
+    blocks = in_memory(weights[:whole].reshape(-1, _BLOCK).sum(axis=1))
+    ends = np.cumsum(np.append(blocks, float(weights[whole:].sum())))
+    point = rng.random() * ends[-1]
+    block = min(int(np.searchsorted(ends, point, side="right")), int(np.searchsorted(ends, ends[-1])))
+    own = np.cumsum(in_memory(weights[block * _BLOCK : (block + 1) * _BLOCK]))
+    place = np.searchsorted(own, point - (ends[block - 1] if block else 0.0), side="right")
+    return block * _BLOCK + int(min(place, own.size - 1))

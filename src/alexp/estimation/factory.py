@@ -34,8 +34,6 @@ def posteriors(
     Dividing features by scale_j is a ridge of ridge x scale_j on the undivided columns. `forget` is the weight of a
     reward for each one that came after it.
     """
-    if models.enumerated_on is not None:
-        return cast(Posteriors, _enumerated(models, ridge, forget))  # agents of such models ask for nothing else
     if forget is not None:
         check_forgetting(models)
     chosen = np.arange(models.n_models) if members is None else members
@@ -45,12 +43,17 @@ def posteriors(
     return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
 
 
-def _enumerated(models: ModelClass, ridge: float | FloatArray, forget: float | None) -> SubsetPosteriors:
+def agents_posteriors(
+    models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None, forget: float | None = None
+) -> Posteriors:
+    """`posteriors` for agents, who sweep: subsets that are enumerated are not listed for them."""
+    if models.enumerated_on is None:
+        return posteriors(models, ridge, members, forget)
     if forget is not None:
         raise ValueError("forget is for models that are listed: leave it out, or leave out device")
-    assert models.enumerated_on is not None
     engine = engine_for(models.enumerated_on, models.n_columns, models.dimension)
-    return SubsetPosteriors(engine, models.n_columns, float(ridge), models.intercept)
+    fits = SubsetPosteriors(engine, models.n_columns, float(ridge), models.intercept)
+    return cast(Posteriors, fits)  # agents that sweep ask for nothing else
 
 
 def _are_wide(models: ModelClass, members: IntArray) -> bool:
@@ -68,7 +71,7 @@ def restored(
     packed = (
         models.enumerated_on is None and models.kernels is None and isinstance(state, Mapping) and "factor" in state
     )
-    fits: Posteriors = (linear_posteriors if packed else posteriors)(models, ridge, members, forget)
+    fits: Posteriors = (linear_posteriors if packed else agents_posteriors)(models, ridge, members, forget)
     fits.restore(state)
     return fits
 

@@ -190,7 +190,8 @@ class ModelClass(FromContexts):
                 f"the domain, got shape {columns.shape}"
             )
         check_sizes("the dictionary", columns)
-        self._layout()
+        if self.enumerated_on is None:
+            self._layout()
         return columns
 
     def tables(self, domain: Domain) -> list[FeatureTable]:
@@ -226,6 +227,13 @@ class ModelClass(FromContexts):
             scales=[self.scales[j]],
             kernels=[self.kernel(j)],
         )
+
+    def as_listed(self) -> ModelClass:
+        """The same models in a list, where they are enumerated."""
+        if self.enumerated_on is None or self.subset_size is None:
+            return self
+        self.require_list("this")
+        return ModelClass.subsets(self.dictionary, self.subset_size, intercept=self.intercept)
 
     def pooled(self, columns: IntArray) -> ModelClass:
         """The class whose only model has all of these columns, linearly."""

@@ -74,6 +74,7 @@ class Algorithm(Asking):
     needs_columns: ClassVar[str] = "it computes with columns of features"
     # Why there must be a table of candidates; empty for algorithms that play contextual rounds as well.
     needs_table: ClassVar[str] = ""
+    enumerates: ClassVar[bool] = False  # whether it takes subsets that are enumerated and never listed
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
@@ -124,6 +125,11 @@ class Algorithm(Asking):
             raise ValueError(f"{type(self).__name__} needs a table of candidates: {self.needs_table}")
         if self.needs_columns:
             models.require_linear(type(self).__name__, self.needs_columns)
+        if models.enumerated_on is not None and not self.enumerates:
+            raise ValueError(
+                f"{type(self).__name__} needs a list of its models, and these are enumerated: leave device out of "
+                "ModelClass.subsets, or take EvidenceMixture or ALExp"
+            )
         if direction not in ("maximize", "minimize"):
             raise ValueError(f'direction must be "maximize" or "minimize", got {direction!r}')
         self.models, self.domain, self.direction = models, domain, direction

@@ -128,10 +128,6 @@ class SubsetMixture:
         """Probability that each column is in the model, shape (P,)."""
         return self.engine.host(weights.gathered.inclusion)
 
-    def log_weights(self) -> FloatArray:
-        """There is no such array."""
-        raise ValueError("hindsight follows models one by one, and these are enumerated, never listed")
-
     def state(self) -> Packable:
         """Everything that observations have changed."""
         return self.sums.state()
