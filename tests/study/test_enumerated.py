@@ -19,6 +19,7 @@ def test_a_study_is_viewed_and_taken_up_again(tmp_path, monkeypatch, most):
         study.tell(trial, np.sin(3.0 * trial.x))
     view = study.view()
     assert (view.standing is None) == (most == 10)
+    expected = alexp.EvidenceMixture.from_dict(study.algorithm.to_dict()).ask().index
     again = load_study(name="a", storage=where)
     assert again.algorithm.models.enumerated_on == "any"
-    assert again.ask().index == alexp.EvidenceMixture.from_dict(study.algorithm.to_dict()).ask().index
+    assert again.ask().index == expected

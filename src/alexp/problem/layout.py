@@ -107,9 +107,9 @@ class Layout:
 
     @property
     def listing(self) -> list[AnyArray]:
-        """What the groups are recognised by."""
+        """What the groups are recognised by, and their scales."""
         if self.enumerated_on is not None:
-            return [np.array([self.n_columns, self._subsets.size])]
+            return [np.array([self.n_columns, self._subsets.size]), np.ones(1)]
         return [self.columns_flat, self.offsets, self.scales]
 
     @property
