@@ -26,6 +26,7 @@ _EXTRAS = {
     "vowpalwabbit": "contextual-peers",
     "torch": "gpu",
     "array_api_compat": "gpu",
+    "cupy": "gpu",
 }
 _NAMES = {"sklearn": "scikit-learn", "vowpalwabbit": "Vowpal Wabbit"}
 

@@ -176,10 +176,12 @@ def test_the_mixture_plays_as_with_a_list(settings, intercept):
     assert again.ask().index == ours.ask().index
 
 
-@pytest.mark.parametrize("agent", [UCB(), Greedy(), EpsilonGreedy()])
-def test_alexp_plays_as_with_a_list(agent):
+@pytest.mark.parametrize(
+    ("agent", "intercept"), [(UCB(), False), (UCB(beta=0.5), True), (Greedy(), False), (EpsilonGreedy(), False)]
+)
+def test_alexp_plays_as_with_a_list(agent, intercept):
     known = {"agents": agent, "noise_std": 0.1, "reward_bound": 1.0, "random_state": 0}
-    listed, ours = (alexp.ALExp(m, DOMAIN, **known) for m in classes(3))
+    listed, ours = (alexp.ALExp(m, DOMAIN, **known) for m in classes(3, intercept))
     one, two = play([listed, ours])
     assert one == two
     assert ours.best().index == listed.best().index
@@ -284,6 +286,6 @@ def test_without_a_table_or_a_gpu_there_is_a_sentence(monkeypatch):
         level_subsets(models, None, 0.1, 1.0, (1.0,), (1.0,), [], 1.0, None)
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     there = alexp.ModelClass.subsets(Legendre(DEGREE), 3, device="cuda")
-    with pytest.raises(alexp.common.devices.NoDeviceError, match="device='cuda' needs cupy"):
+    with pytest.raises(alexp.common.devices.NoDeviceError, match="device='cuda' needs CuPy"):
         alexp.EvidenceMixture(there, DOMAIN)
     assert isinstance(engine_for(ANYWHERE, DEGREE + 1, 3), Processor)

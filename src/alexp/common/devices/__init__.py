@@ -30,7 +30,9 @@ def extra(module: str, device: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        package = {"torch": "PyTorch"}.get(module.partition(".")[0], module.partition(".")[0].replace("_", "-"))
+        package = {"torch": "PyTorch", "cupy": "CuPy"}.get(
+            module.partition(".")[0], module.partition(".")[0].replace("_", "-")
+        )
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
         why = "which is not installed: pip install 'alexp[gpu]'" if missing else f"which cannot be imported: {error}"
         raise NoDeviceError(f"device={device!r} needs {package}, {why}. {_ADVICE}") from None
