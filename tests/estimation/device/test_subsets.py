@@ -84,6 +84,24 @@ def test_the_mixture_is_that_of_the_listed_models(size, kind, intercept):
             np.testing.assert_allclose(shares[numbers], best, atol=1e-12)
 
 
+@pytest.mark.parametrize("noise", [1e-2, 5e-5])
+def test_widths_keep_their_digits_where_there_is_little_noise(noise):
+    """A subset is seen once with each pair, and differences between subsets must not be made of rounding."""
+    models, enumerated = classes(3)
+    candidates = CandidateTable(models, DOMAIN, np.arange(N))
+    grids = (noise, 1.0, (1.0,), (1.0, 4.0), [], 1.0)
+    listed, ours = (level_mixture(m, candidates, *grids) for m in (models, enumerated))
+    rng, choices = np.random.default_rng(0), candidates.everything.choices
+    for index in rng.integers(N, size=200):
+        row = candidates.row(int(index))
+        for mixture in (listed, ours):
+            mixture.update(row, float(row[1] - 0.5 * row[3] + 0.2 * row[6]), int(index))
+    mean, variance = listed.moments(listed.weights(), choices)
+    own, spread = ours.moments(ours.weights(), choices)
+    np.testing.assert_allclose(own, mean, rtol=0.0, atol=1e-6 * np.sqrt(variance.max()))
+    np.testing.assert_allclose(np.sqrt(spread), np.sqrt(variance), rtol=1e-5)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_the_sweep_finds_what_the_bank_finds(size, intercept):
@@ -257,8 +275,10 @@ def test_what_needs_a_list_is_refused_when_it_is_made(many):
     for settings in ({"forget": 0.9}, {"misfit_grid": (0.1,), "reward_bound": 1.0, "noise_std": 0.1}):
         with pytest.raises(ValueError, match="for models that are listed"):
             alexp.EvidenceMixture(small, DOMAIN, **settings)
-    with pytest.raises(ValueError, match="noise of at least 1e-05 times the coefficients' size"):
+    with pytest.raises(ValueError, match="noise of at least 1e-05 times what coefficients"):
         alexp.EvidenceMixture(small, DOMAIN, noise_std=1e-6, reward_bound=1.0)
+    with pytest.raises(ValueError, match="noise of at least 1e-05 times what coefficients"):
+        alexp.EvidenceMixture(small, DOMAIN, ratio_grid=(1e-11,))
     for agent in (ThompsonSampling(), UCB(beta="theory")):
         with pytest.raises(ValueError, match="one agent for all of them"):
             alexp.ALExp(small, DOMAIN, agents=agent)

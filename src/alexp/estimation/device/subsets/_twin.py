@@ -47,6 +47,26 @@ def regress(
 
 
 @compact.kernel
+def in_order(subset: IntArray, columns: IntArray) -> None:
+    """The columns of a subset, sorted: what it weighs must be the same, to the last bit, with every pair."""
+    for i in range(subset.size):
+        place = i
+        while place > 0 and columns[place - 1] > subset[i]:
+            columns[place] = columns[place - 1]
+            place -= 1
+        columns[place] = subset[i]
+
+
+@compact.kernel
+def coefficients(lower: FloatArray, inverse: FloatArray, theta: FloatArray) -> None:
+    """From L^-1 of the right-hand side, which they replace, to the coefficients."""
+    for i in range(theta.size - 1, -1, -1):
+        theta[i] *= inverse[i]
+        for m in range(i + 1, theta.size):
+            theta[i] -= lower[m, i] * theta[m]
+
+
+@compact.kernel
 def unit_of(units: FloatArray, columns: IntArray) -> float:
     """What the ridges of a subset are multiplied by."""
     unit = 0.0
@@ -131,9 +151,9 @@ def best_of_pairs(
                 places[i] = i
             more = n >= size - 2
             while more:
-                columns[size - 2], columns[size - 1] = a, b
+                columns[0], columns[1] = a, b
                 for i in range(size - 2):
-                    columns[i] = places[i] + b + 1
+                    columns[i + 2] = places[i] + b + 1
                 level = level_of(gram, cross, total, cells, units, power, shape, columns, lower, work)
                 top = max(top, level)
                 more = next_others(places, n)
@@ -151,7 +171,6 @@ def sums_of_pairs(
     shape: float,
     reference: float,
     later: FloatArray,
-    believes: bool,
     size: int,
     first: int,
     last: int,
@@ -160,15 +179,15 @@ def sums_of_pairs(
     """out (7, P, P), zeros before: sums over the subsets with columns a and b, where first <= min(a, b) < last.
 
     Of w, w noise, w theta_a, w theta_a^2, w theta_a theta_b, w noise (V^-1)_aa and w noise (V^-1)_ab, where
-    w = exp(log weight - reference) of each component and V has the gram matrix ``later`` if ``believes``.
+    w = exp(log weight - reference) of each component and V has the gram matrix ``later``.
     """
     p = gram.shape[0]
-    columns, places = np.empty(size, np.int64), np.empty(size - 2, np.int64)
-    lower, inverse, along = np.empty((size, size)), np.empty(size), np.empty(size)
+    subset, columns, places = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size - 2, np.int64)
+    lower, inverse, theta = np.empty((size, size)), np.empty(size), np.empty(size)
     x, y = size - 2, size - 1
     for a in range(first, last):
         for b in range(a + 1, p):
-            columns[x], columns[y] = a, b
+            subset[x], subset[y] = a, b
             for i in range(size - 2):
                 places[i] = i
             more = p >= size
@@ -176,19 +195,22 @@ def sums_of_pairs(
                 for i in range(size - 2):
                     column = places[i]
                     column += column >= a
-                    columns[i] = column + (column >= b)
+                    subset[i] = column + (column >= b)
+                in_order(subset, columns)
                 unit = unit_of(units, columns)
                 for c in range(cells.shape[0]):
                     determinant = decompose(gram, columns, cells[c, 0] * unit, lower, inverse)
-                    residual = regress(cross, columns, total, lower, inverse, along)
+                    residual = regress(cross, columns, total, lower, inverse, theta)
                     level = weigh(cells[c], power, shape, residual, determinant) - reference
                     if level > FAR:
                         w = math.exp(level)
                         noise = cells[c, 3] * (1.0 if shape == 0.0 else 1.0 + residual * cells[c, 1])
-                        theta_b = along[y] * inverse[y]
-                        theta_a = along[x] * inverse[x] - lower[y, x] * theta_b
-                        if believes:
-                            decompose(later, columns, cells[c, 0] * unit, lower, inverse)
+                        coefficients(lower, inverse, theta)
+                        theta_a = theta_b = 0.0
+                        for i in range(size):
+                            theta_a = theta[i] if columns[i] == a else theta_a
+                            theta_b = theta[i] if columns[i] == b else theta_b
+                        decompose(later, subset, cells[c, 0] * unit, lower, inverse)
                         slope = lower[y, x]
                         out[0, a, b] += w
                         out[1, a, b] += w * noise
@@ -274,10 +296,7 @@ def sweep(
         unrank(start + k, binomial, columns)
         decompose(gram, columns, rho, lower, inverse)
         regress(cross, columns, 0.0, lower, inverse, theta)
-        for i in range(size - 1, -1, -1):
-            theta[i] *= inverse[i]
-            for m in range(i + 1, size):
-                theta[i] -= lower[m, i] * theta[m]
+        coefficients(lower, inverse, theta)
         if believes:
             decompose(later, columns, rho, lower, inverse)
         best, winner = LOWEST, 0

@@ -94,7 +94,7 @@ class Processor:
     def sums_of_pairs(self, sums: SharedSums, law: CellTerms, reference: float, later: SharedSums) -> FloatArray:
         """See `Engine`."""
         out = np.zeros((7, *sums.gram.shape))
-        known = (*_known(sums, law), reference, later.gram, later is not sums, self.size)
+        known = (*_known(sums, law), reference, later.gram, self.size)
         self._in_parts(lambda low, high: twin.sums_of_pairs(*known, low, high, out), len(sums.gram))
         return out
 

@@ -1,8 +1,10 @@
 // Posteriors of all SIZE-subsets of P columns, made in registers from sums that all subsets share. `_twin.py` is the
 // same on a processor. SIZE, 2 or more, is set where this is compiled.
 //
-// A subset's matrix V = gram + rho I is decomposed as L D L'. Columns are ordered so that the pair (a, b) which a block
-// of threads is about comes last: coefficients and inverse of that pair are then read off the last two pivots.
+// A subset's matrix V = gram + rho I is decomposed as L D L'. What it weighs and its coefficients are computed with its
+// columns in increasing order: a subset is seen with each of its pairs, and where it were not the same to the last bit,
+// differences between subsets would be lost in rounding. For the inverse the pair (a, b) that a block of threads is about
+// comes last: it is then read off the last two pivots.
 
 #define OTHERS (SIZE - 2)
 #define FAR -46.0  // weights below exp of it are left out
@@ -71,6 +73,40 @@ __device__ __forceinline__ void regress(const double (&right)[SIZE], double tota
     fit.residual = fmax(residual, 0.0);
 }
 
+template <class Value>
+__device__ __forceinline__ void exchange(bool wanted, Value &one, Value &two) {
+    const Value kept = one;
+    one = wanted ? two : one;
+    two = wanted ? kept : two;
+}
+
+// Sorts the columns, with their block and right-hand side.
+__device__ __forceinline__ void in_order(int (&columns)[SIZE], double (&block)[SIZE][SIZE], double (&right)[SIZE]) {
+#pragma unroll
+    for (int end = SIZE - 1; end > 0; --end) {
+#pragma unroll
+        for (int i = 0; i < end; ++i) {
+            const bool wanted = columns[i] > columns[i + 1];
+            exchange(wanted, columns[i], columns[i + 1]);
+            exchange(wanted, right[i], right[i + 1]);
+            exchange(wanted, block[i][i], block[i + 1][i + 1]);
+#pragma unroll
+            for (int k = 0; k < i; ++k) exchange(wanted, block[i][k], block[i + 1][k]);
+#pragma unroll
+            for (int k = i + 2; k < SIZE; ++k) exchange(wanted, block[k][i], block[k][i + 1]);
+        }
+    }
+}
+
+__device__ __forceinline__ void coefficients(const Fit &fit, double (&theta)[SIZE]) {
+#pragma unroll
+    for (int i = SIZE - 1; i >= 0; --i) {
+        theta[i] = fit.along[i] * fit.inverse[i];
+#pragma unroll
+        for (int m = i + 1; m < SIZE; ++m) theta[i] -= fit.lower[m][i] * theta[m];
+    }
+}
+
 __device__ __forceinline__ double unit_of(const double *units, const int (&columns)[SIZE]) {
     double unit = 0.0;
 #pragma unroll
@@ -88,12 +124,17 @@ __device__ __forceinline__ double weigh(const Law &law, const double *cell, cons
 }
 
 // Logarithm of the summed weights of a subset's components.
-__device__ double level_of(const Sums &sums, const Law &law, int p, const int (&columns)[SIZE]) {
+__device__ double level_of(const Sums &sums, const Law &law, int p, const int (&subset)[SIZE]) {
+    int columns[SIZE];
     double block[SIZE][SIZE], right[SIZE], top = LOWEST, sum = 0.0, noise;
     Fit fit;
-    load(sums.gram, sums.diagonal, p, columns, block);
+    load(sums.gram, sums.diagonal, p, subset, block);
 #pragma unroll
-    for (int i = 0; i < SIZE; ++i) right[i] = sums.cross[columns[i]];
+    for (int i = 0; i < SIZE; ++i) {
+        columns[i] = subset[i];
+        right[i] = sums.cross[subset[i]];
+    }
+    in_order(columns, block, right);
     const double unit = unit_of(law.units, columns);
     for (int c = 0; c < law.n_cells; ++c) {
         const double *cell = law.cells + 4 * c;
@@ -183,12 +224,17 @@ sums_of_pairs(int p, const double *gram, const double *diagonal, const double *c
     if (b <= a) return;
     const Law law = {cells, units, n_cells, power, shape};
     double kept[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    with_others(a, b, p - 2, -1, [&](const int (&columns)[SIZE]) {
-        double block[SIZE][SIZE], after[SIZE][SIZE], right[SIZE], noise;
+    with_others(a, b, p - 2, -1, [&](const int (&subset)[SIZE]) {
+        int columns[SIZE];
+        double block[SIZE][SIZE], right[SIZE], theta[SIZE], noise;
         Fit fit;
-        load(gram, diagonal, p, columns, block);
+        load(gram, diagonal, p, subset, block);
 #pragma unroll
-        for (int i = 0; i < SIZE; ++i) right[i] = cross[columns[i]];
+        for (int i = 0; i < SIZE; ++i) {
+            columns[i] = subset[i];
+            right[i] = cross[subset[i]];
+        }
+        in_order(columns, block, right);
         const double unit = unit_of(units, columns);
         for (int c = 0; c < n_cells; ++c) {
             const double *cell = cells + 4 * c;
@@ -197,12 +243,15 @@ sums_of_pairs(int p, const double *gram, const double *diagonal, const double *c
             const double level = weigh(law, cell, fit, noise) - reference;
             if (level <= FAR) continue;
             const double w = exp(level), wn = w * noise;
-            const double tb = fit.along[SIZE - 1] * fit.inverse[SIZE - 1];
-            const double ta = fit.along[SIZE - 2] * fit.inverse[SIZE - 2] - fit.lower[SIZE - 1][SIZE - 2] * tb;
-            if (later != gram) {
-                load(later, later_diagonal, p, columns, after);
-                decompose(after, cell[0] * unit, fit);
+            double ta = 0.0, tb = 0.0, last[SIZE][SIZE];
+            coefficients(fit, theta);
+#pragma unroll
+            for (int i = 0; i < SIZE; ++i) {
+                ta = columns[i] == a ? theta[i] : ta;
+                tb = columns[i] == b ? theta[i] : tb;
             }
+            load(later, later_diagonal, p, subset, last);
+            decompose(last, cell[0] * unit, fit);
             const double slope = fit.lower[SIZE - 1][SIZE - 2], vb = fit.inverse[SIZE - 1];
             kept[0] += w;
             kept[1] += wn;
@@ -280,12 +329,7 @@ sweep(int p, const double *gram, const double *diagonal, const double *cross, co
     for (int i = 0; i < SIZE; ++i) right[i] = cross[columns[i]];
     decompose(block, rho, fit);
     regress(right, 0.0, fit);
-#pragma unroll
-    for (int i = SIZE - 1; i >= 0; --i) {
-        theta[i] = fit.along[i] * fit.inverse[i];
-#pragma unroll
-        for (int m = i + 1; m < SIZE; ++m) theta[i] -= fit.lower[m][i] * theta[m];
-    }
+    coefficients(fit, theta);
     double best = LOWEST;
     int winner = 0;
     if (width > 0.0) {

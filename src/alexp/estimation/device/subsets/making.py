@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from alexp.problem.candidates import CandidateTable
     from alexp.problem.models import ModelClass
 
-_LEAST_RIDGE = 1e-5  # ratio of noise to coefficients below which sums of squares have too few digits left
+_LEAST = 1e-5  # ratio of noise to what coefficients contribute; widths are right to five digits at it, to three below
 
 
 def ratio_subsets(
@@ -30,6 +30,7 @@ def ratio_subsets(
     """`mixture.making.ratio_mixture` of subsets that are enumerated."""
     table = _table(candidates, forget)
     units = _mean_squares(table, models.intercept)
+    _check_digits(min(ratios) ** 0.5)
     pairs = tuple((1.0, ratio**-0.5) for ratio in ratios)
     law = UnknownNoise(tuple(ratios), units, power)
     return _mixture(models, law if noise_std is None else KnownNoise(noise_std, noise_std, pairs, units, power))
@@ -47,17 +48,12 @@ def level_subsets(
     forget: float | None,
 ) -> SubsetMixture:
     """`mixture.making.level_mixture` of subsets that are enumerated."""
-    _table(candidates, forget)
+    table = _table(candidates, forget)
     if effects:
         raise ValueError("misfit_grid is for models that are listed: leave it out, or leave out device")
     pairs = tuple((float(a), float(b)) for a in noise_grid for b in scale_grid)
-    least = min(a * noise_std / (b * norm_bound) for a, b in pairs)
-    if least < _LEAST_RIDGE:
-        raise ValueError(
-            f"subsets that are enumerated take noise of at least {_LEAST_RIDGE:g} times the coefficients' size, got "
-            f"{least:.2g}: their sums of squares have too few digits for less; state a larger noise_std, or list the "
-            "models by leaving out device"
-        )
+    largest = float(_mean_squares(table, models.intercept).max()) ** 0.5 or 1.0
+    _check_digits(min(a * noise_std / (b * norm_bound) for a, b in pairs) / largest)
     return _mixture(models, KnownNoise(noise_std, norm_bound, pairs, np.ones(models.n_columns), power))
 
 
@@ -65,6 +61,15 @@ def _mixture(models: ModelClass, law: Law) -> SubsetMixture:
     assert models.enumerated_on is not None
     engine = engine_for(models.enumerated_on, models.n_columns, models.dimension)
     return SubsetMixture(engine, law, models.n_columns, models.intercept)
+
+
+def _check_digits(least: float) -> None:
+    if least < _LEAST:
+        raise ValueError(
+            f"subsets that are enumerated take noise of at least {_LEAST:g} times what coefficients of the prior's "
+            f"size contribute, got {least:.2g}: sums of squares have too few digits for less; state a larger noise_std, or "
+            "list the models by leaving out device"
+        )
 
 
 def _table(candidates: CandidateTable | None, forget: float | None) -> FloatArray:
