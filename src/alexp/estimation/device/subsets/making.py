@@ -67,8 +67,8 @@ def _check_digits(least: float) -> None:
     if least < _LEAST:
         raise ValueError(
             f"subsets that are enumerated take noise of at least {_LEAST:g} times what coefficients of the prior's "
-            f"size contribute, got {least:.2g}: sums of squares have too few digits for less; state a larger noise_std, or "
-            "list the models by leaving out device"
+            f"size contribute, got {least:.2g}; sums of squares have too few digits for less: state a larger "
+            "noise_std, or list the models by leaving out device"
         )
 
 
