@@ -181,7 +181,12 @@ class Asking(Offering):
     def _ask_once(self, allowed: IntArray | None, scores: bool = False) -> Trial:
         return self._propose(self._open(allowed), self.restriction(allowed), scores=scores)
 
-    def take_trial(self, made: Offer, index: int, model: int | None, explored: bool, propensity: float) -> None:
+    @property
+    def decides_on(self) -> str | None:
+        """The device that decisions are computed on, by its name; None for the CPU as everybody has it."""
+        return self.models.device
+
+    def take_trial(self, made: Offer | None, index: int, model: int | None, explored: bool, propensity: float) -> None:
         """Take over a trial that was decided on elsewhere; only where asking leaves nothing behind but the trial."""
         self._begin()
         self._log.append(index, model, explored, propensity, made=made)
