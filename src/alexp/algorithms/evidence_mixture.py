@@ -19,14 +19,14 @@ from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.ranking import RanksModels, check_enumerable
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
-from alexp.common.schema import anything, record, same
+from alexp.common.schema import same
 from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Among, Certain, Explore, Play, Weighted
 from alexp.decision.selection import expected_improvement, information_directed, upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.hindsight import Hindsight, look_back
-from alexp.estimation.mixture.making import level_mixture, ratio_mixture
+from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Domain, FiniteSet
@@ -47,7 +47,7 @@ class Outlook:
     std: FloatArray
 
 
-class EvidenceMixture(RanksModels, Certified):
+class EvidenceMixture(RanksModels, Certified, on_device=True):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
     Every component, one model with one noise level and one coefficient scale, is weighted by its exact evidence. The
@@ -334,7 +334,7 @@ class EvidenceMixture(RanksModels, Certified):
         return {"mixture": self._mixture.state()}
 
     def _restore(self, state: State) -> None:
-        self._mixture.restore(record("state", state, {"mixture": anything})["mixture"])
+        take_up(self._mixture, state, lambda: rewards_told(self._log, self._candidates, self._sign))
         same("n_observations of the mixture", self._mixture.n_observations, self.n_told, "the number of rewards")
 
 

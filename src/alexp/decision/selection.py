@@ -57,9 +57,9 @@ def expected_improvement(
         std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
         place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
         left = np.minimum(place.astype(np.int64), logarithms.size - 2)
-        low = logarithms[left]
-        gains = std * np.exp(low + (place - left) * (logarithms[left + 1] - low))
-        out += part.share * np.maximum(gains, above)  # what lies beyond the table is certain
+        low = np.take(logarithms, left)
+        gains = std * np.exp(low + (place - left) * (np.take(logarithms, left + 1) - low))
+        out = out + part.share * np.maximum(gains, above)  # what lies beyond the table is certain
     return out
 
 

@@ -71,6 +71,12 @@ class Layout:
         return self._columns_flat, self._offsets
 
     @property
+    def device(self) -> str | None:
+        """What the features are computed with on, if that is a device: "cpu", or the name of a card."""
+        place = getattr(self.dictionary, "place", None)
+        return None if place is None else str(place.mark)
+
+    @property
     def columns_flat(self) -> IntArray:
         """Column indices of all models one after the other, shape (sum of sizes,)."""
         return self._layout()[0]

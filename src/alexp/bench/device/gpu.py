@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from alexp.bench.device.small import bench_small_models
+from alexp.bench.device.wide import bench_wide_device
 from alexp.bench.records import Measurement
 from alexp.common.devices import cuda
 
@@ -10,4 +11,4 @@ from alexp.common.devices import cuda
 def bench_gpu(quick: bool = False) -> list[Measurement]:
     """Wide maps, then many small models; `NoDeviceError` in one sentence where there is no GPU."""
     cuda()
-    return bench_small_models(quick)
+    return bench_wide_device(quick) + bench_small_models(quick)

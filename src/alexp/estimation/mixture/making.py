@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypedDict, cast
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
+from alexp.common.schema import anything, record
+from alexp.estimation.checking.ledger import Rewards
 from alexp.estimation.device.subsets.making import level_subsets, ratio_subsets
 from alexp.estimation.factory import check_forgetting, takes_one_pass
 from alexp.estimation.mixture.calibrating import Divisors, row_divisors
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.mixture.student import StudentMixture, prior_divisors, prior_scales, trace_divisors
+from alexp.estimation.onepass.grid import OnePassGrid, keeps_values
+from alexp.estimation.ridge.grid import RidgeGrid
 
 if TYPE_CHECKING:
     from alexp.problem.candidates import CandidateTable
@@ -70,6 +75,24 @@ def ratio_mixture(
         "noise_std": noise_std, "reward_bound": noise_std, "noise_grid": (1.0,), "scale_grid": prior_scales(ratios),
     }  # fmt: skip
     return Mixture(*groups, **levels, calibrate=calibrate, **common)
+
+
+def take_up(mixture: Mixture, state: State, told: Callable[[], Rewards]) -> None:
+    """Continue an empty mixture from the state of a run; from its rewards, where that state is of another form.
+
+    Values at all candidates are kept on a device wherever models are there, and on the CPU where that is faster: a run
+    that begins on one and continues on the other finds the state of the other form.
+    """
+    stored = record("state", state, {"mixture": anything})["mixture"]
+    own = stored.get("grid", stored) if isinstance(stored, dict) else stored
+    grid = getattr(mixture, "grid", None)  # subsets that are enumerated have none
+    packed, on_candidates = isinstance(grid, RidgeGrid), isinstance(grid, OnePassGrid)
+    if not (packed and keeps_values(own)) and not (on_candidates and isinstance(own, list)):
+        mixture.restore(stored)
+        return
+    known = told()
+    for row, y, index in zip(known.rows, known.rewards.tolist(), known.indices.tolist(), strict=True):
+        mixture.update(row, y, index if index >= 0 else None)
 
 
 def _measure(models: ModelClass) -> Divisors:

@@ -214,7 +214,8 @@ class Mixture:
         some = optimality.promising(*self.moments(weights, choices))
         out = np.zeros(len(choices))
         indices = None if choices.indices is None else choices.indices[some]
-        out[some] = self._chances(weights, Choices(indices, np.ascontiguousarray(choices.table[:, some])), rng)
+        narrow = Choices(indices, lambda: np.ascontiguousarray(choices.table[:, some]))
+        out[some] = self._chances(weights, narrow, rng)
         return out
 
     def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:

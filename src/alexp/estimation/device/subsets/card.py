@@ -37,6 +37,13 @@ def cupy(device: str = "cuda") -> ModuleType:
 
 
 @cache
+def name_of_card(device: str = "cuda") -> str:
+    """What the GPU calls itself."""
+    number = int(device.partition(":")[2] or 0)
+    return str(cupy(device).cuda.runtime.getDeviceProperties(number)["name"].decode())
+
+
+@cache
 def _compiled(size: int) -> object:
     """The module of kernels for subsets of one size."""
     source = files("alexp.estimation.device.subsets").joinpath("kernels.cu").read_text(encoding="utf-8")

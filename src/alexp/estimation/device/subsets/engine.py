@@ -71,6 +71,18 @@ def engine_for(device: str, n_columns: int, size: int) -> Engine:
         return Processor(n_columns, size)
 
 
+def enumerating_card(device: str | None) -> str | None:
+    """The name of the card that subsets are enumerated on; None for the CPU, or where they are listed."""
+    if device is None or device == "cpu":
+        return None
+    from alexp.estimation.device.subsets.card import name_of_card
+
+    try:
+        return name_of_card("cuda" if device == ANYWHERE else device)
+    except NoDeviceError:
+        return None
+
+
 class Processor:
     """An `Engine` on all cores."""
 
