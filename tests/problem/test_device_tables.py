@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 import alexp
 from alexp.common.devices import NoDeviceError, cuda, has_cuda
-from alexp.common.devices.arrays import DeviceArray
+from alexp.common.devices.arrays import DeviceArray, entries
 from alexp.common.devices.places import Place
 
 TABLES = {"a": np.ones((4, 2)), "b": np.eye(4)}
@@ -95,7 +95,9 @@ def test_numpy_computes_on_the_device():
     assert isinstance(np.where(values > 0.0, values, 1.0), DeviceArray)
     assert np.array_equal(np.asarray(np.where(values > 0.0, values, 1.0)), np.where(plain > 0.0, plain, 1.0))
     assert np.array_equal(np.asarray(values[..., np.array([2, 0])]), plain[[2, 0]])
-    assert np.array_equal(np.asarray(np.take(plain, values.astype(np.int64) * 0 + 1)), np.full(9, plain[1]))
+    found = entries(plain, values.astype(np.int64) * 0 + 1)
+    assert isinstance(found, DeviceArray)
+    assert np.array_equal(np.asarray(found), np.full(9, plain[1]))
     assert np.allclose(np.sort(values), np.sort(plain))  # not known there: on the CPU
     with pytest.raises(TypeError):
         np.add.reduce(values)

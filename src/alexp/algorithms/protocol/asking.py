@@ -159,6 +159,10 @@ class Asking(Offering):
         """
         if self.ignores_pending:
             return np.arange(self.domain.n_candidates) if allowed is None else allowed
+        if allowed is None and not self.repeats:
+            free = np.ones(self.domain.n_candidates, dtype=bool)
+            free[self._waiting()] = free[self._log.measured()] = False
+            return np.flatnonzero(free)
         taken = np.bincount(self._waiting(), minlength=self.domain.n_candidates)
         if not self.repeats:
             taken[self._log.measured()] += 1

@@ -14,7 +14,9 @@ from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 
 
-class _Settings(TypedDict, total=False):
+class Settings(TypedDict, total=False):
+    """Of a mixture."""
+
     noise_std: float
     reward_bound: float
     norm_bound: float
@@ -30,7 +32,7 @@ class Duel:
     text: str
     n: int
     sizes: tuple[int, int]
-    settings: _Settings
+    settings: Settings
 
 
 DUELS = (

@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 
 from alexp.algorithms.evidence_mixture import EvidenceMixture
-from alexp.bench.device.agreement import DUELS
+from alexp.bench.device.agreement import DUELS, Settings
 from alexp.bench.records import Measurement, median_ms, record
 from alexp.bench.worker import in_fresh_process
 from alexp.common.arrays import AnyArray
@@ -49,6 +49,10 @@ class DeviceCase:
 
 CASES = tuple(DeviceCase(1_000_000, (512, 1024, 2048), precision) for precision in ("float16", "float32"))
 QUICK = tuple(DeviceCase(2_000, (64, 96), precision, steps=3) for precision in ("float16", "float32"))
+OTHERS: tuple[tuple[str, Settings], ...] = (
+    ("nothing stated, without repeats", {"repeats": False}),
+    ("nothing stated, the best one soon", {"goal": "best"}),
+)
 Clock = Callable[[Callable[[], object]], float]
 
 
@@ -94,12 +98,33 @@ def on_card(torch: ModuleType, case: DeviceCase, tables: dict[str, AnyArray], pe
     used = torch.cuda.max_memory_allocated() / 1e6
     reached = case.size / 1e9 / float(np.median(whole))
     common = {"reached_gb_s": reached, "peak_gb_s": peak, "share": reached / peak, "device_mb": used}
+    del opt, step
+    others = [
+        record(
+            "gpu",
+            case.label.replace("six", "five"),
+            f"ask + tell, {text}",
+            median_ms=_median_step(tables, clock, case.steps, settings),
+        )
+        for text, settings in OTHERS
+    ]
     return [
         record("gpu", case.label, "ask + tell", median_ms=median_ms(whole),
                slowest_ms=1e3 * max(first + whole + later), **common),
         record("gpu", case.label, "ask", median_ms=median_ms(asks)),
         record("gpu", case.label, "tell", median_ms=median_ms(tells)),
+        *others,
     ]  # fmt: skip
+
+
+def _median_step(tables: dict[str, AnyArray], clock: Clock, steps: int, settings: Settings) -> float:
+    """Nothing stated, five cells."""
+    models = ModelClass.from_matrices(tables)
+    n = int(next(iter(tables.values())).shape[0])
+    step = stepping(EvidenceMixture(models, FiniteSet(np.arange(n)), random_state=0, **settings))
+    for _ in range(_FIRST):
+        step()
+    return median_ms([clock(step) for _ in range(steps)])
 
 
 def streamed(torch: ModuleType, case: DeviceCase, host: dict[str, AnyArray], peak: float) -> Measurement:

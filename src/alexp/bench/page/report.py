@@ -86,7 +86,9 @@ for every million values kept (candidates, maps and ridges), and what importing 
 
 See [gpu.md](gpu.md) for what is computed where. Times are on the wall, the device waited for. "Peak" is what a copy
 within the device's memory reaches, bytes read and written; "GB/s" counts every table once, in the precision it is
-stored in. The CPU of the same machine does the same with all its cores.""",
+stored in. Of many small models the multiply-adds in double precision are counted that their formulas have, without
+logarithms, exponentials and divisions, against a loop of nothing else. The CPU of the same machine does the same with
+all its cores.""",
     "routes": """## Which fits where
 
 Packed factors against the two other ways to keep posteriors: one pass over the table for every reward (a mixture at

@@ -23,9 +23,9 @@ _REDUCED = {"argmax", "argmin", "max", "min", "amax", "amin", "sum", "mean"}
 class DeviceArray(NDArrayOperatorsMixin):
     """n numbers on a device, for those who compute with NumPy's functions.
 
-    Operators and ufuncs give another such array, `argmax`, `max` and their like a number; `where`, `clip` and `take`
-    are known, too. Whatever else NumPy is asked for happens on the CPU, with a copy: right, and slow. Python's numbers
-    and NumPy's arrays may stand beside it.
+    Operators and ufuncs give another such array, `argmax`, `max` and their like a number; `where` and `clip` are known,
+    too. Whatever else NumPy is asked for happens on the CPU, with a copy: right, and slow. Python's numbers and NumPy's
+    arrays may stand beside it.
     """
 
     def __init__(self, array: AnyArray, place: Place) -> None:
@@ -108,8 +108,6 @@ class DeviceArray(NDArrayOperatorsMixin):
             if name == "where":
                 return DeviceArray(xp.where(*values), self.place)
             return DeviceArray(xp.minimum(xp.maximum(values[0], values[1]), values[2]), self.place)
-        if name == "take" and len(inputs) == 2 and not options:
-            return DeviceArray(xp.take(self._beside(inputs[0]), self._beside(inputs[1]), axis=0), self.place)
         plain = (np.asarray(value) if isinstance(value, DeviceArray) else value for value in inputs)
         return function(*plain, **options)
 
@@ -128,3 +126,11 @@ class DeviceArray(NDArrayOperatorsMixin):
 def taken(values: AnyArray, indices: IntArray, place: Place) -> DeviceArray:
     """Some entries along the last axis."""
     return DeviceArray(place.xp.take(values, place.indices(indices), axis=values.ndim - 1), place)
+
+
+def entries(table: FloatArray, indices: IntArray) -> FloatArray:
+    """Entries of a table (k,) by indices of any shape, where these are: NumPy does not ask them."""
+    if isinstance(indices, DeviceArray):
+        place = indices.place
+        return cast(FloatArray, DeviceArray(place.xp.take(place.array(table), indices.array, axis=0), place))
+    return np.asarray(table[indices])
