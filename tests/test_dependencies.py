@@ -11,8 +11,8 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-# Not what a user of the library gets: for those who work on it, or have BayBE or Ax already.
-TOOLS = ("rivals", "peers", "contextual-peers", "integrations", "docs", "test", "lint")
+# Not what a user of the library gets: for those who work on it, have BayBE or Ax already, or a GPU.
+TOOLS = ("rivals", "peers", "contextual-peers", "integrations", "gpu", "docs", "test", "lint")
 
 
 def bounds(lines):

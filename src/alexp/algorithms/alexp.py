@@ -19,7 +19,7 @@ from alexp.decision.designs import Exploration, Uniform, design_weights
 from alexp.decision.plays import Explore, Follow, on_choices
 from alexp.decision.pool import AgentPool, Agents
 from alexp.decision.schedules import ReleasedSchedules, Schedules
-from alexp.decision.weights import exponential_weights
+from alexp.decision.weights import exponential_weights, in_memory
 from alexp.estimation.estimate import Estimate, Oracle, predict
 from alexp.estimation.lasso.group_lasso import GroupLasso
 from alexp.estimation.lasso.post_lasso import PostLasso
@@ -73,7 +73,9 @@ class ALExp(AgentBased):
     True
     """
 
+    _pool: AgentPool
     name: ClassVar[str] = "alexp"
+    enumerates: ClassVar[bool] = True
     needs_columns: ClassVar[str] = ""  # but the oracle may, see below
     settings: ClassVar[tuple[str, ...]] = (
         "agents", "oracle", "exploration", "schedules", "returns", "clip_returns", "variant", "horizon",
@@ -109,6 +111,8 @@ class ALExp(AgentBased):
             models.require_linear(f"ALExp with {type(self.oracle).__name__}", "pass oracle=Evidence(...) for kernels")
         if returns == "retrospective":
             models.require_linear('returns="retrospective"', "it keeps the mean features of every policy")
+            if models.enumerated_on is not None:
+                raise ValueError('returns="retrospective" keeps features for each model, and these are never listed')
         self.exploration = Uniform() if exploration is None else exploration
         self.schedules = Schedules() if schedules is None else schedules
         for name, needed in (("oracle", "bind"), ("exploration", "design")):
@@ -119,7 +123,7 @@ class ALExp(AgentBased):
         self._data = self.oracle.bind(models)
         self._pi = design_weights(self.exploration, models, domain)
         self._pi_on_all = None if self._pi is None else on_choices(self._pi, self._everything.indices)
-        self._returns = np.zeros(models.n_models)  # R_t,j: hallucinated returns summed up to the last scored reward
+        self._returns = self._pool.nothing()  # R_t,j: hallucinated returns summed up to the last scored reward
         self._played = np.zeros((models.n_models, models.n_columns)) if returns == "retrospective" else None
         self._fit: Estimate | None = None
         self._n_scored = 0
@@ -178,7 +182,8 @@ class ALExp(AgentBased):
     @property
     def cumulative_returns(self) -> FloatArray:
         """Hallucinated returns of every model summed over all rewards so far, shape (M,)."""
-        return self._scored[1].copy()
+        self.models.require_list("cumulative_returns")
+        return in_memory(self._scored[1]).copy()
 
     @property
     def fit(self) -> Estimate | None:
@@ -188,12 +193,17 @@ class ALExp(AgentBased):
     @property
     def probabilities(self) -> FloatArray:
         """q over the M models for the next round, shape (M,)."""
-        return self._weights(self._scored[1])
+        self.models.require_list("probabilities")
+        return in_memory(self._weights(self._scored[1]))
+
+    def _leader(self) -> int:
+        return int(np.argmax(self._weights(self._scored[1])))
 
     def _state(self) -> State:
+        self.models.require_list("saving ALExp, whose returns are one number for each model,")
         return super()._state() | {
             "data": self._data.state(),
-            "returns": self._returns,
+            "returns": in_memory(self._returns),
             "played": self._played,
             "fit": None if self._fit is None else self._fit.state(),
             "n_scored": self._n_scored,
@@ -214,5 +224,6 @@ class ALExp(AgentBased):
         same("n_observations of the regression", self._data.n_observations, self.n_told, "the number of rewards")
         same("state['played'] is None", known["played"] is None, self.returns == "as-printed", "by the setting returns")
         same("state['fit'] is None", known["fit"] is None, known["n_scored"] == 0, "by state['n_scored']")
-        self._returns, self._played, self._n_scored = known["returns"], known["played"], known["n_scored"]
+        self._returns = self._pool.placed(known["returns"])
+        self._played, self._n_scored = known["played"], known["n_scored"]
         self._fit = None if known["fit"] is None else self._data.read(known["fit"])

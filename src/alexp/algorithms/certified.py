@@ -167,6 +167,10 @@ class Certified(Algorithm):
             raise NotCertified(
                 f"forget={self.forget:g} is for rewards that drift; certificates are about rewards that do not"
             )
+        if not self.models.is_listable:
+            raise NotCertified(
+                f"certificates look at models one by one, and {self.models.n_models} are enumerated, never listed"
+            )
         if self._certifier is None:
             self._certifier = Certifier(self._certified_models(), self._candidates, self.stated)
         self._certifier.told = self._once("told", lambda: rewards_told(self._log, self._candidates, self._sign))
@@ -190,10 +194,12 @@ class Certified(Algorithm):
         """
         from scipy.special import stdtrit  # slow to import, and needed here only
 
-        contradicted = self.certifies
+        contradicted = self.certifies and self.models.is_listable
         belief = Certified._belief(self, round_) if contradicted else self._belief(round_)
         quantile = float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0))
         subject: object = self
+        if not self.models.is_listable:
+            return self._belief(round_).gap(position, quantile), np.empty(0, dtype=np.int64)
         own = offers(subject, WeighsModels) and not contradicted
         q = subject.probabilities if own and offers(subject, WeighsModels) else belief.probabilities
         if q is None:

@@ -16,16 +16,17 @@ from alexp.algorithms.goals import NARROW, defaults
 from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.ranking import RanksModels, check_enumerable
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
-from alexp.common.schema import anything, record, same
+from alexp.common.schema import same
 from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Among, Certain, Explore, Play, Weighted
 from alexp.decision.selection import expected_improvement, information_directed, upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.hindsight import Hindsight, look_back
-from alexp.estimation.mixture.making import level_mixture, ratio_mixture
+from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Domain, FiniteSet
@@ -46,7 +47,7 @@ class Outlook:
     std: FloatArray
 
 
-class EvidenceMixture(Certified):
+class EvidenceMixture(RanksModels, Certified, on_device=True):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
     Every component, one model with one noise level and one coefficient scale, is weighted by its exact evidence. The
@@ -120,6 +121,7 @@ class EvidenceMixture(Certified):
     """
 
     name: ClassVar[str] = "evidence-mixture"
+    enumerates: ClassVar[bool] = True
     needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = (
@@ -154,6 +156,7 @@ class EvidenceMixture(Certified):
         super().__init__(models, domain, **shared)
         self._defaults = defaults(self.goal, self.repeats, self.is_contextual)
         self.rule = rule or self._defaults.rule
+        check_enumerable(models, self.rule)
         self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
         self.power = self._defaults.power if power is None else positive("power", power)
@@ -191,8 +194,8 @@ class EvidenceMixture(Certified):
         """Whether too little is stated for levels of noise and scales, so that components are ratios of the two."""
         return (self.stated.reward_bound if self.stated.noise_std is None else self._bound) is None
 
-    def _new_mixture(self) -> Mixture:
-        where = (self.models, self._candidates)
+    def _new_mixture(self, models: ModelClass | None = None) -> Mixture:
+        where = (models or self.models, self._candidates)
         if self.ratio_grid is not None:
             return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=self.forget)
         assert self.noise_grid is not None
@@ -299,12 +302,6 @@ class EvidenceMixture(Certified):
         return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if constant is None else constant
 
     @property
-    def probabilities(self) -> FloatArray:
-        """Posterior probability of each model, shape (M,)."""
-        weights = self._weights().sum(axis=0)
-        return np.asarray(weights / weights.sum())
-
-    @property
     def noise_estimate(self) -> float:
         """Square root of the posterior mean of the noise variance."""
         return sqrt(self._mixture.noise_variance(self._weights()))
@@ -320,7 +317,7 @@ class EvidenceMixture(Certified):
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         outlook = self._outlook(round_)
         position = int(np.argmax(outlook.mean))
-        return position, float(outlook.mean[position]), int(np.argmax(outlook.weights.sum(axis=0)))
+        return position, float(outlook.mean[position]), self._mixture.leader(outlook.weights)
 
     def _belief(self, round_: Round) -> Credence:
         outlook = self._outlook(round_)
@@ -330,14 +327,14 @@ class EvidenceMixture(Certified):
         """What was expected of every reward before it came, by all models together and by some of them alone."""
         told = rewards_told(self._log, self._candidates, self._sign)
         numbers = np.asarray(models, dtype=np.int64)
-        seen = look_back(self._new_mixture(), told.rows, told.rewards, told.indices, numbers)
+        seen = look_back(self._new_mixture(self.models.as_listed()), told.rows, told.rewards, told.indices, numbers)
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:
         return {"mixture": self._mixture.state()}
 
     def _restore(self, state: State) -> None:
-        self._mixture.restore(record("state", state, {"mixture": anything})["mixture"])
+        take_up(self._mixture, state, lambda: rewards_told(self._log, self._candidates, self._sign))
         same("n_observations of the mixture", self._mixture.n_observations, self.n_told, "the number of rewards")
 
 

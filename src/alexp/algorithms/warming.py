@@ -34,7 +34,7 @@ def warm_up(algorithm: Algorithm) -> float:
     the same kind and size returns at once.
     """
     key = _kind(algorithm)
-    if key in _warm:
+    if key in _warm or not algorithm.models.is_listable:  # of so many, a round takes longer than to compile for it
         return 0.0
     begin = time.perf_counter()
     with quietly():

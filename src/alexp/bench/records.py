@@ -56,6 +56,12 @@ class Details(TypedDict, total=False):
     product_ms: float
     table_mb: float
     limit_mb: float
+    # gpu
+    host_ms: float
+    device_mb: float
+    reached_gb_s: float
+    peak_gb_s: float
+    agreement: float
     # floor
     ns_per_pair: float
     multiply_adds_per_pair: float

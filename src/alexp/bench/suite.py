@@ -8,7 +8,7 @@ from pathlib import Path
 from alexp.bench.records import Measurement
 
 NAMES = ("startup", "step", "lasso", "growth", "memory", "floor")  # what a plain `alexp bench` runs
-ALONE = ("study", "service", "context", "wide", "huge", "routes")  # on request only
+ALONE = ("study", "service", "context", "wide", "huge", "routes", "gpu")  # on request only
 
 
 def run_benchmarks(
@@ -66,6 +66,10 @@ def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measu
         from alexp.bench.context import bench_context
 
         return bench_context(quick)
+    if name == "gpu":
+        from alexp.bench.device.gpu import bench_gpu
+
+        return bench_gpu(quick)
     if name in ("wide", "huge"):
         from alexp.bench.wide import bench_wide
 

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,13 @@ def context(subject: int, quick: int, rounds: int, window: int) -> dict[str, flo
     return long_contexts(subject, quick, rounds, window)
 
 
+def agreement(case: int, bits: int, rounds: int, rounded: int) -> dict[str, float]:
+    """Decisions of a GPU against those of the CPU."""
+    from alexp.bench.device.agreement import DUELS, duel
+
+    return asdict(duel(DUELS[case], f"float{bits}", rounds, "cuda", bool(rounded)))
+
+
 def log_mb(algorithm: ALExp) -> float:
     """Size of the trial log in MB of 10^6 bytes."""
     log = algorithm.log
@@ -153,6 +161,7 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
     "long_study": long_study,
     "wide": wide,
     "context": context,
+    "agreement": agreement,
 }
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             help="startup, step, lasso, growth, memory, floor (all by default); study, service, context, wide, huge, "
-            "routes.",
+            "routes, gpu.",
             metavar="NAME",
         ),
     ] = None,

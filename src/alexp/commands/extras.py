@@ -24,6 +24,9 @@ _EXTRAS = {
     "optuna": "peers",
     "coba": "contextual-peers",
     "vowpalwabbit": "contextual-peers",
+    "torch": "gpu",
+    "array_api_compat": "gpu",
+    "cupy": "gpu",
 }
 _NAMES = {"sklearn": "scikit-learn", "vowpalwabbit": "Vowpal Wabbit"}
 

@@ -67,6 +67,11 @@ class Agent:
     determined: ClassVar[bool] = False  # whether its policy is a function of its data alone, without random numbers
     believes: ClassVar[bool] = True  # whether its policy uses the variances that pending rewards will leave
 
+    @property
+    def sweeps(self) -> bool:
+        """Whether one sweep finds what all models want, so that models need not be listed."""
+        return False
+
     def policy(self, view: View) -> int | FloatArray:
         """Position of the choice to play, or a probability for each of the n choices, shape (n,)."""
         raise TypeError(f"{type(self).__name__} must implement policy(view)")
@@ -122,14 +127,20 @@ class UCB(Agent):
         positive("ridge", self.ridge)
         fraction("delta", self.delta)
 
+    @property
+    def sweeps(self) -> bool:
+        """Unless every model has a width of its own."""
+        return self.beta != "theory"
+
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates."""
+        width: FloatArray | float
         if self.beta == "theory":
             width = ucb_width(
                 crowd.fits.log_determinants(), self.ridge, crowd.noise_std, crowd.reward_bound, self.delta
             )
         else:
-            width = np.full(crowd.models.size, float(self.beta) * crowd.reward_bound * self.ridge)
+            width = float(self.beta) * crowd.reward_bound * self.ridge
         return Suggestions.certain(crowd.believed.argmax_ucb(crowd.choices, width), len(crowd.choices))
 
 
@@ -143,6 +154,11 @@ class Greedy(Agent):
 
     def __post_init__(self) -> None:
         positive("ridge", self.ridge)
+
+    @property
+    def sweeps(self) -> bool:
+        """Always."""
+        return True
 
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates."""
@@ -162,6 +178,11 @@ class EpsilonGreedy(Agent):
         if not 0.0 <= non_negative("epsilon", self.epsilon) <= 1.0:
             raise ValueError(f"epsilon must lie in [0, 1], got {self.epsilon!r}")
         positive("ridge", self.ridge)
+
+    @property
+    def sweeps(self) -> bool:
+        """Always."""
+        return True
 
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates."""

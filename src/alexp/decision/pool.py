@@ -11,7 +11,8 @@ from alexp.common.codec import Packable
 from alexp.common.schema import same, sequence
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
-from alexp.estimation.factory import posteriors, restored
+from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
+from alexp.estimation.factory import agents_posteriors, restored
 from alexp.estimation.posteriors import Posteriors
 from alexp.problem.candidates import Choices, Pending, Round
 from alexp.problem.models import ModelClass
@@ -39,11 +40,12 @@ class AgentPool:
         forget: float | None = None,
     ) -> None:
         self.noise_std, self.reward_bound = noise_std, reward_bound
+        self._unlisted = models.enumerated_on is not None
         crowds = _crowds(agents, models)
         self.agents = [agent for agent, _ in crowds]
         self.members = [members for _, members in crowds]
         self._made_of = [(models, agent.ridge, members, forget) for agent, members in crowds]
-        self.fits = [posteriors(*own) for own in self._made_of]
+        self.fits = [agents_posteriors(*own) for own in self._made_of]
         self.draws = not all(agent.determined for agent in self.agents)  # whether some agent needs random numbers
         self._beliefs: list[tuple[tuple[int, ...], Posteriors]] = []  # trials believed in, and the fits, by crowd
         self._forget()
@@ -96,8 +98,21 @@ class AgentPool:
         fits, local = self._locate(j)
         return fits.mean(local, features)
 
+    def nothing(self) -> FloatArray:
+        """Zeros for all models, (M,), wherever what agents suggest is."""
+        fits: object = self.fits[0]
+        m = sum(own.n_models for own in self.fits)
+        return fits.engine.xp.zeros(m) if isinstance(fits, SubsetPosteriors) else np.zeros(m)
+
+    def placed(self, values: FloatArray) -> FloatArray:
+        """Values of all models, (M,), wherever what agents suggest is."""
+        fits: object = self.fits[0]
+        return fits.engine.xp.asarray(values) if isinstance(fits, SubsetPosteriors) else values
+
     def _locate(self, j: int) -> tuple[Posteriors, int]:
         """The fits that hold model j, and its number there."""
+        if self._unlisted:
+            return self.fits[0], j
         for fits, members in zip(self.fits, self.members, strict=True):
             local = int(np.searchsorted(members, j))
             if local < members.size and members[local] == j:
@@ -119,6 +134,13 @@ class AgentPool:
 
 def _crowds(agents: Agents, models: ModelClass) -> list[tuple[Agent, IntArray]]:
     m = models.n_models
+    if models.enumerated_on is not None:
+        if not isinstance(agents, Agent) or not agents.sweeps:
+            raise ValueError(
+                "subsets that are enumerated have one agent for all of them: UCB with a number for beta, Greedy or "
+                "EpsilonGreedy"
+            )
+        return [(agents, np.empty(0, dtype=np.int64))]
     if isinstance(agents, Agent):
         return [(_checked(agents, "agents"), np.arange(m))]
     if isinstance(agents, Mapping):

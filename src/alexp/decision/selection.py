@@ -9,6 +9,7 @@ from math import inf, lgamma, log, pi, sinh, sqrt
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.devices.arrays import entries
 from alexp.estimation.posteriors import Component
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -57,9 +58,9 @@ def expected_improvement(
         std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
         place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
         left = np.minimum(place.astype(np.int64), logarithms.size - 2)
-        low = logarithms[left]
-        gains = std * np.exp(low + (place - left) * (logarithms[left + 1] - low))
-        out += part.share * np.maximum(gains, above)  # what lies beyond the table is certain
+        low = entries(logarithms, left)
+        gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
+        out = out + part.share * np.maximum(gains, above)  # what lies beyond the table is certain
     return out
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 
+_BLOCK = 8192  # weights on a device that are summed before one is drawn
+
 
 def exponential_weights(scores: FloatArray, rate: float) -> FloatArray:
     """q_j proportional to exp(rate * scores_j), shape (M,).
@@ -30,7 +32,8 @@ def exponential_weights(scores: FloatArray, rate: float) -> FloatArray:
             exponents = rate * (scores - best) if isfinite(best) else np.where(scores == best, 0.0, -np.inf)
             top = 0.0
     weights = np.exp(exponents - top)
-    return np.asarray(weights / weights.sum())
+    shares: FloatArray = weights / weights.sum()  # where the scores are: on a device, if they are there
+    return shares
 
 
 def draw_index(weights: FloatArray, rng: np.random.Generator) -> int:
@@ -39,6 +42,28 @@ def draw_index(weights: FloatArray, rng: np.random.Generator) -> int:
     >>> draw_index(np.array([0.0, 2.0, 0.0]), np.random.default_rng(0))
     1
     """
+    if not isinstance(weights, np.ndarray):
+        return _draw_on_device(weights, rng)
     cumulative = np.cumsum(weights)
     drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
     return int(min(drawn, cumulative.size - 1))
+
+
+def in_memory(values: FloatArray) -> FloatArray:
+    """An array as one of NumPy, wherever it is."""
+    return values if isinstance(values, np.ndarray) else values.get()
+
+
+def _draw_on_device(weights: FloatArray, rng: np.random.Generator) -> int:
+    """The same for an array on a device, by the same random number: the block it falls into, then the weight.
+
+    Sums of blocks are always taken in the same order, which a running sum of all weights would not be.
+    """
+    whole = weights.size // _BLOCK * _BLOCK
+    blocks = in_memory(weights[:whole].reshape(-1, _BLOCK).sum(axis=1))
+    ends = np.cumsum(np.append(blocks, float(weights[whole:].sum())))
+    point = rng.random() * ends[-1]
+    block = min(int(np.searchsorted(ends, point, side="right")), int(np.searchsorted(ends, ends[-1])))
+    own = np.cumsum(in_memory(weights[block * _BLOCK : (block + 1) * _BLOCK]))
+    place = np.searchsorted(own, point - (ends[block - 1] if block else 0.0), side="right")
+    return block * _BLOCK + int(min(place, own.size - 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from alexp.estimation.blocks.banks import ArmBanks
 from alexp.estimation.blocks.grid import ArmGrid
 from alexp.estimation.blocks.layout import ArmColumns
 from alexp.estimation.costs import Extent, prefers_one_pass, prefers_points
+from alexp.estimation.device.subsets.engine import engine_for
+from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteriors
@@ -40,6 +43,19 @@ def posteriors(
     return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
 
 
+def agents_posteriors(
+    models: ModelClass, ridge: float | FloatArray, members: IntArray | None = None, forget: float | None = None
+) -> Posteriors:
+    """`posteriors` for agents, who sweep: subsets that are enumerated are not listed for them."""
+    if models.enumerated_on is None:
+        return posteriors(models, ridge, members, forget)
+    if forget is not None:
+        raise ValueError("forget is for models that are listed: leave it out, or leave out device")
+    engine = engine_for(models.enumerated_on, models.n_columns, models.dimension)
+    fits = SubsetPosteriors(engine, models.n_columns, float(ridge), models.intercept)
+    return cast(Posteriors, fits)  # agents that sweep ask for nothing else
+
+
 def _are_wide(models: ModelClass, members: IntArray) -> bool:
     """Whether linear models have so many features that factors of them are slower than the points told.
 
@@ -52,8 +68,10 @@ def restored(
     state: Packable, models: ModelClass, ridge: float | FloatArray, members: IntArray, forget: float | None
 ) -> Posteriors:
     """`posteriors` that continue from a state, in its own form: earlier versions kept factors of wide models, too."""
-    packed = models.kernels is None and isinstance(state, Mapping) and "factor" in state
-    fits: Posteriors = (linear_posteriors if packed else posteriors)(models, ridge, members, forget)
+    packed = (
+        models.enumerated_on is None and models.kernels is None and isinstance(state, Mapping) and "factor" in state
+    )
+    fits: Posteriors = (linear_posteriors if packed else agents_posteriors)(models, ridge, members, forget)
     fits.restore(state)
     return fits
 
@@ -114,7 +132,7 @@ def posterior_grid(
 
 
 def takes_one_pass(models: ModelClass, n_candidates: int, cells: int = 5) -> bool:
-    """Whether values at all candidates are kept: for kernels, and where that is faster, see `costs`."""
+    """Whether values at all candidates are kept: for kernels, on a device, and where that is faster, see `costs`."""
     size = models.columns_flat.size / models.n_models
     extent = Extent(models.n_models, size, models.n_columns, cells, n_candidates)
-    return models.kernels is not None or prefers_one_pass(extent)
+    return models.kernels is not None or models.device is not None or prefers_one_pass(extent)

@@ -26,6 +26,7 @@ from alexp.problem.tables.blocks import (
     nonzero_columns,
     rows_fingerprint,
 )
+from alexp.problem.tables.on_device import DeviceRows
 
 
 class Listing:
@@ -131,7 +132,7 @@ class CandidateTable(Listing):
 
     def hashes(self) -> list[str]:
         """Content hashes of the columns on all candidates: of what was handed in, where that is large."""
-        wide = [part.rows for part in self._tables]
+        wide = [_in_memory(part.rows) for part in self._tables]
         plain = [rows for rows in wide if isinstance(rows, np.ndarray) and rows.dtype == np.float64]
         return [columns_fingerprint(plain)] if len(plain) == len(wide) else [rows_fingerprint(rows) for rows in wide]
 
@@ -283,9 +284,18 @@ class Round:
         return values if self._copied or self._positions is None else values[..., self._positions]
 
 
+def _in_memory(rows: Rows) -> Rows:
+    """What features are recognised by: where they are computed with makes no difference."""
+    return np.asarray(rows) if isinstance(rows, DeviceRows) else rows
+
+
 def _point_out_empty_models(models: ModelClass, filled: BoolArray) -> None:
     """Warn of models whose features all vanish on every candidate; `filled` (P,) says which do not."""
-    if filled.all():
+    if filled.all() or (models.enumerated_on is not None and np.count_nonzero(~filled) < models.dimension):
+        return
+    if models.enumerated_on is not None:
+        some = "+".join(models.dictionary.names[int(i)] for i in np.flatnonzero(~filled)[: models.dimension])
+        caution(f"models such as {some!r} are zero on every candidate; leave such columns out", UserWarning)
         return
     empty = np.flatnonzero(~np.logical_or.reduceat(filled[models.columns_flat], models.offsets[:-1]))
     if empty.size:

@@ -7,6 +7,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
+from alexp.common.devices.places import Place
 from alexp.problem.checks import distinct, non_empty
 from alexp.problem.contextual.blocks import Blocks
 from alexp.problem.contextual.maps import ContextMaps
@@ -33,6 +34,7 @@ class FromTables(Layout):
         *,
         kernels: KernelChoice = LINEAR,
         intercept: bool | None = None,
+        device: str | Place | None = None,
     ) -> Self:
         """One model per feature matrix, (N, d_j) each, and kernel, for a FiniteSet of N candidates.
 
@@ -45,6 +47,10 @@ class FromTables(Layout):
         prior mass, divided equally among its kernels: see `log_prior`. In place of a matrix there may be a kernel
         `Precomputed(K)` over the candidates.
 
+        `device="cuda"` moves the matrices to a GPU, in the precision they have; arrays of PyTorch and CuPy that live on
+        one stay there without it. Values at all candidates are then kept and computed with there: for linear models and
+        `EvidenceMixture`.
+
         >>> import numpy as np
         >>> from alexp.problem.models import ModelClass
         >>> models = ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))})
@@ -53,7 +59,9 @@ class FromTables(Layout):
         """
         constant = intercept is None or bool(intercept)
         given = as_choice(non_empty(matrices, "matrices"), kernels)
-        dictionary = Matrices(given.matrices)
+        dictionary = Matrices(given.matrices, device)
+        if dictionary.place is not None and given.kernels != LINEAR:
+            raise ValueError("kernels are computed on the CPU: leave device out, or take linear models on the device")
         if given.kernels == LINEAR:
             return cls._side_by_side(dictionary, list(matrices), constant)
         blocks = dict(zip(map(str, matrices), dictionary.blocks, strict=True))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
+from math import comb
 from typing import overload
 
 import numpy as np
@@ -32,10 +34,47 @@ class ColumnGroups(Sequence[IntArray]):
         return self._columns[self._offsets[j] : self._offsets[j + 1]]
 
 
+class AllSubsets(Sequence[IntArray]):
+    """All subsets of ``size`` out of ``n_columns`` columns in lexicographic order, each made when asked for.
+
+    >>> AllSubsets(11, 3)[1].tolist(), len(AllSubsets(844, 3))
+    ([0, 1, 3], 99846044)
+    """
+
+    def __init__(self, n_columns: int, size: int) -> None:
+        self.n_columns, self.size = n_columns, size
+
+    def __len__(self) -> int:
+        return comb(self.n_columns, self.size)
+
+    @overload
+    def __getitem__(self, j: int) -> IntArray: ...
+    @overload
+    def __getitem__(self, j: slice) -> list[IntArray]: ...
+    def __getitem__(self, j: int | slice) -> IntArray | list[IntArray]:
+        if isinstance(j, slice):
+            return [self[i] for i in range(*j.indices(len(self)))]
+        if not -len(self) <= j < len(self):
+            raise IndexError(f"there are {len(self)} models, no model {j}")
+        left, column, out = len(self) - 1 - j % len(self), 0, []
+        for missing in range(self.size, 0, -1):
+            while comb(self.n_columns - 1 - column, missing) > left:
+                column += 1
+            left -= comb(self.n_columns - 1 - column, missing)
+            out.append(column)
+            column += 1
+        return np.array(out, dtype=np.int64)
+
+    def listed(self) -> IntArray:
+        """All of them, (M, size)."""
+        groups = (i for group in combinations(range(self.n_columns), self.size) for i in group)
+        return np.fromiter(groups, np.int64, len(self) * self.size).reshape(len(self), self.size)
+
+
 class SubsetNames(Sequence[str]):
     """Names such as P0+P3 made when asked for: a million of them need not exist at once."""
 
-    def __init__(self, columns: Sequence[str], groups: ColumnGroups) -> None:
+    def __init__(self, columns: Sequence[str], groups: Sequence[IntArray]) -> None:
         self._columns, self._groups = columns, groups
 
     def __len__(self) -> int:

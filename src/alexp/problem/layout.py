@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.problem.checks import checked_kernels, distinct, normalised, positive_vector, whole_vector
 from alexp.problem.dictionaries import Dictionary
-from alexp.problem.groups import ColumnGroups, SubsetNames, compress
+from alexp.problem.groups import AllSubsets, ColumnGroups, SubsetNames, compress
 from alexp.problem.kernels import Kernel, Linear
 from alexp.problem.kernels.recognising import Marks, marks
 from alexp.problem.kernels.rows import Rows, dense, take
+
+MOST_LISTED = 50_000_000  # models
+ANYWHERE = "any"  # in place of a device: a GPU if there is one
 
 
 class Layout:
@@ -28,6 +31,7 @@ class Layout:
     kernels: tuple[Kernel | None, ...] | None = None
     _log_prior: FloatArray | None = None
     _families: IntArray | None = None
+    enumerated_on: str | None = None  # the device that makes all subsets when it needs them; None where they are listed
 
     def __init__(
         self,
@@ -54,6 +58,9 @@ class Layout:
         self._columns_flat, self._offsets = columns, offsets
 
     def _layout(self) -> tuple[IntArray, IntArray]:
+        if not hasattr(self, "_offsets") and self.enumerated_on is not None:
+            self.require_list("this")
+            self._set_groups(*compress(self._subsets.listed(), self.n_columns))
         if not hasattr(self, "_offsets") and (groups := getattr(self.dictionary, "groups", None)) is not None:
             self._set_groups(*compress(groups, self.dictionary.n_columns))
         elif not hasattr(self, "_offsets"):  # maps side by side: sizes are known once they have been evaluated
@@ -62,6 +69,12 @@ class Layout:
                 raise ValueError(f"model {self.names[int(np.argmin(sizes))]!r} has no features")
             self._set_groups(np.arange(sizes.sum()), np.concatenate([[0], np.cumsum(sizes)]))
         return self._columns_flat, self._offsets
+
+    @property
+    def device(self) -> str | None:
+        """What the features are computed with on, if that is a device: "cpu", or the name of a card."""
+        place = getattr(self.dictionary, "place", None)
+        return None if place is None else str(place.mark)
 
     @property
     def columns_flat(self) -> IntArray:
@@ -76,7 +89,34 @@ class Layout:
     @property
     def n_models(self) -> int:
         """M."""
+        if self.enumerated_on is not None:
+            return len(self._subsets)
         return len(self._names) if not hasattr(self, "_offsets") and self._names else self.offsets.size - 1
+
+    @property
+    def _subsets(self) -> AllSubsets:
+        assert self.subset_size is not None
+        return AllSubsets(self.n_columns, self.subset_size)
+
+    @property
+    def is_listable(self) -> bool:
+        """Whether there may be an array with something for every model."""
+        return self.enumerated_on is None or self.n_models <= MOST_LISTED
+
+    def require_list(self, who: str) -> None:
+        """Raise if `who` needs all models one by one and they are too many to list."""
+        if not self.is_listable:
+            raise ValueError(
+                f"{who} needs a list of the models, and {self.n_models} subsets are enumerated, never listed: "
+                'EvidenceMixture takes them with rule="ids" or "ucb", and likeliest(n) names the most probable ones'
+            )
+
+    @property
+    def listing(self) -> list[AnyArray]:
+        """What the groups are recognised by, and their scales."""
+        if self.enumerated_on is not None:
+            return [np.array([self.n_columns, self._subsets.size]), np.ones(1)]
+        return [self.columns_flat, self.offsets, self.scales]
 
     @property
     def n_columns(self) -> int:
@@ -117,6 +157,8 @@ class Layout:
     @property
     def dimension(self) -> int:
         """d, the size of the largest model."""
+        if self.enumerated_on is not None:
+            return self._subsets.size
         if self._dimension is None:
             self._dimension = int(np.diff(self.offsets).max())
         return self._dimension
@@ -124,25 +166,23 @@ class Layout:
     @property
     def groups(self) -> Sequence[IntArray]:
         """Column indices of each model."""
-        return ColumnGroups(*self._layout())
+        return ColumnGroups(*self._layout()) if self.enumerated_on is None else self._subsets
 
     @property
     def names(self) -> Sequence[str]:
         """One name per model."""
-        return (
-            self._names
-            if self._names is not None
-            else SubsetNames(self.dictionary.names, ColumnGroups(*self._layout()))
-        )
+        return self._names if self._names is not None else SubsetNames(self.dictionary.names, self.groups)
 
     @property
     def scales(self) -> FloatArray:
         """What the features of each model are divided by, shape (M,); ones unless normalised."""
+        self.require_list("one scale for each model")
         return np.ones(self.n_models) if self._scales is None else self._scales
 
     @property
     def log_prior(self) -> FloatArray:
         """Logarithms of the models' prior weights, shape (M,); zeros, up to a constant, unless stated."""
+        self.require_list("one prior weight for each model")
         return np.zeros(self.n_models) if self._log_prior is None else self._log_prior
 
     @property

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations, pairwise
+from itertools import pairwise
 from math import comb
 
 import numpy as np
 
 from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.devices import check_device
 from alexp.common.validation import check_sizes, count
 from alexp.problem.checks import non_empty
 from alexp.problem.contextual.blocks import Blocks
@@ -18,8 +19,10 @@ from alexp.problem.contextual.maps import ContextMaps, ContextualMap
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps
 from alexp.problem.domains import Domain, FiniteSet
+from alexp.problem.groups import AllSubsets
 from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.labels import check_labels
+from alexp.problem.layout import ANYWHERE, MOST_LISTED
 from alexp.problem.storage import dictionary_from_dict
 from alexp.problem.tables.blocks import FeatureTable
 from alexp.problem.tables.matrices import Matrices
@@ -60,17 +63,35 @@ class ModelClass(FromContexts):
     # -- constructors ------------------------------------------------------------------------------------------
 
     @classmethod
-    def subsets(cls, dictionary: Dictionary, size: int, *, intercept: bool = False) -> ModelClass:
-        """All C(P, size) models that use exactly `size` columns of the dictionary."""
+    def subsets(
+        cls, dictionary: Dictionary, size: int, *, intercept: bool = False, device: str | None = None
+    ) -> ModelClass:
+        """All C(P, size) models that use exactly `size` columns of the dictionary.
+
+        With `device`, "cuda" or "cpu", they are enumerated there in every round and never listed: a hundred million of
+        them take some megabytes, and a step on a GPU some milliseconds. For `EvidenceMixture` with rule "ids" or "ucb";
+        what needs a list has one made of up to 50 million.
+        """
         p = dictionary.n_columns
         if count("size", size) > p:
             raise ValueError(f"size must be at most the {p} columns of the dictionary, got {size}")
         m = comb(p, size)
-        if m > 50_000_000:
-            raise ValueError(f"{m} models are too many to list; lower size or the number of columns ({p})")
-        flat = np.fromiter((i for group in combinations(range(p), size) for i in group), np.int64, m * size)
-        out = cls(dictionary, flat.reshape(m, size), intercept=intercept)
+        if device is not None:
+            return cls._enumerated(dictionary, size, bool(intercept), check_device(device))
+        if m > MOST_LISTED:
+            raise ValueError(
+                f"{m} models are too many to list; lower size or the number of columns ({p}), or pass device= to have "
+                "them enumerated"
+            )
+        out = cls(dictionary, AllSubsets(p, size).listed(), intercept=intercept)
         out.subset_size = size
+        return out
+
+    @classmethod
+    def _enumerated(cls, dictionary: Dictionary, size: int, intercept: bool, device: str) -> ModelClass:
+        out = cls.__new__(cls)
+        out.dictionary, out.intercept, out.subset_size, out.enumerated_on = dictionary, intercept, size, device
+        out._names, out._scales = None, None
         return out
 
     @classmethod
@@ -123,7 +144,8 @@ class ModelClass(FromContexts):
         return cls._side_by_side(Blocks(blocks, example), list(blocks), intercept)
 
     def __repr__(self) -> str:
-        size = "" if not hasattr(self, "_offsets") else f", {self.n_columns} columns"
+        known = hasattr(self, "_offsets") or self.enumerated_on is not None
+        size = f", {self.n_columns} columns" if known else ""
         constant = ", intercept" if self.intercept else ""
         own = 0 if self.kernels is None else sum(kernel is not None for kernel in self.kernels)
         kernels = "" if own == 0 else f", {own} of them kernels"
@@ -168,7 +190,8 @@ class ModelClass(FromContexts):
                 f"the domain, got shape {columns.shape}"
             )
         check_sizes("the dictionary", columns)
-        self._layout()
+        if self.enumerated_on is None:
+            self._layout()
         return columns
 
     def tables(self, domain: Domain) -> list[FeatureTable]:
@@ -205,6 +228,13 @@ class ModelClass(FromContexts):
             kernels=[self.kernel(j)],
         )
 
+    def as_listed(self) -> ModelClass:
+        """The same models in a list, where they are enumerated."""
+        if self.enumerated_on is None or self.subset_size is None:
+            return self
+        self.require_list("this")
+        return ModelClass.subsets(self.dictionary, self.subset_size, intercept=self.intercept)
+
     def pooled(self, columns: IntArray) -> ModelClass:
         """The class whose only model has all of these columns, linearly."""
         return ModelClass(self.dictionary, [columns], intercept=self.intercept)
@@ -216,6 +246,7 @@ class ModelClass(FromContexts):
         >>> ModelClass.legendre(2, 2).normalized(Interval()).scales.round(4).tolist()
         [1.4142, 1.4142, 1.4142]
         """
+        self.require_list("normalized")
         columns = self.matrix(domain)
         squares = columns**2
         flat, offsets = self._layout()
@@ -226,7 +257,7 @@ class ModelClass(FromContexts):
             raise ValueError(f"model {self.names[int(np.argmin(scales))]!r} is zero on the whole domain")
         out = self.__class__.__new__(self.__class__)
         out.__dict__.update(self.__dict__)
-        out._scales, out.subset_size = scales, None
+        out._scales, out.subset_size, out.enumerated_on = scales, None, None
         return out
 
     # -- storage -----------------------------------------------------------------------------------------------
@@ -239,6 +270,8 @@ class ModelClass(FromContexts):
         data: Description = {"dictionary": dictionary, "intercept": self.intercept, "subset_size": self.subset_size}
         if self.subset_size is None:
             data |= {"columns": self.columns_flat, "offsets": self.offsets}
+        if self.enumerated_on is not None:
+            data["enumerated"] = True  # wherever it is taken up again
         data["names"] = None if self._names is None else list(self._names)
         data["scales"] = self._scales
         if self.kernels is not None:
@@ -256,6 +289,8 @@ class ModelClass(FromContexts):
     def from_dict(cls, data: Description) -> ModelClass:
         """Rebuild a class from what `to_dict` stored."""
         dictionary = dictionary_from_dict(data["dictionary"])
+        if data.get("enumerated"):
+            return cls._enumerated(dictionary, int(data["subset_size"]), bool(data["intercept"]), ANYWHERE)
         if data["subset_size"] is not None:
             return cls.subsets(dictionary, data["subset_size"], intercept=data["intercept"])
         flat, offsets = np.asarray(data["columns"]), np.asarray(data["offsets"])

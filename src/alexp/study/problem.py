@@ -128,13 +128,14 @@ def probe(algorithm: Algorithm) -> Probe:
     they have one, and by the names of their columns.
     """
     table, models = _features(algorithm), algorithm.models
+    *groups, scales = models.listing
     found: Probe = {
         "hash": algorithm.fingerprint(),
         "rows": table @ directions(table.shape[1]),
         "columns": directions(table.shape[0]).T @ table,
         "shape": [models.n_models, models.n_columns, bool(models.intercept)],
-        "groups": [fingerprint(models.columns_flat), fingerprint(models.offsets)],
-        "scales": models.scales,
+        "groups": [fingerprint(part) for part in groups],
+        "scales": scales,
         "domain": domain_hash(algorithm.domain),
     }
     if algorithm.is_contextual:

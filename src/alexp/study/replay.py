@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from math import nan
@@ -59,6 +60,7 @@ class Replica:
 
     def __init__(self, algorithm: Algorithm, chain: bytes = b"") -> None:
         self.algorithm, self.chain = algorithm, chain
+        self.taken = Counter[str]()  # decisions that were not made again here, by the device they were made on
         self.n_events = self.snapshot_at = 0
         self._seconds = 0.0  # spent on events since the newest snapshot
         self._pace = _LEAST_PACE  # seconds per event, of late
@@ -102,7 +104,8 @@ class Replica:
     def _apply(self, event: Event) -> None:
         algorithm = self.algorithm
         if event.kind == "ask":
-            repeat_ask(event, algorithm)
+            if (device := repeat_ask(event, algorithm)) is not None:
+                self.taken[device] += 1
         elif event.kind == "tell":
             assert event.reward is not None
             algorithm.take_in(algorithm.check_tell(event.trial, event.reward))
@@ -162,6 +165,8 @@ class Replica:
         return self._asked(trial, offer_detail(made, trial.index, stores_all(self.algorithm)), start)
 
     def _asked(self, trial: Trial, detail: Detail, start: float) -> Event:
+        if (device := self.algorithm.decides_on) is not None:
+            detail["decided"] = {"on": device, "told": self.algorithm.n_told}
         if belief_is_due(trial.id) and (now := belief(self.algorithm)) is not None:
             detail["belief"] = now
         event = Event(

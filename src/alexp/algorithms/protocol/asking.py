@@ -17,6 +17,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.validation import count
 from alexp.decision.plays import Play, Proposal
+from alexp.estimation.device.subsets.engine import enumerating_card
 from alexp.problem.available import Available, check_available
 from alexp.problem.candidates import Pending, Round
 from alexp.problem.contextual.offers import Ids, Offer
@@ -158,6 +159,10 @@ class Asking(Offering):
         """
         if self.ignores_pending:
             return np.arange(self.domain.n_candidates) if allowed is None else allowed
+        if allowed is None and not self.repeats:
+            free = np.ones(self.domain.n_candidates, dtype=bool)
+            free[self._waiting()] = free[self._log.measured()] = False
+            return np.flatnonzero(free)
         taken = np.bincount(self._waiting(), minlength=self.domain.n_candidates)
         if not self.repeats:
             taken[self._log.measured()] += 1
@@ -181,7 +186,12 @@ class Asking(Offering):
     def _ask_once(self, allowed: IntArray | None, scores: bool = False) -> Trial:
         return self._propose(self._open(allowed), self.restriction(allowed), scores=scores)
 
-    def take_trial(self, made: Offer, index: int, model: int | None, explored: bool, propensity: float) -> None:
+    @property
+    def decides_on(self) -> str | None:
+        """The device that decisions are computed on, by its name; None for the CPU as everybody has it."""
+        return self.models.device or enumerating_card(self.models.enumerated_on)
+
+    def take_trial(self, made: Offer | None, index: int, model: int | None, explored: bool, propensity: float) -> None:
         """Take over a trial that was decided on elsewhere; only where asking leaves nothing behind but the trial."""
         self._begin()
         self._log.append(index, model, explored, propensity, made=made)

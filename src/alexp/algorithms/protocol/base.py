@@ -74,10 +74,15 @@ class Algorithm(Asking):
     needs_columns: ClassVar[str] = "it computes with columns of features"
     # Why there must be a table of candidates; empty for algorithms that play contextual rounds as well.
     needs_table: ClassVar[str] = ""
+    enumerates: ClassVar[bool] = False  # whether it takes subsets that are enumerated and never listed
+    # Whether it computes where the models' features are; others have them in the memory of the CPU.
+    computes_on_device: ClassVar[bool] = False
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
-    def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(cls, replaces: bool = False, on_device: bool | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if on_device is not None:
+            cls.computes_on_device = on_device
         if "name" not in cls.__dict__:
             return
         known = Algorithm.registry.get(cls.name)
@@ -122,8 +127,18 @@ class Algorithm(Asking):
         check_problem(models, domain)
         if contextual and self.needs_table:
             raise ValueError(f"{type(self).__name__} needs a table of candidates: {self.needs_table}")
+        if models.device is not None and not self.computes_on_device:
+            raise ValueError(
+                f"{type(self).__name__} computes in the memory of the CPU, and these models are on a device "
+                f"({models.device}): make them without device=, from NumPy's arrays; EvidenceMixture takes them there"
+            )
         if self.needs_columns:
             models.require_linear(type(self).__name__, self.needs_columns)
+        if models.enumerated_on is not None and not self.enumerates:
+            raise ValueError(
+                f"{type(self).__name__} needs a list of its models, and these are enumerated: leave device out of "
+                "ModelClass.subsets, or take EvidenceMixture or ALExp"
+            )
         if direction not in ("maximize", "minimize"):
             raise ValueError(f'direction must be "maximize" or "minimize", got {direction!r}')
         self.models, self.domain, self.direction = models, domain, direction

@@ -226,7 +226,7 @@ class Saved(Guarded, ABC):
     def fingerprint(self) -> str:
         """Content hash of the features on the candidates and of the groups of columns."""
         if self._fingerprint is None:
-            parts = [self.models.columns_flat, self.models.offsets, self.models.scales]
+            parts = self.models.listing
             seen, rows = self._recognised_by()
             kernels = self.models.kernel_marks(rows)
             own = [] if kernels is None else [kernels.kinds, fingerprint(kernels.numbers)]

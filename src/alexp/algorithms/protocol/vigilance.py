@@ -45,7 +45,7 @@ class Vigilance:
     def look_at_features(self, models: ModelClass, candidates: CandidateTable | Reference) -> None:
         """Warn if no coefficients within the norm bound can give rewards of the size that is expected."""
         norm, bound = self._used.norm_bound, self._used.reward_bound
-        if "norm_bound" not in self._relies_on() or norm is None or bound is None:
+        if "norm_bound" not in self._relies_on() or norm is None or bound is None or models.enumerated_on is not None:
             return
         norms = typical_norms(models, candidates)
         largest, usual = norm * float(norms.max()), norm * float((norms / models.roots).min())
@@ -83,7 +83,8 @@ class Vigilance:
     def look_at_noise(self, models: ModelClass, rows: FloatArray, rewards: FloatArray) -> None:
         """Warn if residuals of all rewards (t,) at rows (t, P) are three times off the noise."""
         noise = self._used.noise_std
-        found = None if noise is None else residual_noise(models, rows, rewards)
+        unknown = noise is None or models.enumerated_on is not None  # where no model is looked at by itself
+        found = None if unknown else residual_noise(models, rows, rewards)
         if noise is None or found is None or noise / _OFF <= found <= _OFF * noise:
             return
         if found < noise and np.unique(rewards).size <= 2:  # clicks: rare ones vary little, and noise bounds them still

@@ -16,9 +16,9 @@ INTRODUCTION = """# Benchmarks
 
 `alexp bench --markdown docs/benchmarks.md --plot docs/figures/bench.png` writes this page and its figure; nothing on
 it is typed by hand. `alexp bench step` (or `startup`, `lasso`, `growth`, `memory`, `floor`, `study`, `context`, `wide`,
-`routes`) runs one part, which with `--markdown` replaces its own section of a page that is there. `--json FILE` stores
-the records, `--quick` shows what a part does in a few seconds. On another machine the milliseconds differ; the ratios
-are of two times from the same run.
+`routes`, `gpu`) runs one part, which with `--markdown` replaces its own section of a page that is there. `--json FILE`
+stores the records, `--quick` shows what a part does in a few seconds. On another machine the milliseconds differ; the
+ratios are of two times from the same run.
 
 Rival solvers come with `pip install 'alexp[bench]'`, except adelie: it wants NumPy below 2, so `make rivals` gives it
 an environment of its own, .venv-rivals. Its process solves the same problems and takes its own time, so that neither
@@ -82,6 +82,13 @@ Three maps of N candidates with d features each, nothing stated, no candidate tw
 mixture take, against one product of each table with a vector in the same run, in CPU time. With 64 features the rounds
 go on until values have been made anew, which is the slowest step. The limit of memory is 1.3 times the tables, 60 MB
 for every million values kept (candidates, maps and ridges), and what importing took.""",
+    "gpu": """## On a GPU
+
+See [gpu.md](gpu.md) for what is computed where. Times are on the wall, the device waited for. "Peak" is what a copy
+within the device's memory reaches, bytes read and written; "GB/s" counts every table once, in the precision it is
+stored in. Of many small models the multiply-adds in double precision are counted that their formulas have, without
+logarithms, exponentials and divisions, against a loop of nothing else. The CPU of the same machine does the same with
+all its cores.""",
     "routes": """## Which fits where
 
 Packed factors against the two other ways to keep posteriors: one pass over the table for every reward (a mixture at

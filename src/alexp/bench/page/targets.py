@@ -67,6 +67,11 @@ TARGETS = (
     Target("the same, last thousand of 100,000 rounds / first thousand", "context", "M=50, K=10, d=20, 100,000",
            "EvidenceMixture, last 1,000", "ratio", 1.1),
     Target("ask over HTTP, beyond the study's own, ms", "service", "", "ask", "added_ms", 15.0),
+    *(
+        Target(f"ask + tell on a GPU at N=1,000,000, d=512 + 1,024 + 2,048, {precision}, ms", "gpu",
+               f"N=1,000,000, d=512 + 1,024 + 2,048, six cells, {precision}", "ask + tell", "median_ms", 25.0)
+        for precision in ("float16", "float32")
+    ),
     Target("UCB sweep at M=4,495: time / floor", "floor", "Legendre s=3, p=30,", "ucb sweep", "ratio", 3.0),
 )  # fmt: skip
 

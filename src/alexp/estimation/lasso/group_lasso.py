@@ -97,6 +97,8 @@ class GroupLasso:
 
     def bind(self, models: ModelClass) -> GroupLassoPath:
         """Return an empty data set for these models."""
+        if models.enumerated_on is not None:  # their number is all that matters
+            return self.bind_groups(models.n_columns, None, None, None, models.intercept, models.subset_size)
         return self.bind_groups(
             models.n_columns, models.columns_flat, models.offsets, models.scales, models.intercept, models.subset_size
         )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
+from alexp.common.schema import anything, record
+from alexp.estimation.checking.ledger import Rewards
+from alexp.estimation.device.subsets.making import level_subsets, ratio_subsets
 from alexp.estimation.factory import check_forgetting, takes_one_pass
 from alexp.estimation.mixture.calibrating import Divisors, row_divisors
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.mixture.student import StudentMixture, prior_divisors, prior_scales, trace_divisors
+from alexp.estimation.onepass.grid import OnePassGrid, keeps_values
+from alexp.estimation.ridge.grid import RidgeGrid
 
 if TYPE_CHECKING:
     from alexp.problem.candidates import CandidateTable
@@ -49,6 +55,8 @@ def ratio_mixture(
     Without candidates, where these are new in every round, prior scales come from `reference` rows (n, P); without
     these from the first rows told, see `calibrating`.
     """
+    if models.enumerated_on is not None:  # a mixture in all but its weights, which only itself looks into
+        return cast(Mixture, ratio_subsets(models, candidates, ratios, noise_std, power, forget))
     common = _common(models, candidates, power, forget)
     columns, offsets, tables, measure = models.columns_flat, models.offsets, common["tables"], _measure(models)
     calibrate, reference = None, models.example_rows if reference is None else reference
@@ -69,6 +77,24 @@ def ratio_mixture(
     return Mixture(*groups, **levels, calibrate=calibrate, **common)
 
 
+def take_up(mixture: Mixture, state: State, told: Callable[[], Rewards]) -> None:
+    """Continue an empty mixture from the state of a run; from its rewards, where that state is of another form.
+
+    Values at all candidates are kept on a device wherever models are there, and on the CPU where that is faster: a run
+    that begins on one and continues on the other finds the state of the other form.
+    """
+    stored = record("state", state, {"mixture": anything})["mixture"]
+    own = stored.get("grid", stored) if isinstance(stored, dict) else stored
+    grid = getattr(mixture, "grid", None)  # subsets that are enumerated have none
+    packed, on_candidates = isinstance(grid, RidgeGrid), isinstance(grid, OnePassGrid)
+    if not (packed and keeps_values(own)) and not (on_candidates and isinstance(own, list)):
+        mixture.restore(stored)
+        return
+    known = told()
+    for row, y, index in zip(known.rows, known.rewards.tolist(), known.indices.tolist(), strict=True):
+        mixture.update(row, y, index if index >= 0 else None)
+
+
 def _measure(models: ModelClass) -> Divisors:
     """Divisors of the models for rows told; `arm_blocks` says that rows have columns of their own for every arm."""
     settings = (models.columns_flat, models.offsets, models.intercept, models.arm_blocks, models.free_columns)
@@ -87,6 +113,10 @@ def level_mixture(
     forget: float | None = None,
 ) -> Mixture:
     """Components (model, noise level, prior scale), in multiples of the two; and sizes of candidates' own effects."""
+    if models.enumerated_on is not None:
+        grids = (noise_grid, scale_grid)
+        known = level_subsets(models, candidates, noise_std, norm_bound, *grids, effects, power, forget)
+        return cast(Mixture, known)
     groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * models.roots, models.intercept)
     levels: _Levels = {
         "noise_std": noise_std, "reward_bound": norm_bound, "noise_grid": noise_grid, "scale_grid": scale_grid,

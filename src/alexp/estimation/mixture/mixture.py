@@ -89,7 +89,7 @@ class Mixture:
         self.forget = forget
         self.power, self.log_prior = power, log_prior
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
-        self.n_columns, self._lead, self._sizes = n_columns, int(intercept), np.diff(offsets)
+        self.n_columns, self._columns, self._sizes = n_columns, columns, np.diff(offsets)
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in pairs])
@@ -148,6 +148,26 @@ class Mixture:
         weights = np.exp((power if prior is None else 1.0) * (scores - top))
         return np.asarray(weights / weights.sum())
 
+    def probabilities(self, weights: FloatArray) -> FloatArray:
+        """Posterior probability of every model under weights (cells, M), shape (M,)."""
+        summed = weights.sum(axis=0)
+        return np.asarray(summed / summed.sum())
+
+    def leader(self, weights: FloatArray) -> int:
+        """Number of the most probable model."""
+        return int(np.argmax(weights.sum(axis=0)))
+
+    def likeliest(self, weights: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
+        """Numbers of the n most probable models, and their probabilities."""
+        shares = self.probabilities(weights)
+        first = np.argsort(-shares, kind="stable")[:n]
+        return first, shares[first]
+
+    def column_probabilities(self, weights: FloatArray) -> FloatArray:
+        """Probability that each column is in the model, shape (P,)."""
+        shares = np.repeat(self.probabilities(weights), self._sizes)
+        return np.asarray(np.bincount(self._columns, shares, minlength=self.n_columns), dtype=np.float64)
+
     def noise_variances(self) -> FloatArray:
         """Variance of the noise in every component, shape (cells, M)."""
         return np.repeat(self.noise[:, None] ** 2, self._sizes.size, axis=1)
@@ -194,7 +214,8 @@ class Mixture:
         some = optimality.promising(*self.moments(weights, choices))
         out = np.zeros(len(choices))
         indices = None if choices.indices is None else choices.indices[some]
-        out[some] = self._chances(weights, Choices(indices, np.ascontiguousarray(choices.table[:, some])), rng)
+        narrow = Choices(indices, lambda: np.ascontiguousarray(choices.table[:, some]))
+        out[some] = self._chances(weights, narrow, rng)
         return out
 
     def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:

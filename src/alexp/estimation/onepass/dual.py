@@ -42,6 +42,38 @@ class PointFit(NamedTuple):
     constant: FloatArray
 
 
+class Expansion(NamedTuple):
+    """Mean and variance at any x as products, in every cell c, for whoever has x elsewhere.
+
+    With s = points phi(x), or phi(x) itself, and z_c = roots_c s + shifts_c,
+
+        mean_c(x) = slopes_c's + levels_c,
+        variance_c(x) = own ||phi(x)||^2 + signs_c ||z_c||^2 + shares_c (1 - shared_c's)^2.
+
+    Attributes
+    ----------
+    points : (k, d); None where s is phi(x), k = d.
+    roots, shifts : (cells, m, k) and (cells, m).
+    slopes, shared : (cells, k) each.
+    levels, signs, shares : (cells,) each.
+    """
+
+    points: FloatArray | None
+    roots: FloatArray
+    shifts: FloatArray
+    slopes: FloatArray
+    levels: FloatArray
+    own: float
+    signs: FloatArray
+    shared: FloatArray
+    shares: FloatArray
+
+    @property
+    def width(self) -> int:
+        """The largest number of numbers that come of one x."""
+        return int(max(self.roots.shape[1:]))
+
+
 class DualFactor:
     """The regressions of all cells, D^2 numbers each; ``ratios`` (cells,) are the noise variances r_c."""
 
@@ -143,6 +175,20 @@ class DualFactor:
             if self.intercept:
                 variance[c] += (1.0 - fixed[c, 2] @ z) ** 2 / s[c]
         return mean, np.maximum(variance, 0.0)
+
+    def expansion(self, points: Points) -> Expansion:
+        """Mean and variance of linear models as products with the rows of the points told."""
+        n, cells = points.n, self.ratios.size
+        fixed = self._solved(points, np.zeros(n))
+        s, level = self._level(fixed)
+        roots = np.empty((cells, n, n))
+        for c in range(cells):
+            roots[c] = solve_triangular(self._factors[c, :n, :n], np.eye(n), lower=True, check_finite=False)
+        rest = fixed[:, 1] - level[:, None] * fixed[:, 2]
+        slopes, shared = (np.einsum("ck,ckm->cm", z, roots) for z in (rest, fixed[:, 2]))
+        shares = 1.0 / s if self.intercept else np.zeros(cells)
+        zero = np.zeros((cells, n))
+        return Expansion(points.rows[points.order], roots, zero, slopes, level, 1.0, -np.ones(cells), shared, shares)
 
     def solved(self, points: Points, cell: int, right: FloatArray) -> FloatArray:
         """(K + R)^-1 (right - b) in one cell, (D,), b the level that an intercept takes from the right-hand side."""

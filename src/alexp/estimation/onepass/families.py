@@ -20,14 +20,13 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.dual import PointFit
-from alexp.estimation.onepass.products import product
+from alexp.estimation.onepass.grounds import Ground
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold
 from alexp.problem.kernels import Kernel
 from alexp.problem.tables.blocks import Block
 
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly
-_PIECE = 1 << 16  # similarities in memory when they are
 
 
 class Pass(Protocol):
@@ -49,14 +48,12 @@ class Pass(Protocol):
 class LinearPass:
     """C = Phi [directions] + constant: one product for all cells."""
 
-    def __init__(self, block: Block) -> None:
-        self._block = block
+    def __init__(self, block: Block, ground: Ground) -> None:
+        self._block, self._ground = block, ground
 
     def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
-        out = product(self._block.rows, probe.weights)
-        out += probe.constant[:, None]
-        return out
+        return self._ground.product(self._block, probe.weights, probe.constant)
 
     def add(self, at: PointTold) -> None:
         """Points are known to the regression, which has their features."""
@@ -123,27 +120,29 @@ class Family:
     kernel : None for linear models.
     ratios : (cells,) noise variances in units of the prior.
     intercept : whether there is a constant with a flat prior.
+    ground : where values are.
 
     Attributes
     ----------
     mean, variance : (cells, N), in the domain's order. Before the first reward a flat constant is left out of both.
     """
 
-    def __init__(self, block: Block, kernel: Kernel | None, ratios: FloatArray, intercept: bool) -> None:
-        self._block, self.ratios, self._intercept = block, ratios, intercept
+    def __init__(
+        self, block: Block, kernel: Kernel | None, ratios: FloatArray, intercept: bool, ground: Ground
+    ) -> None:
+        self._block, self.ratios, self._intercept, self._ground = block, ratios, intercept, ground
         self._pass: Pass
         if kernel is None:
             self.regression: KernelRegression = LinearRegression(block.n_columns, ratios, intercept)
-            self._pass, prior = LinearPass(block), block.squared_norms()
+            self._pass = LinearPass(block, ground)
         else:
             self.regression = KernelRegression(kernel, block.n_columns, ratios, intercept)
-            self._pass, prior = KernelPass(block.n_rows), kernel.diagonal(block.rows)
+            self._pass = KernelPass(block.n_rows)
         self._since = 0  # rewards since values were made anew
         self._roots: dict[
             tuple[int, bytes], FloatArray
         ] = {}  # of covariances that were drawn from since the last reward
-        self.mean = np.zeros((ratios.size, block.n_rows))
-        self.variance = np.repeat(prior[None], ratios.size, axis=0)
+        self.mean, self.variance = ground.prior(block, kernel, ratios.size)
 
     def update(self, at: PointTold, y: float) -> None:
         """Absorb a reward of a point."""
@@ -161,16 +160,16 @@ class Family:
             return
         total = probe.variance + self.ratios
         gain = (y - probe.mean) / total
-        kernels.move(self.mean, self.variance, covariances, gain, total)
+        self.mean, self.variance = self._ground.move(self.mean, self.variance, covariances, gain, total)
         if at.candidate is not None:  # exactly, where products in single precision would cancel
-            self.mean[:, at.candidate] = probe.mean + gain * probe.variance
-            self.variance[:, at.candidate] = probe.variance * (self.ratios / total)
+            exact = probe.mean + gain * probe.variance, probe.variance * (self.ratios / total)
+            self._ground.put(self.mean, self.variance, at.candidate, exact)
 
     def _refresh(self) -> None:
         """Make factors and values anew."""
         self.regression.rebuild()
         self._since = 0
-        self.mean, self.variance = _made(self.regression, self._pass, self._block)
+        self.mean, self.variance = self._ground.made(self.regression, self._pass, self._block)
 
     def last_refresh(self, rows: Iterable[FloatArray]) -> int:
         """After how many rewards of points (d,) values were made anew for the last time."""
@@ -198,10 +197,10 @@ class Family:
         the others stay at their means: they hardly ever are the best.
         """
         unit = scale / float(np.sqrt(self.ratios[cell]))
-        mean = np.asarray(self.mean[cell][indices])
+        mean = self._ground.taken(self.mean[cell, :], indices)
         if isinstance(self.regression, LinearRegression):
-            drawn = product(self._block.rows, self.regression.direction(cell, normals)[None])[0]
-            return np.asarray(mean + unit * drawn[indices])
+            drawn = self._ground.product(self._block, self.regression.direction(cell, normals)[None])[0, :]
+            return mean + unit * self._ground.taken(drawn, indices)
         chosen = np.arange(indices.size)
         if indices.size > MOST_DRAWN:
             upper = mean + 2.0 * unit * np.sqrt(self.variance[cell][indices])
@@ -214,7 +213,7 @@ class Family:
 
     def belief(self) -> Believed:
         """What variances will be once pending rewards are in: none yet."""
-        return Believed(self.regression, self._pass, self._block, self.variance)
+        return Believed(self.regression, self._pass, self._block, self.variance, self._ground)
 
     def at(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance at any points (n, d), (cells, n) each."""
@@ -224,8 +223,11 @@ class Family:
 class Believed:
     """The variances of a family, some of them after rewards that are pending; means are no others."""
 
-    def __init__(self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray) -> None:
+    def __init__(
+        self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray, ground: Ground
+    ) -> None:
         self._regression, self._pass, self._block, self.variance = regression, over, block, variance
+        self._ground = ground
 
     def believing(self, at: PointTold) -> Believed:
         """The same once a reward of a point is in."""
@@ -235,23 +237,11 @@ class Believed:
             over.add(at)
         regression.believe(at)
         if is_first:  # what it takes from the constant's variance cannot be said, because that is infinite
-            variance = _made(regression, over, self._block)[1]
+            variance = self._ground.made(regression, over, self._block)[1]
         else:
-            variance = self.variance.copy()
             covariances = self._pass.covariances(number, probe, at)
-            kernels.shrink(variance, covariances, probe.variance + regression.ratios)
-        return Believed(regression, over, self._block, variance)
-
-
-def _made(regression: KernelRegression, over: Pass, block: Block) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of all candidates from the factors, (cells, N) each."""
-    mean, variance = np.empty((2, regression.ratios.size, block.n_rows))
-    step = max(1, _PIECE // max(regression.rank, block.n_columns))
-    for low in range(0, block.n_rows, step):
-        part = slice(low, min(low + step, block.n_rows))
-        known = over.similarities(part)
-        mean[:, part], variance[:, part] = regression.moments(block.dense(part), known)
-    return mean, variance
+            variance = self._ground.shrunk(self.variance, covariances, probe.variance + regression.ratios)
+        return Believed(regression, over, self._block, variance, self._ground)
 
 
 def _is_due(since: int, n_points: int, limit: float, is_new: bool) -> bool:

@@ -8,8 +8,9 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
-from alexp.estimation.onepass import _kernels as kernels
+from alexp.estimation.device.wide import DeviceGround
 from alexp.estimation.onepass.families import Believed, Family
+from alexp.estimation.onepass.grounds import Ground, HostGround
 from alexp.estimation.onepass.regressions import PointTold
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
 from alexp.problem.candidates import NOTHING, Choices, Pending
@@ -50,13 +51,16 @@ class OnePassGrid:
     def __init__(self, models: Sequence[ModelOnTable], ridges: Sequence[FloatArray], intercept: bool) -> None:
         self._models, self.intercept, self.n_models = models, intercept, len(models)
         self._ratios = np.array(ridges) ** 2  # (cells, M)
+        rows = models[0].block.on_device
+        self._ground: Ground = HostGround() if rows is None else DeviceGround(rows.place)
         self._shared = self._share()
         self._begin()
 
     def _begin(self) -> None:
         """No rewards yet."""
         both = zip(self._models, self._ratios.T, strict=True)
-        self.families = [Family(model.block, model.kernel, ratios, self.intercept) for model, ratios in both]
+        common = (self.intercept, self._ground)
+        self.families = [Family(model.block, model.kernel, ratios, *common) for model, ratios in both]
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
         self._elsewhere: list[FloatArray] = []  # dictionary rows of those
@@ -127,14 +131,15 @@ class OnePassGrid:
                 merged.merge(part.share, part.mean, part.variance)
             return merged.mean, merged.within + merged.between
         kept, total, beliefs = float(weights[weights > _NEGLIGIBLE].sum()), 0.0, self._believing(pending)
-        moments = np.zeros((3, self._models[0].block.n_rows))
+        moments = self._ground.zeros(3, self._models[0].block.n_rows)
         for j, family in enumerate(self.families):
             cells = np.flatnonzero(weights[:, j] > _NEGLIGIBLE)
             shares, scales = weights[cells, j] / kept, variances[cells, j] / self._ratios[cells, j]
             spread = family.variance if beliefs is None else beliefs[j].variance
-            kernels.merge(family.mean, spread, cells, shares, scales, total, moments)
+            moments = self._ground.merge(moments, family.mean, spread, cells, shares, scales, total)
             total += float(shares.sum())
-        return moments[0][choices.indices], (moments[1] + moments[2])[choices.indices]
+        both = (moments[0, :], moments[1, :] + moments[2, :])
+        return self._ground.taken(both[0], choices.indices), self._ground.taken(both[1], choices.indices)
 
     def components(
         self,
@@ -157,8 +162,10 @@ class OnePassGrid:
                 mean, variance = family.mean, family.variance if beliefs is None else beliefs[j].variance
             for c in active:
                 scale = variances[c, j] / self._ratios[c, j]
-                own = (mean[c], variance[c])
-                values, spread = own if choices.indices is None else (v[choices.indices] for v in own)
+                own = (mean[int(c), :], variance[int(c), :])
+                if choices.indices is not None:
+                    own = self._ground.taken(own[0], choices.indices), self._ground.taken(own[1], choices.indices)
+                values, spread = own
                 yield Component(float(weights[c, j]) / kept, int(c), j, values, scale * spread)
 
     def n_normals(self, model: int) -> int:
@@ -230,6 +237,11 @@ class OnePassGrid:
         for table in tables:
             out[table.columns] = dense(table.rows[index : index + 1])[0]
         return out
+
+
+def keeps_values(state: Packable) -> bool:
+    """Whether a state is that of an `OnePassGrid`."""
+    return isinstance(state, dict) and {"rewards", "indices", "elsewhere"} == set(state)
 
 
 def _nothing() -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from alexp.common.arrays import FloatArray
-from alexp.estimation.onepass.dual import PointFit
+from alexp.estimation.onepass.dual import Expansion, PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.ridge.factors import PackedFactors
 
@@ -86,6 +86,18 @@ class PrimalFactor:
             z = solve_triangular(cell.triangle(0), points, trans="T")
             variance[c] = self.ratios[c] * np.einsum("kn,kn->n", z, z)
         return mean, variance
+
+    def expansion(self) -> Expansion:
+        """The same as products with the features."""
+        theta, constants = self.coefficients()
+        cells, d, lead = self.ratios.size, theta.shape[1], int(self.intercept)
+        roots, shifts = np.empty((cells, lead + d, d)), np.zeros((cells, lead + d))
+        for c, cell in enumerate(self._cells):
+            inverse = solve_triangular(cell.triangle(0), np.eye(lead + d), trans="T")
+            roots[c] = inverse[:, lead:]
+            shifts[c] = inverse[:, 0] if lead else 0.0
+        nothing = np.zeros(cells)
+        return Expansion(None, roots, shifts, theta, constants, 0.0, self.ratios, np.zeros_like(theta), nothing)
 
     def copy(self) -> PrimalFactor:
         """One that may believe."""

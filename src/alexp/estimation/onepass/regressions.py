@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.estimation.onepass.dual import DualFactor, PointFit
+from alexp.estimation.onepass.dual import DualFactor, Expansion, PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
 from alexp.problem.kernels import Kernel
@@ -205,6 +205,10 @@ class LinearRegression(KernelRegression):
     def moments(self, rows: FloatArray, known: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance at n points (n, d), (cells, n) each."""
         return super().moments(rows) if self._primal is None else self._primal.moments(rows)
+
+    def expansion(self) -> Expansion:
+        """Mean and variance at any x as products."""
+        return self._dual.expansion(self.points) if self._primal is None else self._primal.expansion()
 
     @property
     def n_normals(self) -> int:

@@ -13,6 +13,7 @@ from alexp.common.codec import fingerprint
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
 from alexp.problem.kernels.rows import blocks as pieces
+from alexp.problem.tables.on_device import DeviceRows
 
 SMALL = 1 << 20  # numbers of a table that is copied freely: 8 megabytes
 
@@ -34,6 +35,11 @@ class Block:
         """Rows of some candidates in double precision, (n, d)."""
         return dense(self.rows[indices])
 
+    @property
+    def on_device(self) -> DeviceRows | None:
+        """The rows, if they are on a device."""
+        return self.rows if isinstance(self.rows, DeviceRows) else None
+
     def squared_norms(self) -> FloatArray:
         """||phi(x)||^2 of all candidates, (N,)."""
         out = np.empty(self.n_rows)
@@ -44,13 +50,16 @@ class Block:
     def mean_square(self, centred: bool) -> float:
         """Mean of ||phi(x)||^2 over the candidates, or of ||phi(x) - mean||^2; zero where all are equal."""
         mean, whole, varying = np.zeros(self.n_columns), 0.0, 0.0
-        for _, block in pieces(self.rows):
+        if self.on_device is not None:
+            whole = float(self.on_device.column_squares(False).sum())
+            varying = float(self.on_device.column_squares(True).sum()) if centred else 0.0
+        for _, block in pieces(self.rows) if self.on_device is None else ():
             rows = dense(block)
             mean += rows.sum(axis=0) / self.n_rows
             whole += float(np.vdot(rows, rows)) / self.n_rows
         if not centred:
             return whole
-        for _, block in pieces(self.rows):
+        for _, block in pieces(self.rows) if self.on_device is None else ():
             rows = dense(block) - mean
             varying += float(np.vdot(rows, rows)) / self.n_rows
         return varying if varying > 1e-28 * whole else 0.0  # constants leave nothing but the rounding of their means
@@ -109,6 +118,8 @@ class SideBySide:
 
 def nonzero_columns(rows: Rows) -> BoolArray:
     """Which columns hold anything but zeros, (d,)."""
+    if isinstance(rows, DeviceRows):
+        return rows.filled()
     out = np.zeros(rows.shape[1], dtype=bool)
     for _, block in pieces(rows):
         if is_sparse(block):
@@ -122,6 +133,8 @@ def nonzero_columns(rows: Rows) -> BoolArray:
 
 def mean_squares(rows: Rows, centred: bool) -> FloatArray:
     """Mean square of every column, or its variance, shape (d,); a few rows at a time."""
+    if isinstance(rows, DeviceRows):
+        return rows.column_squares(centred)
     n, d = rows.shape
     mean, out = np.zeros(d), np.zeros(d)
     for _, block in pieces(rows) if centred else ():

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import AnyArray, FloatArray
+from alexp.common.devices.places import Place
 from alexp.common.validation import matrix
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.rows import Rows, blocks, dense, is_sparse
 from alexp.problem.labels import check_same_rows, frame_labels
 from alexp.problem.tables.blocks import SMALL, FeatureTable
+from alexp.problem.tables.on_device import DeviceRows, device_rows, on_device
 
 if TYPE_CHECKING:
     from alexp.problem.kernels.rows import Sparse
@@ -31,18 +33,21 @@ class Matrices:
     Attributes
     ----------
     labels : what DataFrames call their rows; None where rows are merely numbered.
+    place : the device that the matrices are on; None for the memory of the CPU.
     sizes : widths of the matrices.
     blocks : (N, w) each, all columns one after the other.
     """
 
     labels: list[Hashable] | None = None
+    place: Place | None = None
 
-    def __init__(self, given: Mapping[str, ArrayLike | Rows]) -> None:
+    def __init__(self, given: Mapping[str, ArrayLike | Rows], device: str | Place | None = None) -> None:
+        self.place = on_device(given, device)
         self.labels = check_same_rows([str(name) for name in given], [frame_labels(b) for b in given.values()])
         self.blocks: list[Rows] = []
         for name, block in given.items():
             n_rows = self.blocks[0].shape[0] if self.blocks else None
-            self.blocks.append(_checked(f"features {name!r}", block, n_rows))
+            self.blocks.append(_checked(f"features {name!r}", block, n_rows, self.place))
         self.sizes = [int(block.shape[1]) for block in self.blocks]
         self._names = [f"{name}[{i}]" for name, size in zip(given, self.sizes, strict=True) for i in range(size)]
         if self.is_plain:
@@ -140,8 +145,10 @@ class Matrices:
         return out
 
 
-def _checked(name: str, value: ArrayLike | Rows, n_rows: int | None) -> Rows:
+def _checked(name: str, value: ArrayLike | Rows, n_rows: int | None, place: Place | None) -> Rows:
     """A matrix as it may be kept, or an error that says what is wrong with it."""
+    if place is not None:
+        return cast(Rows, device_rows(name, value, place, n_rows))
     if hasattr(value, "tocsr"):
         return _checked_sparse(name, cast("Sparse", value.tocsr()), n_rows)
     if not isinstance(value, np.ndarray) or value.ndim != 2 or not _is_kept(value):
@@ -185,6 +192,7 @@ def _is_double(block: Rows) -> bool:
 
 
 def _in_file(block: object) -> bool:
+    block = block.source if isinstance(block, DeviceRows) else block
     while isinstance(block, np.ndarray):
         if isinstance(block, np.memmap):
             return True

@@ -75,6 +75,13 @@ class Belief(TypedDict, total=False):
     returns: NarrowArray
 
 
+class Decided(TypedDict):
+    """What a decision was computed `on`, the name of a device, and the number of rewards `told` that it knew."""
+
+    on: str
+    told: int
+
+
 class StoredOffer(TypedDict, total=False):
     """A contextual round of `n` candidates: the packed row that was chosen, or all `rows`, and what was passed."""
 
@@ -89,12 +96,14 @@ class StoredOffer(TypedDict, total=False):
 class Detail(TypedDict, total=False):
     """What an event stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs.
 
-    Asks and observations of contextual rounds also store what was offered, and new arms their names.
+    Asks that were decided on a device say so. Asks and observations of contextual rounds also store what was offered,
+    and new arms their names.
     """
 
     only: IntArray
     without: IntArray
     belief: Belief
+    decided: Decided
     offer: StoredOffer
     arm: str
 
@@ -189,7 +198,10 @@ def belief(algorithm: Algorithm) -> Belief | None:
 
 def probabilities_of(algorithm: object) -> FloatArray | None:
     """Probability of every model, shape (M,); None where the algorithm has none."""
-    return np.asarray(algorithm.probabilities) if offers(algorithm, WeighsModels) else None
+    if not offers(algorithm, WeighsModels):
+        return None
+    listable = getattr(getattr(algorithm, "models", None), "is_listable", True)  # stand-ins of tests have no models
+    return np.asarray(algorithm.probabilities) if listable else None
 
 
 def returns_of(algorithm: object) -> FloatArray | None:

@@ -27,13 +27,17 @@ _TOLERANCE = 1e-6  # of numbers that a snapshot of another version may have comp
 
 @dataclass
 class CheckReport:
-    """What was found in a study: the events it says it has, how many from the first on are intact, and problems."""
+    """What was found in a study: the events it says it has, how many from the first on are intact, and problems.
+
+    `taken` counts decisions that were made on a device that is not here, and taken from the log, not made again.
+    """
 
     name: str
     events: int = 0
     intact: int = 0
     snapshots: int = 0
     problems: list[str] = field(default_factory=list)
+    taken: dict[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -42,9 +46,13 @@ class CheckReport:
 
     def __str__(self) -> str:
         if self.ok:
+            taken = "".join(
+                f"; {n} decision{'s' * (n != 1)} made on {device}, taken from the log and not made again"
+                for device, n in sorted(self.taken.items())
+            )
             return (
                 f"{self.name}: {self.events} events and {self.snapshots} snapshots verified, replayed and compared: "
-                "all is well"
+                f"all is well{taken}"
             )
         found = "".join(f"\n  {problem}" for problem in self.problems)
         return f"{self.name}: damaged; {self.intact} of {self.events} events are intact{found}"
@@ -115,6 +123,7 @@ def _replay(study: Study, report: CheckReport) -> None:
     opened = study.refresh()
     if opened.n_events != replayed.n_events:  # somebody has acted meanwhile
         replayed = study.replayed()
+    report.taken = dict(replayed.taken)
     old, new = opened.snapshot(), replayed.snapshot()
     alike = {"log": _alike(old["log"], new["log"], 0.0), "state": _alike(old["state"], new["state"], _TOLERANCE)}
     for part in (part for part, is_alike in alike.items() if not is_alike):

@@ -8,20 +8,26 @@ from math import isclose
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.course import Course, pack_restriction
 from alexp.algorithms.protocol.trials import Trial
+from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import Event, detail_of, restriction
 from alexp.study.errors import ReplayError
 from alexp.study.rounds.storing import offer_from
 
 
-def repeat_ask(event: Event, algorithm: Algorithm) -> None:
+def repeat_ask(event: Event, algorithm: Algorithm) -> str | None:
     """Ask again and hold the trial against the log.
 
     Where a contextual round has stored the chosen row alone, nothing can be decided again, and nothing needs to be:
-    asking leaves nothing behind but the trial, which is taken from the log.
+    asking leaves nothing behind but the trial, which is taken from the log. The same holds for decisions that were
+    computed on another device, or on one where this process has none: its name is returned, "the CPU" for none.
     """
     assert event.propensity is not None
-    detail = detail_of(event)
-    if not algorithm.is_contextual:
+    detail, taken = detail_of(event), None
+    on = detail["decided"]["on"] if "decided" in detail else None
+    if not algorithm.is_contextual and on != algorithm.decides_on and not algorithm.asks_matter():
+        taken = on or "the CPU"
+        _take(event, algorithm, None)
+    elif not algorithm.is_contextual:
         _same(event, algorithm.ask(available=restriction(detail, algorithm.domain.n_candidates)))
     else:
         assert event.candidate is not None
@@ -29,10 +35,18 @@ def repeat_ask(event: Event, algorithm: Algorithm) -> None:
         if "rows" in detail["offer"]:
             _same(event, *algorithm.ask_offers([made]))
         else:
-            if event.trial != algorithm.n_asked:
-                raise ReplayError(f"event {event.seq}: trial {event.trial} came after {algorithm.n_asked} trials")
-            algorithm.take_trial(made, event.candidate, event.model, bool(event.explored), event.propensity)
+            _take(event, algorithm, made)
     algorithm.log.propensity[event.trial] = event.propensity
+    return taken
+
+
+def _take(event: Event, algorithm: Algorithm, made: Offer | None) -> None:
+    """Take a trial from the log without deciding again."""
+    assert event.propensity is not None
+    assert event.candidate is not None
+    if event.trial != algorithm.n_asked:
+        raise ReplayError(f"event {event.seq}: trial {event.trial} came after {algorithm.n_asked} trials")
+    algorithm.take_trial(made, event.candidate, event.model, bool(event.explored), event.propensity)
 
 
 def course_of(events: Iterable[Event], algorithm: Algorithm) -> Course:

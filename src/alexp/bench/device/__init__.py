@@ -1,0 +1,1 @@
+"""What a GPU does of the work, and how fast."""

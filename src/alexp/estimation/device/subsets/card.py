@@ -1,0 +1,106 @@
+"""The kernels on a GPU, compiled by CuPy when they are first used."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from types import ModuleType
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.devices import NoDeviceError, extra
+from alexp.estimation.device.subsets._twin import LOWEST
+from alexp.estimation.device.subsets.engine import binomials
+from alexp.estimation.device.subsets.law import CellTerms
+from alexp.estimation.device.subsets.sums import SharedSums
+
+_THREADS = 128  # of a block, as in `kernels.cu`
+
+
+def cupy(device: str = "cuda") -> ModuleType:
+    """CuPy with this GPU chosen, or `NoDeviceError` in one sentence."""
+    found = extra("cupy", device)
+    number = int(device.partition(":")[2] or 0)
+    try:
+        seen = int(found.cuda.runtime.getDeviceCount())
+    except found.cuda.runtime.CUDARuntimeError:  # no driver
+        seen = 0
+    if number >= seen:
+        sees = "none" if seen == 0 else f"{seen} of them, counted from zero"
+        raise NoDeviceError(
+            f"device={device!r} needs a GPU, and CuPy {found.__version__} sees {sees}. Leave device out: everything "
+            "runs on the CPU as well, and a study begun on a GPU continues there"
+        )
+    found.cuda.Device(number).use()
+    return found
+
+
+@cache
+def name_of_card(device: str = "cuda") -> str:
+    """What the GPU calls itself."""
+    number = int(device.partition(":")[2] or 0)
+    return str(cupy(device).cuda.runtime.getDeviceProperties(number)["name"].decode())
+
+
+@cache
+def _compiled(size: int) -> object:
+    """The module of kernels for subsets of one size."""
+    source = files("alexp.estimation.device.subsets").joinpath("kernels.cu").read_text(encoding="utf-8")
+    return cupy().RawModule(code=source, options=(f"-DSIZE={size}", "--std=c++17"))
+
+
+class Card:
+    """An `Engine` on a GPU."""
+
+    def __init__(self, n_columns: int, size: int, device: str = "cuda") -> None:
+        self.xp, self.size, self.n_columns = cupy(device), size, n_columns
+        self._binomial = self.xp.asarray(binomials(n_columns, size))
+        self._module = _compiled(size)
+
+    def host(self, values: FloatArray) -> FloatArray:
+        """A copy in the computer's memory."""
+        return self.xp.asnumpy(values)  # type: ignore[no-any-return]
+
+    def best_of_pairs(self, sums: SharedSums, law: CellTerms) -> FloatArray:
+        """See `Engine`."""
+        best = self.xp.full(sums.gram.shape, LOWEST)
+        self._over_pairs("best_of_pairs", *self._known(sums, law), best)
+        return best  # type: ignore[no-any-return]
+
+    def sums_of_pairs(self, sums: SharedSums, law: CellTerms, reference: float, later: SharedSums) -> FloatArray:
+        """See `Engine`."""
+        out = self.xp.zeros((7, *sums.gram.shape))
+        after = (later.gram, later.diagonal)
+        self._over_pairs("sums_of_pairs", *self._known(sums, law), np.float64(reference), *after, out)
+        return out  # type: ignore[no-any-return]
+
+    def levels_of_ranks(self, sums: SharedSums, law: CellTerms, ranks: IntArray) -> FloatArray:
+        """See `Engine`."""
+        out, numbers = self.xp.empty(ranks.size), self.xp.asarray(ranks)
+        known = (*self._known(sums, law), self._binomial, numbers, np.int64(ranks.size), out)
+        self._launch("levels_of_ranks", (-(-ranks.size // _THREADS),), *known)
+        return out  # type: ignore[no-any-return]
+
+    def sweep(
+        self, sums: SharedSums, later: SharedSums, rho: float, width: float, points: FloatArray, first: int, n: int
+    ) -> IntArray:
+        """See `Engine`; positions are 32-bit, as there is one for every subset."""
+        winners = self.xp.empty(n, dtype=np.int32)
+        fits = (np.int32(self.n_columns), sums.gram, sums.diagonal, sums.cross, later.gram, later.diagonal)
+        numbers = (np.float64(rho), np.float64(later.base), np.float64(width))
+        which = (self._binomial, np.int64(first), np.int64(n))
+        where = (self.xp.ascontiguousarray(points), np.int32(len(points)), winners)
+        self._launch("sweep", (-(-n // _THREADS),), *fits, *numbers, *which, *where)
+        return winners  # type: ignore[no-any-return]
+
+    def _known(self, sums: SharedSums, law: CellTerms) -> tuple[object, ...]:
+        fits = (np.int32(self.n_columns), sums.gram, sums.diagonal, sums.cross, np.float64(sums.total))
+        cells, units = self.xp.asarray(law.cells), self.xp.asarray(law.units)
+        return (*fits, cells, units, np.int32(len(law.cells)), np.float64(law.power), np.float64(law.shape))
+
+    def _over_pairs(self, name: str, *arguments: object) -> None:
+        self._launch(name, (self.n_columns, self.n_columns), *arguments)
+
+    def _launch(self, name: str, grid: tuple[int, ...], *arguments: object) -> None:
+        self._module.get_function(name)(grid, (_THREADS,), arguments)  # type: ignore[attr-defined]
