@@ -11,6 +11,9 @@ import alexp
 from alexp.common.devices import NoDeviceError, cuda, has_cuda
 from alexp.common.devices.arrays import DeviceArray, entries
 from alexp.common.devices.places import Place
+from tests.estimation.device.libraries import ARRAY_API
+
+pytestmark = ARRAY_API
 
 TABLES = {"a": np.ones((4, 2)), "b": np.eye(4)}
 make = alexp.ModelClass.from_matrices

@@ -8,7 +8,9 @@ import alexp
 from alexp.study import check, create_study, load_study
 from alexp.study.database.events import decompress
 from alexp.study.database.schema import events
-from tests.estimation.device.libraries import somewhere
+from tests.estimation.device.libraries import ARRAY_API, somewhere
+
+pytestmark = ARRAY_API
 
 RNG = np.random.default_rng(0)
 TABLES = {"a": RNG.standard_normal((50, 20)).astype(np.float32), "b": RNG.standard_normal((50, 24)).astype(np.float32)}

@@ -6,6 +6,9 @@ import pytest
 from alexp.common.devices import has_cuda
 from alexp.common.devices.places import Place
 
+ARRAY_API = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="NumPy before 2.1 does not have the array API"
+)
 NAMES = ("numpy", "strict", "torch", "cuda")
 
 

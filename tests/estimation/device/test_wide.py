@@ -10,7 +10,9 @@ from alexp.bench.device.agreement import DUELS, duel
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.problem.candidates import NOTHING, CandidateTable, Pending
 
-from .libraries import NAMES, arrays, somewhere
+from .libraries import ARRAY_API, NAMES, arrays, somewhere
+
+pytestmark = ARRAY_API
 
 N, SIZES = 60, {"a": 5, "b": 9}
 RATIOS = (1e-3, 0.1)
