@@ -191,3 +191,8 @@ def test_means_that_hang_on_locked_runs_are_named():
     text = regret_table({"A": [steady] * 9 + [stuck], "B": [steady] * 10})
     assert "A 10.50 (5.00 without 1)" in text
     assert "B " not in text.splitlines()[-1]
+
+
+def test_equal_runs_are_no_victory():
+    level = {(name, method): 3.0 for name in MAIN_SCENARIOS for method in ("alexp", "etc")}
+    assert regret.beats(results(level), "etc").verdict == OPEN

@@ -30,7 +30,7 @@ def beats(results: Results, rival: str) -> Claim:
     for name in MAIN_SCENARIOS:
         ours, theirs = results.final(name, "alexp"), results.final(name, rival)
         gap = estimate(ours - theirs)
-        parts.append(below(gap, 0.0))
+        parts.append(True if gap.high < 0.0 else False if gap.low > 0.0 else None)
         verb = {True: "less", False: "more", None: "not distinguishable"}[parts[-1]]
         both = f"ALExp {ours.mean():.2f}, {METHODS[rival].label} {theirs.mean():.2f}"
         medians = f"medians {np.median(ours):.2f} and {np.median(theirs):.2f}"
