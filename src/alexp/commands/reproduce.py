@@ -33,7 +33,7 @@ def reproduce(
     from alexp.experiments.core.runner import Record, Task, sweep
     from alexp.experiments.paper.reproduce import check_figures
     from alexp.experiments.paper.reproduce import reproduce as make
-    from alexp.experiments.paper.results import Scope
+    from alexp.experiments.paper.results import FIRST_SEED, Scope
 
     console = Console()
     try:
@@ -42,7 +42,7 @@ def reproduce(
         raise typer.BadParameter(str(error)) from error
     scope = Scope.quick() if quick else Scope()
     if seeds is not None:
-        scope = replace(scope, seeds=tuple(range(seeds)))
+        scope = replace(scope, seeds=tuple(range(FIRST_SEED, FIRST_SEED + seeds)))
     kept = ResultCache(cache)
 
     def run(tasks: Sequence[Task], title: str) -> list[Record]:

@@ -14,6 +14,7 @@ from alexp.experiments.paper.grids import MAIN_SCENARIOS, Grid, Try
 from alexp.experiments.paper.methods import EXTRA, MIXTURES, PAPER, task_of
 from alexp.experiments.paper.tuning import Attempt, Sweep, Tuned, attempt, load_tuned, tune
 
+FIRST_SEED = 100  # seeds 0 to 19 were looked at before the rules of the verdicts were written; no seed from here on was
 FIGURES = ("1", "2", "3", "4", "5", "6", "7")
 Runs = dict[tuple[str, str], list[Record]]  # by scenario and method, one record per seed
 
@@ -22,7 +23,7 @@ Runs = dict[tuple[str, str], list[Record]]  # by scenario and method, one record
 class Scope:
     """How much to run: seeds, how far to scale, which hyper-parameters to try, and whether to go beyond the paper."""
 
-    seeds: tuple[int, ...] = tuple(range(40))
+    seeds: tuple[int, ...] = tuple(range(FIRST_SEED, FIRST_SEED + 40))
     far: tuple[int, ...] = BEYOND_DEGREES
     grid: Grid = field(default_factory=Grid)
     beyond: bool = False
@@ -31,7 +32,7 @@ class Scope:
     def quick(cls) -> Scope:
         """Three seeds, fewer sizes, and every fourth setting."""
         grid = Grid(size=5, seeds=Grid.seeds[:3], scenarios=MAIN_SCENARIOS)
-        return cls(tuple(range(3)), BEYOND_DEGREES[:2], grid)
+        return cls(cls.seeds[:3], BEYOND_DEGREES[:2], grid)
 
     def scenario(self, name: str) -> Scenario:
         """A scenario by name, shrunk if the grid says so."""
