@@ -24,6 +24,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from itertools import islice
 
 from alexp.common.validation import count
 from alexp.experiments.core.cache import ResultCache
@@ -31,6 +32,7 @@ from alexp.experiments.core.tasks import Record, Task, run_task
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MOST_BREAKDOWNS = 3
+_AHEAD = 8  # tasks handed out per process; waiting looks at each of them, so that handing out all is quadratic
 
 __all__ = ["Record", "Task", "run_task", "sweep"]
 
@@ -116,9 +118,11 @@ def _through_pool(tasks: list[Task], processes: int) -> Finished:
     with _single_threaded():
         pool = ProcessPoolExecutor(processes, mp_context=_context(), initializer=_start_worker)
         try:
-            waiting = {pool.submit(run_task, task): task for task in tasks}
+            queue = iter(tasks)
+            waiting = {pool.submit(run_task, task): task for task in islice(queue, _AHEAD * processes)}
             while waiting:
                 ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                waiting |= {pool.submit(run_task, task): task for task in islice(queue, len(ready))}
                 for future in ready:
                     yield waiting.pop(future), future.result()
         finally:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.common.arrays import BoolArray, FloatArray
+from alexp.common.arrays import BoolArray, FloatArray, IntArray
 
 LOCKED = 0.1  # mean regret per round over the last quarter above which a run counts as stuck
 
@@ -47,8 +48,27 @@ def mean_and_error(curves: FloatArray) -> tuple[FloatArray, FloatArray]:
     return curves.mean(axis=0), errors
 
 
-def ratio(numerator: ArrayLike, denominator: ArrayLike, paired: bool = True, draws: int = 4000) -> MeanEstimate:
-    """Ratio of two means with a 95% bootstrap interval; `paired` when both have the same seeds, in order.
+Centre = Callable[..., FloatArray]  # np.mean or np.median
+
+
+def _resampled(sample: FloatArray, picks: IntArray, centre: Centre) -> FloatArray:
+    """Centre of every resample, shape (draws,)."""
+    return np.asarray(centre(sample[picks], axis=1), dtype=np.float64)
+
+
+def _interval(value: float, draws: FloatArray) -> MeanEstimate:
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return MeanEstimate(value, float(draws.std()), float(low), float(high))
+
+
+def ratio(
+    numerator: ArrayLike,
+    denominator: ArrayLike,
+    paired: bool = True,
+    draws: int = 4000,
+    centre: Centre = np.mean,
+) -> MeanEstimate:
+    """Ratio of two means (or medians) with a 95% bootstrap interval; `paired` when both have the same seeds, in order.
 
     >>> print(ratio([2.0, 2.0], [1.0, 1.0]))
     2.00 [2.00, 2.00]
@@ -57,9 +77,49 @@ def ratio(numerator: ArrayLike, denominator: ArrayLike, paired: bool = True, dra
     rng = np.random.default_rng(0)
     picks = rng.integers(above.size, size=(draws, above.size))
     others = picks if paired else rng.integers(below.size, size=(draws, below.size))
-    ratios = above[picks].mean(axis=1) / np.maximum(below[others].mean(axis=1), 1e-12)
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return MeanEstimate(float(above.mean() / max(below.mean(), 1e-12)), float(ratios.std()), float(low), float(high))
+    ratios = _resampled(above, picks, centre) / np.maximum(_resampled(below, others, centre), 1e-12)
+    return _interval(float(centre(above) / max(float(centre(below)), 1e-12)), ratios)
+
+
+Pair = tuple[ArrayLike, ArrayLike]
+
+
+def ratio_of_ratios(one: Pair, other: Pair, draws: int = 4000, centre: Centre = np.mean) -> MeanEstimate:
+    """How much larger the ratio of one pair is than that of another, with a 95% bootstrap interval.
+
+    Both samples of a pair have the same seeds, in order; the pairs are independent of each other.
+
+    >>> print(ratio_of_ratios(([6.0, 6.0], [2.0, 2.0]), ([2.0, 2.0], [1.0, 1.0])))
+    1.50 [1.50, 1.50]
+    """
+    rng = np.random.default_rng(0)
+    values, resamples = [], []
+    for pair in (one, other):
+        above, below = (np.asarray(part, dtype=np.float64) for part in pair)
+        picks = rng.integers(above.size, size=(draws, above.size))
+        values.append(float(centre(above)) / max(float(centre(below)), 1e-12))
+        resamples.append(_resampled(above, picks, centre) / np.maximum(_resampled(below, picks, centre), 1e-12))
+    return _interval(values[0] / max(values[1], 1e-12), resamples[0] / np.maximum(resamples[1], 1e-12))
+
+
+def difference(one: ArrayLike, other: ArrayLike) -> MeanEstimate:
+    """Difference of the means of two independent samples, with Welch's 95% interval.
+
+    >>> print(difference([3.0, 4.0, 5.0], [1.0, 1.5, 2.0]))
+    2.50 [0.43, 4.57]
+    """
+    from scipy.stats import t as student
+
+    samples = [np.asarray(values, dtype=np.float64) for values in (one, other)]
+    mean = float(samples[0].mean() - samples[1].mean())
+    spreads = np.array([sample.var(ddof=1) / sample.size for sample in samples])
+    error = float(np.sqrt(spreads.sum()))
+    if error == 0.0:
+        return MeanEstimate(mean, 0.0, mean, mean)
+    sizes = np.array([sample.size for sample in samples])
+    freedom = error**4 / float(np.sum(spreads**2 / (sizes - 1)))
+    half = float(student.ppf(0.975, freedom)) * error
+    return MeanEstimate(mean, error, mean - half, mean + half)
 
 
 def locked(regret: FloatArray, per_round: float = LOCKED) -> BoolArray:

@@ -26,7 +26,7 @@ from alexp.experiments.core.runner import sweep
 from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.core.statistics import LOCKED, locked
 from alexp.experiments.core.tasks import Record, Task
-from alexp.experiments.paper.tuning import alexp_settings
+from alexp.experiments.paper.methods import settings_of
 
 SCENARIOS = {size: Scenario(size=size) for size in (2, 3, 9)}  # the paper's easy, large and hard classes, p = 10
 STEPS, RESOLUTION, NOISE = Scenario.steps, Scenario.resolution, Scenario.noise_std
@@ -50,9 +50,10 @@ class Contender(NamedTuple):
 
     def tasks(self, seeds: Sequence[int]) -> list[Task]:
         """One run per seed."""
-        gamma, eta, lam = self.schedules.gamma, self.schedules.eta, self.schedules.lam
-        settings = alexp_settings(gamma, eta, lam) if self.name == "ALExp" else {}
-        return [Task(SCENARIOS[self.size], NAMES[self.name], settings, seed, shared_seed=True) for seed in seeds]
+        scenario, used = SCENARIOS[self.size], self.schedules
+        constants = {"gamma": used.gamma, "eta": used.eta, "lambda": used.lam}
+        settings = settings_of("alexp", constants, scenario) if self.name == "ALExp" else {}
+        return [Task(scenario, NAMES[self.name], settings, seed, shared_seed=True) for seed in seeds]
 
 
 class Outcome(NamedTuple):

@@ -13,9 +13,9 @@ from alexp.common.arrays import AnyArray, FloatArray
 from alexp.common.style import COLOURS, DASHES, new_figure
 from alexp.experiments.core.scenarios import SCALING_DEGREES
 from alexp.experiments.core.statistics import mean_and_error
-from alexp.experiments.paper.methods import METHODS, PAPER
+from alexp.experiments.paper.grids import MAIN_SCENARIOS
+from alexp.experiments.paper.methods import METHODS
 from alexp.experiments.paper.results import Results, scaling_names
-from alexp.experiments.paper.tuning import MAIN_SCENARIOS
 
 TITLES = {
     "easy": "Easy: s = 2, p = 10, M = 55",
@@ -31,12 +31,12 @@ Drawn = tuple[Figure, pd.DataFrame]
 
 def figure_1(results: Results) -> Drawn:
     """Easy and hard problems; Figure 6 shows whole the curves that leave a panel."""
-    return _regret_panels(results, MAIN_SCENARIOS[:3], PAPER)
+    return _regret_panels(results, MAIN_SCENARIOS[:3], results.scope.methods)
 
 
 def figure_2(results: Results) -> Drawn:
     """The large class."""
-    return _regret_panels(results, ("large",), PAPER)
+    return _regret_panels(results, ("large",), results.scope.methods)
 
 
 def figure_6(results: Results) -> Drawn:
@@ -63,8 +63,15 @@ def _regret_panels(results: Results, scenarios: Sequence[str], methods: Sequence
             ax.set(yscale="log", ylim=(FLOOR, None))
         else:
             ax.set_ylim(0.0, 1.15 * max(tops))  # Corral may leave the panel, as in the paper
-    _legend_below(figure, axes, columns=6 if columns == 3 else 3)
+    _legend_below(figure, axes, columns=_legend_columns(len(methods), columns))
     return figure, pd.concat(tables, ignore_index=True)
+
+
+def _legend_columns(n_methods: int, panels: int) -> int:
+    """As many columns as fit below the panels, in rows that are about full."""
+    most = 2 * panels if n_methods <= 6 else (4 * panels + 2) // 3
+    rows = -(-n_methods // most)
+    return -(-n_methods // rows)
 
 
 def _draw_curve(ax: Axes, method: str, mean: FloatArray, error: FloatArray, floor: float | None = None) -> None:
@@ -88,11 +95,10 @@ def _legend_below(figure: Figure, axes: AnyArray, columns: int) -> None:
 
 def figure_3(results: Results) -> Drawn:
     """Regret curves of each method as M grows from 45 to 91, and regret after 100 rounds far beyond."""
-    names = scaling_names(SCALING_DEGREES)
-    beyond = scaling_names((*SCALING_DEGREES, *results.scope.beyond))
-    figure, axes = new_figure(2, 4, width=3.6, height=3.0)
+    names, methods = scaling_names(SCALING_DEGREES), results.scope.methods
+    figure, axes = new_figure(2, len(methods) // 2 + 1, width=3.6, height=3.0)
     tables = []
-    for ax, method in zip(axes.ravel(), PAPER, strict=False):
+    for ax, method in zip(axes.ravel(), methods, strict=False):
         for i, name in enumerate(names):
             mean, error = mean_and_error(results.curves(name, method))
             rounds, m = np.arange(1, mean.size + 1), results.scope.scenario(name).n_models
@@ -103,18 +109,18 @@ def figure_3(results: Results) -> Drawn:
     for ax in axes[:, 0]:
         ax.set_ylabel("cumulative regret")
     axes[0, 0].legend(frameon=False, fontsize=8)
-    spare = axes.ravel()[len(PAPER) :]
-    spare[-1].axis("off")
-    tables.append(_draw_scaling(spare[0], results, beyond))
-    handles, labels = spare[0].get_legend_handles_labels()
-    spare[-1].legend(handles, labels, frameon=False, loc="center left", fontsize=9, title="regret against M")
+    far, key = axes.ravel()[len(methods) :]
+    key.axis("off")
+    tables.append(_draw_scaling(far, results, scaling_names((*SCALING_DEGREES, *results.scope.far))))
+    handles, labels = far.get_legend_handles_labels()
+    key.legend(handles, labels, frameon=False, loc="center left", fontsize=9, title="regret against M")
     return figure, pd.concat(tables, ignore_index=True)
 
 
 def _draw_scaling(ax: Axes, results: Results, names: Sequence[str]) -> pd.DataFrame:
     sizes = [results.scope.scenario(name).n_models for name in names]
     tables = []
-    for method in PAPER:
+    for method in results.scope.methods:
         look, final = METHODS[method], [results.final(name, method)[:, None] for name in names]
         mean, error = (np.array(part).ravel() for part in zip(*(mean_and_error(f) for f in final), strict=True))
         ax.errorbar(

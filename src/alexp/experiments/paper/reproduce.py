@@ -11,9 +11,11 @@ from alexp.common.files import write_text
 from alexp.common.style import save_figure
 from alexp.experiments.core.fingerprint import code_fingerprint
 from alexp.experiments.paper import figures, figures_dynamics
-from alexp.experiments.paper.report import write_report
+from alexp.experiments.paper.pages.beyond import write_beyond
+from alexp.experiments.paper.pages.captions import stem
+from alexp.experiments.paper.pages.report import write_report
 from alexp.experiments.paper.results import FIGURES, Results, Scope, collect, needed_runs
-from alexp.experiments.paper.tuning import Sweep
+from alexp.experiments.paper.tuning import Sweep, save_sweep
 
 DRAW: dict[str, Callable[[Results], figures.Drawn]] = {
     "1": figures.figure_1,
@@ -23,15 +25,6 @@ DRAW: dict[str, Callable[[Results], figures.Drawn]] = {
     "5": figures_dynamics.figure_5,
     "6": figures.figure_6,
     "7": figures_dynamics.figure_7,
-}
-STEMS = {
-    "1": "figure-1-easy-and-hard",
-    "2": "figure-2-large-class",
-    "3": "figure-3-scaling",
-    "4": "figure-4-dynamics",
-    "5": "figure-5-reward-functions",
-    "6": "figure-6-in-full",
-    "7": "figure-7-hyper-parameters",
 }
 
 
@@ -47,39 +40,43 @@ def check_figures(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in FIGURES if name in names) if names else FIGURES
 
 
-def reproduce(names: Sequence[str], scope: Scope, out: Path, sweep: Sweep, retune: Path | None = None) -> list[Path]:
-    """Run what is missing, draw the figures into out/figures, and with all figures write out/reproduction.md.
+def reproduce(names: Sequence[str], scope: Scope, out: Path, sweep: Sweep, store: Path | None = None) -> list[Path]:
+    """Run what is missing, draw the figures into out/figures, and with all figures write the page.
 
-    `retune` chooses hyper-parameters anew, stores them at that path, and uses them. Returns the files written or
-    found up to date.
+    A scope that goes beyond the paper has figures of its own, beyond-*, and the page out/beyond.md; otherwise they are
+    figure-* and out/reproduction.md. `store` has the sweep run in any case and writes it there, with what was chosen.
+    Returns the files written or found up to date.
     """
     wanted = check_figures(names)
-    results = collect(wanted, scope, sweep, retune is not None)
-    if retune is not None:
-        results.tuned.save(retune)
+    results = collect(wanted, scope, sweep, store is not None)
+    if store is not None:
+        save_sweep(results.attempts, store)
     written = [path for name in wanted for path in _draw(name, results, out / "figures")]
     if wanted == FIGURES:
-        written.append(write_report(results, out / "reproduction.md"))
+        page, write = ("beyond.md", write_beyond) if scope.beyond else ("reproduction.md", write_report)
+        written.append(write(results, out / page))
     return written
 
 
 def _draw(name: str, results: Results, folder: Path) -> list[Path]:
     """PNG, SVG and CSV of one figure; nothing is drawn again if its runs are the ones it was drawn from."""
-    paths = [folder / f"{STEMS[name]}.{kind}" for kind in ("png", "svg", "csv")]
+    title = stem(name, results.scope.beyond)
+    paths = [folder / f"{title}.{kind}" for kind in ("png", "svg", "csv")]
     stamps = folder / "drawn-from.json"
     known = json.loads(stamps.read_text()) if stamps.exists() else {}
     stamp = _stamp(name, results)
-    if known.get(name) == stamp and all(path.exists() for path in paths):
+    if known.get(title) == stamp and all(path.exists() for path in paths):
         return paths
     figure, data = DRAW[name](results)
     save_figure(figure, paths[0], dpi=110)
+    figure.set_layout_engine("none")  # everything has its place now; finding it again takes half of the time
     # Without a date and with a fixed salt the same runs give the same file.
     import matplotlib
 
     with matplotlib.rc_context({"svg.hashsalt": "alexp", "svg.fonttype": "none"}):
         save_figure(figure, paths[1], metadata={"Date": None})
     write_text(paths[2], data.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-    write_text(stamps, json.dumps(known | {name: stamp}, indent=1, sort_keys=True) + "\n")
+    write_text(stamps, json.dumps(known | {title: stamp}, indent=1, sort_keys=True) + "\n")
     return paths
 
 
@@ -89,7 +86,9 @@ def _stamp(name: str, results: Results) -> str:
     digest.update(repr((results.scope.seeds, results.scope.grid.shrink)).encode())
     for pair in needed_runs([name], results.scope):
         for record in results.runs[pair]:
-            digest.update(repr(pair).encode() + record.regret.tobytes() + record.q_true.tobytes())
+            digest.update(
+                repr(pair).encode() + record.regret.tobytes() + record.q_true.tobytes() + record.chosen.tobytes()
+            )
     if name == "7":
-        digest.update(repr(results.attempts).encode())
+        digest.update(repr((results.attempts, results.unstated)).encode())
     return digest.hexdigest()[:16]

@@ -1,222 +1,153 @@
-"""Hyper-parameters as in the paper's appendix, on seeds that no reported figure uses.
+"""Hyper-parameters by one rule, on seeds that no reported figure uses, and the sweep they come from.
 
-lambda_0: 20 values in [1e-5, 1], one choice for all problems. (gamma_0, eta_0) of ALExp: 20 log-uniform draws from
-[1e-4, 1e-1] x [1, 100], per problem. n_0 of ETC and ETS: 10 values in [2, 80], per problem. (gamma_0, eta_0) of
-Corral: 10 draws from the same box, with gamma = gamma_0 / n and eta = eta_0 sqrt(M / n), per problem. The choice is
-the smallest mean regret over the tuning seeds, kept in data/tuned.json, which the figures read.
+The rule: per problem and method, the setting with the least *mean* regret over the tuning seeds; the first tried, if
+several have it. The paper tunes means, too. A mean hangs on the few runs that lock, which makes the choice noisy; but
+those runs are what a setting costs, and a median would choose rates that lock up to half of the runs. So the mean
+chooses, and the sweep keeps median and number of locked runs beside it, to see where the median would have chosen
+otherwise. data/sweep.csv has every setting that was tried, and says which were chosen; figures read it.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from math import sqrt
+from io import StringIO
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 
 from alexp.common.files import write_text
-from alexp.experiments.core.plain import Settings
-from alexp.experiments.core.scenarios import SCENARIOS, Scenario, scenario_named
-from alexp.experiments.core.statistics import MeanEstimate, estimate
+from alexp.experiments.core.scenarios import SCENARIOS
+from alexp.experiments.core.statistics import MeanEstimate, estimate, locked
 from alexp.experiments.core.tasks import Record, Task
+from alexp.experiments.paper.grids import Grid, Try
+from alexp.experiments.paper.methods import Values, task_of
 
-TUNING_SEEDS = tuple(range(10_000, 10_020))
-LAMBDA_SCENARIOS = ("easy", "hard-meant", "large")
-TUNED_SCENARIOS = (
-    "easy", "hard-printed", "hard-meant", "large", "scaling-9", "scaling-11", "scaling-12", "scaling-13",
-)  # fmt: skip
-MAIN_SCENARIOS = TUNED_SCENARIOS[:4]
-CORRALS = ("corral", "corral-own", "corral-released")
-RELEASED_SCENARIOS = ("easy", "large")  # where the released code's ALExp is tuned
-
-LAMBDAS = tuple(np.logspace(-5.0, 0.0, 20).tolist())
-EXPLORATIONS = tuple(int(n) for n in np.linspace(2, 80, 10).round())
-
-Choice = TypedDict("Choice", {"settings": Settings, "values": dict[str, float], "mean regret": float})
-Chosen = dict[str, dict[str, Choice]]  # by scenario and method
-Setting = tuple[str, str, dict[str, float], Settings]  # scenario, method, values for figures, settings
 Sweep = Callable[[Sequence[Task], str], list[Record]]
+Key = tuple[str, str, str]  # stage, scenario, method
 
-
-def _draws(n: int, seed: int) -> tuple[tuple[float, float], ...]:
-    """Log-uniform (gamma_0, eta_0) from [1e-4, 1e-1] x [1, 1e2]."""
-    exponents = np.random.default_rng(seed).uniform([-4.0, 0.0], [-1.0, 2.0], (n, 2))
-    return tuple((float(10.0**g), float(10.0**e)) for g, e in exponents)
-
-
-RATES = _draws(20, seed=1)
-CORRAL_RATES = _draws(10, seed=2)
+_CONSTANTS = ("gamma", "eta", "n0", "ridge", "lambda", "beta")
+_FIELDS = ("stage", "scenario", "method", *_CONSTANTS, "mean", "error", "median", "locked", "first", "chosen")
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One setting that was tried: what it is called in a figure, its settings, and its regret on the tuning seeds."""
+    """A setting that was tried on the tuning seeds.
 
-    scenario: str
-    method: str
-    values: dict[str, float]
-    settings: Settings
+    `regret` is the mean of R(n), `median` its median, `locked` how many runs were stuck at the end, and `first` R(n)
+    under the first seed, by which one can see whether today's code still plays the run that was stored.
+    """
+
+    tried: Try
     regret: MeanEstimate
+    median: float
+    locked: int
+    first: float
+
+    @property
+    def key(self) -> Key:
+        """What it competes in: one choice is made per stage, scenario and method."""
+        return self.tried.stage, self.tried.scenario, self.tried.method
 
 
-def alexp_settings(gamma: float, eta: float, lam: float) -> Settings:
-    """Settings of ALExp with the given constants of its schedules."""
-    return {"schedules": {"kind": "Schedules", "gamma": gamma, "eta": eta, "lam": lam}}
-
-
-def released_settings(gamma: float, eta: float, scenario: Scenario) -> Settings:
-    """Settings of the released code's ALExp, with its own lambda_0."""
-    constants = {"gamma": gamma, "eta": eta, "lam": 0.009, "horizon": scenario.steps}
-    return {"schedules": {"kind": "ReleasedSchedules"} | constants}
-
-
-def corral_settings(gamma: float, eta: float, scenario: Scenario, method: str = "corral") -> Settings:
-    """Settings of Corral with the paper's rates; the released code did not scale eta with sqrt(M / n)."""
-    n = scenario.steps
-    scale = 1.0 if method == "corral-released" else sqrt(scenario.n_models / n)
-    return {"gamma": gamma / n, "eta": eta * scale}
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What is tried; the defaults are the paper's."""
-
-    lambdas: tuple[float, ...] = LAMBDAS
-    rates: tuple[tuple[float, float], ...] = RATES
-    explorations: tuple[int, ...] = EXPLORATIONS
-    corral_rates: tuple[tuple[float, float], ...] = CORRAL_RATES
-    seeds: tuple[int, ...] = TUNING_SEEDS
-    scenarios: tuple[str, ...] = TUNED_SCENARIOS
-    shrink: Mapping[str, int] | None = None  # fields of every scenario to replace, for tests
-
-    def scenario(self, name: str) -> Scenario:
-        """A scenario by name, shrunk if the grid says so."""
-        return scenario_named(name).with_(**(self.shrink or {}))
-
-    def methods(self, name: str) -> tuple[str, ...]:
-        """Which methods are tuned on a scenario: the variants on the main ones only."""
-        released = ("alexp-released",) if name in RELEASED_SCENARIOS else ()
-        return ("alexp", *released, "etc", "ets", *(CORRALS if name in MAIN_SCENARIOS else CORRALS[:1]))
-
-    def attempts_at_lambda(self) -> list[Setting]:
-        """ALExp with its default rates at every lambda_0."""
-        names = [name for name in LAMBDA_SCENARIOS if name in self.scenarios]
-        middle = (0.01, 10.0)  # about the middle of the box on a log scale
-        return [
-            (name, "alexp", {"lambda": lam}, alexp_settings(*middle, lam)) for name in names for lam in self.lambdas
-        ]
-
-    def attempts(self, lam: float) -> list[Setting]:
-        """Everything else, with lambda_0 chosen."""
-        return [
-            (name, method, values, settings)
-            for name in self.scenarios
-            for method in self.methods(name)
-            for values, settings in self._tried(method, self.scenario(name), lam)
-        ]
-
-    def _tried(self, method: str, scenario: Scenario, lam: float) -> list[tuple[dict[str, float], Settings]]:
-        if method == "alexp":
-            return [({"gamma": g, "eta": e}, alexp_settings(g, e, lam)) for g, e in self.rates]
-        if method == "alexp-released":
-            return [({"gamma": g, "eta": e}, released_settings(g, e, scenario)) for g, e in self.rates]
-        if method in CORRALS:
-            return [({"gamma": g, "eta": e}, corral_settings(g, e, scenario, method)) for g, e in self.corral_rates]
-        return [({"n0": n}, {"n_explore": n, "lam": lam}) for n in self.explorations]
-
-
-def run_attempts(tried: Sequence[Setting], grid: Grid, sweep: Sweep, title: str) -> list[Attempt]:
-    """Mean regret of every setting over the tuning seeds."""
-    tasks = [
-        Task(grid.scenario(name), method, settings, seed) for name, method, _, settings in tried for seed in grid.seeds
-    ]
-    final = np.array([record.regret[-1] for record in sweep(tasks, title)]).reshape(len(tried), len(grid.seeds))
-    return [
-        Attempt(name, method, values, settings, estimate(row))
-        for (name, method, values, settings), row in zip(tried, final, strict=True)
-    ]
-
-
-def choose_lambda(attempts: Sequence[Attempt]) -> float:
-    """lambda_0 with the smallest geometric mean, over the problems, of the mean regret."""
-    logs: dict[float, list[float]] = {}
-    for attempt in attempts:
-        logs.setdefault(attempt.values["lambda"], []).append(np.log(max(attempt.regret.mean, 1e-3)))
-    return min(logs, key=lambda lam: float(np.mean(logs[lam])))
-
-
-def choose(attempts: Sequence[Attempt]) -> Chosen:
-    """Settings with the smallest mean regret, per scenario and method."""
-    best: dict[tuple[str, str], Attempt] = {}
-    for attempt in attempts:
-        key = (attempt.scenario, attempt.method)
-        if key not in best or attempt.regret.mean < best[key].regret.mean:
-            best[key] = attempt
-    out: Chosen = {}
-    for (name, method), attempt in best.items():
-        out.setdefault(name, {})[method] = {
-            "settings": attempt.settings, "values": attempt.values, "mean regret": round(attempt.regret.mean, 4),
-        }  # fmt: skip
+def attempt(tries: Sequence[Try], grid: Grid, sweep: Sweep, title: str) -> list[Attempt]:
+    """Run every setting under every tuning seed."""
+    tasks = [task_of(t.method, t.values, grid.scenario(t.scenario), seed) for t in tries for seed in grid.seeds]
+    records, n = sweep(tasks, title), len(grid.seeds)
+    out = []
+    for i, one in enumerate(tries):
+        curves = np.array([record.regret for record in records[i * n : (i + 1) * n]])
+        final, stuck = curves[:, -1], int(locked(curves).sum())
+        out.append(Attempt(one, estimate(final), float(np.median(final)), stuck, float(final[0])))
     return out
+
+
+def choose(attempts: Iterable[Attempt], cost: Callable[[Attempt], float] = lambda a: a.regret.mean) -> dict[Key, Try]:
+    """The setting of least cost per stage, scenario and method; the first, if several have it.
+
+    Nothing is chosen from the stage that only shows what lambda_0 does.
+    """
+    best: dict[Key, Attempt] = {}
+    for one in attempts:
+        if one.tried.stage == "lambda":
+            continue
+        if one.key not in best or cost(one) < cost(best[one.key]):
+            best[one.key] = one
+    return {key: one.tried for key, one in best.items()}
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """Chosen hyper-parameters."""
+    """Chosen constants: by scenario and method, as the paper tunes, and with the constant that it holds fixed."""
 
-    lam: float
-    chosen: Chosen
-    seeds: tuple[int, ...]
+    grid: Mapping[str, Mapping[str, Values]]
+    width: Mapping[str, Mapping[str, Values]]
 
-    def settings(self, method: str, scenario: str) -> Settings:
-        """Settings of a method on a scenario; scenarios that were not tuned take those of the nearest size.
+    @classmethod
+    def of(cls, chosen: Mapping[Key, Try]) -> Tuned:
+        """From the choice of all stages."""
+        stages: dict[str, dict[str, dict[str, Values]]] = {"grid": {}, "width": {}}
+        for (stage, scenario, method), one in chosen.items():
+            stages[stage].setdefault(scenario, {})[method] = one.values
+        return cls(stages["grid"], stages["width"])
 
-        Corral's rates are restated in the units of the scenario, since they depend on the number of models.
+    def values(self, method: str, scenario: str, wide: bool = False) -> Values:
+        """Constants of a method on a scenario; scenarios that were not tuned take those of the nearest size.
+
+        `wide` asks for the choice that includes the width, which was made on the main problems only.
         """
-        nearest = self._nearest(scenario)
-        entry = self.chosen.get(nearest, {}).get(method)
-        if entry is None:
-            return {"lam": self.lam} if method in ("etc", "ets") else {}
-        if method in CORRALS and nearest != scenario:
-            return corral_settings(entry["values"]["gamma"], entry["values"]["eta"], SCENARIOS[scenario], method)
-        return dict(entry["settings"])
-
-    def exploration(self, method: str, scenario: str) -> int:
-        """Rounds that ETC or ETS explores on a scenario."""
-        rounds = self.settings(method, scenario).get("n_explore", 20)
-        assert isinstance(rounds, int)
-        return rounds
+        table = self.width if wide else self.grid
+        return table.get(self._nearest(scenario), {}).get(method, {})
 
     def _nearest(self, scenario: str) -> str:
         if scenario == "scaling-10":
             return "easy"
-        if scenario in self.chosen or scenario not in SCENARIOS:
+        if scenario in self.grid or scenario not in SCENARIOS:
             return scenario
         wanted = SCENARIOS[scenario]
-        sizes = {name: abs(np.log(SCENARIOS[name].n_models / wanted.n_models)) for name in self.chosen}
+        sizes = {name: abs(np.log(SCENARIOS[name].n_models / wanted.n_models)) for name in self.grid}
         same = {name: gap for name, gap in sizes.items() if SCENARIOS[name].size == wanted.size}
         return min(same or sizes, key=lambda name: (same or sizes)[name])
-
-    def save(self, path: Path) -> None:
-        """Write as JSON."""
-        data = {"lambda_0": self.lam, "tuning seeds": [self.seeds[0], self.seeds[-1]], "chosen": self.chosen}
-        write_text(path, json.dumps(data, indent=1, sort_keys=True) + "\n")
-
-
-def load_tuned() -> Tuned:
-    """The committed choice."""
-    data = json.loads(files("alexp.experiments.paper").joinpath("data/tuned.json").read_text())
-    first, last = data["tuning seeds"]
-    return Tuned(data["lambda_0"], data["chosen"], tuple(range(first, last + 1)))
 
 
 def tune(grid: Grid, sweep: Sweep) -> tuple[Tuned, list[Attempt]]:
     """Try everything and choose; returns the choice and every attempt."""
-    by_lambda = run_attempts(grid.attempts_at_lambda(), grid, sweep, "tuning lambda_0")
-    lam = choose_lambda(by_lambda)
-    rest = run_attempts(grid.attempts(lam), grid, sweep, "tuning the rest")
-    return Tuned(lam, choose(rest), grid.seeds), [*by_lambda, *rest]
+    first = attempt(grid.tries(), grid, sweep, "tuning")
+    second = attempt(grid.widths(Tuned.of(choose(first)).grid), grid, sweep, "tuning widths")
+    attempts = [*first, *second]
+    return Tuned.of(choose(attempts)), attempts
+
+
+def save_sweep(attempts: Sequence[Attempt], path: Path) -> None:
+    """Write every attempt as CSV, the chosen ones marked."""
+    chosen = {id(one) for one in choose(attempts).values()}
+    text = StringIO()
+    writer = csv.DictWriter(text, _FIELDS, lineterminator="\n")
+    writer.writeheader()
+    for one in attempts:
+        t = one.tried
+        numbers = {"mean": one.regret.mean, "error": one.regret.error, "median": one.median, "first": one.first}
+        row = {"stage": t.stage, "scenario": t.scenario, "method": t.method, "locked": one.locked}
+        row |= {name: f"{number:.9g}" for name, number in numbers.items()}
+        writer.writerow(row | {k: repr(v) for k, v in t.values.items()} | {"chosen": int(id(t) in chosen)})
+    write_text(path, text.getvalue())
+
+
+def stored_rows() -> list[dict[str, str]]:
+    """The stored sweep, row by row as text."""
+    text = files("alexp.experiments.paper").joinpath("data/sweep.csv").read_text()
+    return list(csv.DictReader(text.splitlines()))
+
+
+def try_of(row: Mapping[str, str]) -> Try:
+    """The setting behind a row of the stored sweep."""
+    values = {name: float(row[name]) for name in _CONSTANTS if row[name]}
+    return Try(row["stage"], row["scenario"], row["method"], values)
+
+
+def load_tuned() -> Tuned:
+    """The stored choice."""
+    tries = [try_of(row) for row in stored_rows() if row["chosen"] == "1"]
+    return Tuned.of({(t.stage, t.scenario, t.method): t for t in tries})

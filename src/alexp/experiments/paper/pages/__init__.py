@@ -1,0 +1,1 @@
+"""What is written about the reproduction: the report, and how EvidenceMixture does beside it."""
