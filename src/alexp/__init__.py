@@ -15,6 +15,7 @@ from alexp.algorithms import (
     FSSCB,
     LMUCB,
     O2CSEW,
+    SLUCB,
     AbandonedTrialError,
     ALExp,
     Algorithm,
@@ -58,6 +59,7 @@ from alexp.estimation.mixture.evidence import Evidence
 from alexp.experiments import Environment, Run, SyntheticEnvironment, simulate
 from alexp.problem import (
     Arms,
+    Ball,
     Box,
     Candidates,
     FiniteSet,
@@ -88,6 +90,7 @@ __all__ = [
     "FSSCB",
     "LMUCB",
     "O2CSEW",
+    "SLUCB",
     "UCB",
     "ALExp",
     "AbandonedTrialError",
@@ -97,6 +100,7 @@ __all__ = [
     "Arms",
     "AssumptionWarning",
     "Balancing",
+    "Ball",
     "Box",
     "Candidates",
     "Client",

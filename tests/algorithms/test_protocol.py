@@ -15,9 +15,9 @@ import pytest
 import alexp
 from alexp.algorithms import Algorithm, algorithm_named, registered_names
 from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, SumsReturns, WeighsModels, offers
-from alexp.testing import again, make
+from alexp.testing import again, make, on_tables
 
-KINDS = sorted(Algorithm.registry)
+KINDS = on_tables()
 
 
 def told(name, rounds=6, **settings):

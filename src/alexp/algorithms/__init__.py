@@ -38,6 +38,7 @@ from alexp.algorithms.sparse.lasso_bandit import LassoBandit
 from alexp.algorithms.sparse.modcb import ModCB
 from alexp.algorithms.sparse.popart import PopArt
 from alexp.algorithms.sparse.sa_lasso import SALasso
+from alexp.algorithms.sparse.sl_ucb import SLUCB
 from alexp.algorithms.sparse.th_lasso import THLasso
 from alexp.common.codec import State
 
@@ -52,6 +53,7 @@ __all__ = [
     "FSSCB",
     "LMUCB",
     "O2CSEW",
+    "SLUCB",
     "ALExp",
     "AbandonedTrialError",
     "Algorithm",

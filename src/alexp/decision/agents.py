@@ -122,14 +122,15 @@ class UCB(Agent):
         positive("ridge", self.ridge)
         fraction("delta", self.delta)
 
+    def widths(self, fits: Posteriors, noise_std: float, reward_bound: float) -> FloatArray:
+        """What multiplies ||phi||_{V^-1}, one for each of the fits' models (M,)."""
+        if self.beta == "theory":
+            return ucb_width(fits.log_determinants(), self.ridge, noise_std, reward_bound, self.delta)
+        return np.full(fits.n_models, float(self.beta) * reward_bound * self.ridge)
+
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates."""
-        if self.beta == "theory":
-            width = ucb_width(
-                crowd.fits.log_determinants(), self.ridge, crowd.noise_std, crowd.reward_bound, self.delta
-            )
-        else:
-            width = np.full(crowd.models.size, float(self.beta) * crowd.reward_bound * self.ridge)
+        width = self.widths(crowd.fits, crowd.noise_std, crowd.reward_bound)
         return Suggestions.certain(crowd.believed.argmax_ucb(crowd.choices, width), len(crowd.choices))
 
 
