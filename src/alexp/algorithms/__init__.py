@@ -8,6 +8,7 @@ from alexp.algorithms.baselines.ets import ETS
 from alexp.algorithms.baselines.fs_scb import FSSCB
 from alexp.algorithms.baselines.linucb import LinUCB
 from alexp.algorithms.baselines.o2cs import O2CSEW
+from alexp.algorithms.baselines.o2cs_sew import O2CSSEW
 from alexp.algorithms.baselines.squarecb import SquareCB
 from alexp.algorithms.baselines.uniform import UniformRandom
 from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
@@ -53,6 +54,7 @@ __all__ = [
     "FSSCB",
     "LMUCB",
     "O2CSEW",
+    "O2CSSEW",
     "SLUCB",
     "ALExp",
     "AbandonedTrialError",
