@@ -15,6 +15,8 @@ from alexp.algorithms import (
     FSSCB,
     LMUCB,
     O2CSEW,
+    O2CSSEW,
+    SLUCB,
     AbandonedTrialError,
     ALExp,
     Algorithm,
@@ -58,6 +60,7 @@ from alexp.estimation.mixture.evidence import Evidence
 from alexp.experiments import Environment, Run, SyntheticEnvironment, simulate
 from alexp.problem import (
     Arms,
+    Ball,
     Box,
     Candidates,
     FiniteSet,
@@ -88,6 +91,8 @@ __all__ = [
     "FSSCB",
     "LMUCB",
     "O2CSEW",
+    "O2CSSEW",
+    "SLUCB",
     "UCB",
     "ALExp",
     "AbandonedTrialError",
@@ -97,6 +102,7 @@ __all__ = [
     "Arms",
     "AssumptionWarning",
     "Balancing",
+    "Ball",
     "Box",
     "Candidates",
     "Client",

@@ -25,7 +25,7 @@ import numpy as np
 import alexp
 from alexp.algorithms.capabilities import Certifies, Predicts, WeighsModels, offers
 from alexp.problem.available import check_available
-from alexp.testing import Kind
+from alexp.testing import Kind, on_tables
 from tests.adversarial.problems import (
     SHARED,
     WRONG_CHOICES,
@@ -51,8 +51,9 @@ class Unusable(Exception):
 
 
 def kinds() -> list[Kind]:
-    """Every algorithm of the library, by name."""
-    return [kind for _, kind in sorted(alexp.Algorithm.registry.items()) if kind.__module__.startswith("alexp.")]
+    """Every algorithm of the library that plays on tables, by name."""
+    every = [alexp.Algorithm.registry[name] for name in on_tables()]
+    return [kind for kind in every if kind.__module__.startswith("alexp.")]
 
 
 class Sequence:

@@ -11,7 +11,7 @@ import alexp
 from alexp.algorithms.protocol.course import Course, pack_restriction, unpack_restriction
 from alexp.algorithms.protocol.mending import looks_like_a_typo, typos_among
 from alexp.algorithms.protocol.telling import Told
-from alexp.testing import SETTINGS
+from alexp.testing import SETTINGS, on_tables
 from alexp.testing.mending import force, release, text_of
 from alexp.testing.settings import make, reward
 
@@ -59,7 +59,7 @@ def test_the_chemist_who_typed_7240(kind):
 # -- random runs -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(alexp.Algorithm.registry))
+@pytest.mark.parametrize("name", on_tables())
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_runs_equal_those_that_were_told_right_at_once(name, seed):
     """Asks, tells, observations, corrections in any order; then the same actions with the right rewards."""

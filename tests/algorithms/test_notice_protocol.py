@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.testing import on_tables
 
 from .plain import Ridge, problem, reward
 
-EVERYBODY = sorted(alexp.Algorithm.registry)
+EVERYBODY = on_tables()
 
 
 def make(name, models, domain, **settings):

@@ -68,16 +68,17 @@ def test_the_master_learns_from_second_rounds_alone():
 
 def test_exp3p():
     opt, gains = made(master="exp3p"), np.zeros(10)
-    p = min(1.0, 2 * np.sqrt(0.6 * 10 * np.log(10) / 200))
+    beta = np.sqrt(np.log(10) / (100 * 10))  # 100 steps of two rounds, ten agents
+    p = 1.05 * np.sqrt(10 * np.log(10) / 100)
     for _ in range(25):
-        weights = np.exp(p / 30 * (gains - gains.max()))
+        weights = np.exp(0.95 * beta * (gains - gains.max()))
         q = (1 - p) * weights / weights.sum() + p / 10
         np.testing.assert_allclose(opt.probabilities, q, atol=1e-12)
         first = opt.ask()
         opt.tell(first, reward(first))
         second = opt.ask()
         opt.tell(second, reward(second))
-        gains += 2.0 * ((1.0 - loss(reward(second))) * (np.arange(10) == second.model) + p / 2) / q
+        gains += ((1.0 - loss(reward(second))) * (np.arange(10) == second.model) + beta) / q
 
 
 def test_rounds_that_are_given_up_are_asked_for_again():

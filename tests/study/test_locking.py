@@ -18,6 +18,7 @@ from alexp.study import Storage, following, load_study
 from alexp.study.database import logbook
 from alexp.study.database.events import belief
 from alexp.study.replay import Replica
+from alexp.testing import on_tables
 
 from .conftest import in_memory, new_study, play, reward
 
@@ -60,7 +61,7 @@ def recorded(study):
     return [(trial, {key: np.asarray(value).tolist() for key, value in known.items()}) for trial, known in study]
 
 
-@pytest.mark.parametrize("name", sorted(alexp.Algorithm.registry))
+@pytest.mark.parametrize("name", on_tables())
 def test_beliefs_of_full_rounds_are_those_before_the_ask(sqlite, name):
     """Asking teaches nothing: what is recorded after it is, bit for bit, what 0.1.0 recorded before it."""
     kind = alexp.Algorithm.registry[name]

@@ -13,6 +13,7 @@ import pytest
 import alexp
 from alexp.study import create_study
 from alexp.study.database.events import belief, belief_is_due, compress, decompress
+from alexp.testing import on_tables
 
 from .conftest import new_study, play
 
@@ -95,7 +96,7 @@ def test_history_of_the_leading_models(tmp_path):
     np.testing.assert_allclose(np.log(second.q / first.q), eta * second.behind, rtol=1e-9)  # as the page says
 
 
-@pytest.mark.parametrize("name", sorted(alexp.Algorithm.registry))
+@pytest.mark.parametrize("name", on_tables())
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_every_algorithm_has_a_report(tmp_path, name, direction):
     study = new_study(tmp_path / "s.db", algorithm=name, direction=direction, **alexp.Algorithm.registry[name].example)

@@ -13,6 +13,7 @@ from alexp.study.database import logbook, records
 from alexp.study.database import storage as storage_module
 from alexp.study.database.events import MOST_MODELS
 from alexp.study.report import render
+from alexp.testing import on_tables
 
 from .conftest import DOMAIN, new_study, play, reward
 
@@ -36,7 +37,7 @@ def plain(value):
     return value is None or type(value) in (bool, int, float, str)
 
 
-@pytest.mark.parametrize("name", sorted(alexp.Algorithm.registry))
+@pytest.mark.parametrize("name", on_tables())
 def test_every_algorithm_has_a_view_that_is_json(sqlite, name):
     kind = alexp.Algorithm.registry[name]
     study = new_study(sqlite, algorithm=name, **kind.example)

@@ -8,6 +8,7 @@ from alexp.algorithms.baselines.ets import ETS
 from alexp.algorithms.baselines.fs_scb import FSSCB
 from alexp.algorithms.baselines.linucb import LinUCB
 from alexp.algorithms.baselines.o2cs import O2CSEW
+from alexp.algorithms.baselines.o2cs_sew import O2CSSEW
 from alexp.algorithms.baselines.squarecb import SquareCB
 from alexp.algorithms.baselines.uniform import UniformRandom
 from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
@@ -38,6 +39,7 @@ from alexp.algorithms.sparse.lasso_bandit import LassoBandit
 from alexp.algorithms.sparse.modcb import ModCB
 from alexp.algorithms.sparse.popart import PopArt
 from alexp.algorithms.sparse.sa_lasso import SALasso
+from alexp.algorithms.sparse.sl_ucb import SLUCB
 from alexp.algorithms.sparse.th_lasso import THLasso
 from alexp.common.codec import State
 
@@ -52,6 +54,8 @@ __all__ = [
     "FSSCB",
     "LMUCB",
     "O2CSEW",
+    "O2CSSEW",
+    "SLUCB",
     "ALExp",
     "AbandonedTrialError",
     "Algorithm",

@@ -35,6 +35,7 @@ from alexp.common.validation import fraction, positive
 from alexp.estimation.checking.credible import Credence, believe
 from alexp.problem.available import Available
 from alexp.problem.candidates import Choices, Round
+from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
 
@@ -117,6 +118,8 @@ class Certified(Algorithm):
         """
         target = None if epsilon is None else positive("epsilon", epsilon)
         fraction("delta", delta)
+        if isinstance(self.domain, Ball) and candidates is None:
+            raise NotCertified("stop_report compares candidates, and a ball has no list: pass candidates=points")
         presented: Presented = {"context": context, "candidates": candidates, "features": features}
         round_, made = self._recommended_on(available, presented)
         best, position = self._best(round_, made)

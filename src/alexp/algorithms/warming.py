@@ -18,7 +18,7 @@ from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import Action
 from alexp.common.codec import State
-from alexp.problem import FiniteSet, Interval, Matrices, ModelClass
+from alexp.problem import Ball, FiniteSet, Interval, Matrices, ModelClass
 from alexp.problem.contextual.offers import Offer
 from alexp.problem.tables.blocks import SMALL
 
@@ -74,7 +74,7 @@ def _own_copy(setting: _T) -> _T:
 
 
 def _play(algorithm: Algorithm) -> None:
-    if algorithm.is_contextual:
+    if algorithm.is_contextual and not isinstance(algorithm.domain, Ball):
         _play_rounds(algorithm)
         return
     for share in (0.5, -0.25):

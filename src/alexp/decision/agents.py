@@ -132,15 +132,15 @@ class UCB(Agent):
         """Unless every model has a width of its own."""
         return self.beta != "theory"
 
+    def widths(self, fits: Posteriors, noise_std: float, reward_bound: float) -> FloatArray | float:
+        """What multiplies ||phi||_{V^-1}: one number for each of the fits' models (M,), or one for all."""
+        if self.beta == "theory":
+            return ucb_width(fits.log_determinants(), self.ridge, noise_std, reward_bound, self.delta)
+        return float(self.beta) * reward_bound * self.ridge
+
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates."""
-        width: FloatArray | float
-        if self.beta == "theory":
-            width = ucb_width(
-                crowd.fits.log_determinants(), self.ridge, crowd.noise_std, crowd.reward_bound, self.delta
-            )
-        else:
-            width = float(self.beta) * crowd.reward_bound * self.ridge
+        width = self.widths(crowd.fits, crowd.noise_std, crowd.reward_bound)
         return Suggestions.certain(crowd.believed.argmax_ucb(crowd.choices, width), len(crowd.choices))
 
 

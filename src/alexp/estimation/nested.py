@@ -15,7 +15,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
-from alexp.common.schema import floats, number, record, whole
+from alexp.common.schema import SQUARE, floats, number, record, whole
 
 _RIDGE = 1e-10  # share of its mean diagonal that keeps S invertible where columns depend on each other
 
@@ -69,8 +69,9 @@ class NestedDrops:
     def restore(self, state: State) -> None:
         """Continue from `state` of as many columns."""
         d = self._cross.size
+        square, vector = floats(d, d, low=-SQUARE, high=SQUARE), floats(d, low=-SQUARE, high=SQUARE)
         checks = {
-            "moment": floats(d, d), "cross": floats(d), "own": floats(d, d), "squares": number(low=0.0),
+            "moment": square, "cross": vector, "own": square, "squares": number(0.0, SQUARE),
             "rounds": whole(), "rows": whole(), "samples": whole(),
         }  # fmt: skip
         known = record("drops", state, checks)

@@ -1,6 +1,7 @@
 """What is to be optimised: domains, dictionaries of features, and classes of models."""
 
 from alexp.problem.candidates import CandidateTable
+from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.domains import Arms, Candidates
 from alexp.problem.dictionaries import (
     Dictionary,
@@ -16,6 +17,7 @@ from alexp.problem.tables.matrices import Matrices
 
 __all__ = [
     "Arms",
+    "Ball",
     "Box",
     "CandidateTable",
     "Candidates",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix
 from alexp.common.warning import caution
+from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.domains import Arms, Candidates
 from alexp.problem.descriptions import Description
 from alexp.problem.labels import equal_candidates
@@ -301,4 +302,6 @@ def domain_from_dict(data: Description) -> Domain:
         return Arms(data["names"])
     if kind == "candidates":
         return Candidates()
+    if kind == "ball":
+        return Ball(data["dim"], data["radius"])
     raise ValueError(f"unknown kind of domain {kind!r}")

@@ -143,6 +143,15 @@ class ModelClass(FromContexts):
         """
         return cls._side_by_side(Blocks(blocks, example), list(blocks), intercept)
 
+    @classmethod
+    def coordinates(cls, dim: int) -> ModelClass:
+        """One model per coordinate of a point of `alexp.Ball(dim)`.
+
+        >>> ModelClass.coordinates(3).names
+        ['x0', 'x1', 'x2']
+        """
+        return cls.from_blocks({f"x{k}": 1 for k in range(count("dim", dim))})
+
     def __repr__(self) -> str:
         known = hasattr(self, "_offsets") or self.enumerated_on is not None
         size = f", {self.n_columns} columns" if known else ""

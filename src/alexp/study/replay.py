@@ -161,6 +161,7 @@ class Replica:
 
     def _ask_offer(self, made: Offer) -> Event:
         start = perf_counter()
+        made = self.algorithm.narrowed(made)  # to a point, on a ball: the log stores that
         (trial,) = self.algorithm.ask_offers([made])
         return self._asked(trial, offer_detail(made, trial.index, stores_all(self.algorithm)), start)
 
@@ -279,7 +280,7 @@ class Replica:
         """Contextual rounds as `ask_offers` takes them, or the reason why not; changes nothing."""
         left = self.algorithm.fresh(offers)
         room, is_one = left[0].choosable.size, all(made is left[0] for made in left)
-        if distinct and is_one and len(left) > room:
+        if distinct and is_one and len(left) > room and not left[0].is_whole:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {len(left)}")
         stored = {id(made): recordable(self.algorithm, made) for made in left}
         return [stored[id(made)] for made in left]

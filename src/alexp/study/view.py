@@ -298,7 +298,7 @@ class StudyView:
     @property
     def is_contextual(self) -> bool:
         """Whether every round brings its candidates along: there is then no table, and no one recommendation."""
-        return self.domain in ("Arms", "Candidates")
+        return self.domain in ("Arms", "Candidates", "Ball")
 
     def to_dict(self) -> State:
         """The view as JSON data: dicts, lists, text, numbers and None, which also stands for NaN and infinity."""

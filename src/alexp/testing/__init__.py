@@ -36,7 +36,7 @@ from alexp.testing.protocol import (
     check_save_and_load,
     check_small_problems,
 )
-from alexp.testing.settings import PLAIN, SETTINGS, Check, Kind, Setting, make, settings_for, takes
+from alexp.testing.settings import PLAIN, SETTINGS, Check, Kind, Setting, make, on_tables, settings_for, takes
 from alexp.testing.symmetries import (
     check_direction,
     check_generator_as_seed,
@@ -46,7 +46,20 @@ from alexp.testing.symmetries import (
     check_scale,
 )
 
-__all__ = ["CHECKS", "PLAIN", "SETTINGS", "Check", "Kind", "Setting", "again", "cases", "make", "settings_for", "takes"]
+__all__ = [
+    "CHECKS",
+    "PLAIN",
+    "SETTINGS",
+    "Check",
+    "Kind",
+    "Setting",
+    "again",
+    "cases",
+    "make",
+    "on_tables",
+    "settings_for",
+    "takes",
+]
 
 CHECKS: tuple[Check, ...] = (
     check_repeats_with_seed,

@@ -113,7 +113,12 @@ def takes(kind: Kind) -> frozenset[str]:
 
 def settings_for(kind: Kind) -> list[Setting]:
     """The settings that say something about a class."""
-    return [setting for setting in SETTINGS if setting.needs <= takes(kind)]
+    return [] if kind.needs_ball else [setting for setting in SETTINGS if setting.needs <= takes(kind)]
+
+
+def on_tables() -> list[str]:
+    """Names of all registered algorithms that play on tables of candidates."""
+    return sorted(name for name, kind in Algorithm.registry.items() if not kind.needs_ball)
 
 
 def make(kind: Kind, setting: Setting = PLAIN, **arguments: object) -> Algorithm:

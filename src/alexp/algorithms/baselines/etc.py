@@ -45,7 +45,10 @@ class ETC(Algorithm):
     "theory" is (2 (s sigma n / (B C_min))^2 log M)^(1/3), as Hao et al. have it, C_min the smallest eigenvalue that the
     exploration design attains on a table of candidates; "li2022" is (s n^2 (log M + d))^(1/3), for models of one column
     without the d, and asks for no table: with rounds that differ it is "explore the structure then commit" of Li, Barik
-    and Honorio (2022), which commits to the estimate and not to an action. Both are at most n.
+    and Honorio (2022), which commits to the estimate and not to an action. Both are at most n. Of "li2022" the order in
+    s and n is sure, constants are not known (1 here), and the logarithm is ours: an l2 error of sqrt(s log M/n_explore)
+    after n_explore rounds of loss is balanced by it and costs log^(1/3), while the bound in print, (s n^2)^(1/3)
+    sqrt(log(M n)), is that of a length without it.
 
     Needs `noise_std`; bounds do not matter to it, but for "theory" `reward_bound` does.
     """

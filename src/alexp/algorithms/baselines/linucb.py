@@ -9,15 +9,18 @@ import numpy as np
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.common.arrays import IntArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
 from alexp.common.validation import count, fraction
-from alexp.decision.agents import UCB, Agent
+from alexp.decision.agents import UCB, Agent, Greedy
 from alexp.decision.plays import Alone
 from alexp.decision.pool import AgentPool
 from alexp.estimation.checking.credible import Credence
+from alexp.estimation.ellipsoids import optimistic_point
+from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Round
+from alexp.problem.contextual.balls import Ball
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
@@ -30,6 +33,9 @@ class LinUCB(Certified):
     `agent` is UCB unless another is given. `forget` is the weight of a reward for each one that came after it, for
     rewards that drift (D-LinUCB with a constant width): V = sum_s forget^(t-s) phi_s phi_s' + ridge^2 I. Nothing is
     certified then, and the order of rewards matters; widths of `UCB(beta="theory")` are no theorem under it.
+
+    On `alexp.Ball` it maximises the upper bound over all points, see `estimation.ellipsoids`; agents there are UCB and
+    Greedy.
 
     Needs `norm_bound` for the width of UCB, and `noise_std` where that is the theory's (`UCB(beta="theory")`).
     """
@@ -53,7 +59,11 @@ class LinUCB(Certified):
             raise ValueError(f"model must be below the number of models ({models.n_models}), got {model}")
         self.model, self.agent = None if model is None else int(model), UCB() if agent is None else agent
         self.forget = None if forget is None else fraction("forget", forget)
-        self._pool = AgentPool(self.agent, self._single(), self.noise_std, self.norm_bound, self.forget)
+        if isinstance(domain, Ball) and type(self.agent) not in (UCB, Greedy):
+            raise ValueError(f"agent must be UCB or Greedy on a ball: others choose from a list, got {self.agent!r}")
+        single = self._single()
+        self._columns = single.columns_flat
+        self._pool = AgentPool(self.agent, single, self.noise_std, self.norm_bound, self.forget)
 
     def _single(self) -> ModelClass:
         """The class whose only model is the one to play."""
@@ -65,6 +75,30 @@ class LinUCB(Certified):
     def _decide(self, round_: Round) -> Decision:
         policies = self._pool.suggest(round_, self._agents_chance())
         return Decision(Alone(policies, 0, self.model))
+
+    def _aim(self) -> FloatArray:
+        waiting = tuple(self._log.waiting)
+        fits = self._ball_fits()
+        believed = fits.believing(self._offers.rows(waiting)) if waiting else fits
+        agent = self.agent
+        width = agent.widths(fits, self.noise_std, self.norm_bound) if isinstance(agent, UCB) else 0.0
+        return self._farthest(believed, float(np.max(width)))
+
+    def _peak(self) -> FloatArray:
+        return self._farthest(self._ball_fits(), 0.0)
+
+    def _ball_fits(self) -> RidgeBank:
+        fits = self._pool.fits[0]
+        assert isinstance(fits, RidgeBank)  # coordinates are few, and there is no table
+        return fits
+
+    def _farthest(self, fits: RidgeBank, width: float) -> FloatArray:
+        """The point of the ball with the largest mean + width x ||x||_{V^-1}, zero in coordinates of other models."""
+        assert isinstance(self.domain, Ball)
+        x, towards = np.zeros(self.domain.dim), self._agents_chance().standard_normal(self._columns.size)
+        mean = fits.coefficients()[0]
+        x[self._columns] = optimistic_point(mean, fits.triangle(0), width, self.domain.radius, towards)
+        return x
 
     def _learn(self, seen: Observation) -> None:
         self._pool.update(seen.row, seen.reward)

@@ -44,16 +44,24 @@ class SmoothedCorral(Corral):
 
     Round one: draw agent i from q, play its policy, and let it learn. Round two: play a policy that it had before one
     of its rounds so far, drawn evenly, on the candidates that are there now; nobody learns, and the master takes the
-    loss l, as 2 l / q_i. On average an agent's second rounds have the mean regret of all of its rounds so far, which
+    loss l. On average an agent's second rounds have the mean regret of all of its rounds so far, which
     does not rise, however seldom it is drawn: that is what the master's theory needs.
 
     | master | q |
     |---|---|
-    | "corral" | as `Corral`, eta = min(1 / (40 regret log n), sqrt(M / n)), gamma = 1/n |
-    | "exp3p" | (1 - p) softmax(eta G) + p/M; G_i += 2 ((1 - l) 1{i played} + p/2) / q_i, eta = p / (3 M) |
+    | "corral" | as `Corral` on losses 2 l / q_i, eta = min(1 / (40 regret log n), sqrt(M / n)), gamma = 1/n |
+    | "exp3p" | (1 - p) softmax(eta G) + p/M; G_i += ((1 - l) 1{i played} + beta) / q_i in each of N = n/2 steps |
 
-    p = min(1, 2 sqrt(.6 M log M / n)). `regret` bounds the best agent's regret in rewards of [0, 1]; without it eta =
-    sqrt(M / n). Agents have data of their own. Past policies are made anew from the rows that the agent had then. What
+    EXP3.P: p = min(1, 1.05 sqrt(M log M / N)), eta = .95 sqrt(log M / (N M)), beta = sqrt(log M / (N M)). `regret`
+    bounds the best agent's regret in rewards of [0, 1]; without it eta = sqrt(M / n).
+
+    How sure the constants are: those of EXP3.P are Theorem 3.3 of Bubeck and Cesa-Bianchi (2012) for N steps with gains
+    in [0, 1], whose regret is 5.15 sqrt(N M log M) and a term in log(1/delta). Pacchiano et al. have their own, which
+    were not read again; a public code of theirs adds p/2 for beta, M times as much, and has no eta, so that its first
+    rewards decide. Corral's 40, gamma and the growth of rates are those of Agarwal et al. (2017), as known and as in
+    public codes. That the master takes its loss twice, because a step is two rounds, is in the paper's construction.
+
+    Agents have data of their own. Past policies are made anew from the rows that the agent had then. What
     is given up is asked for again. Propensities of second rounds are exact given which policy came back.
     Measurements from elsewhere train all agents.
 
@@ -86,7 +94,8 @@ class SmoothedCorral(Corral):
         if self.regret is not None:
             self.eta = min(1.0 / (40.0 * self.regret * log(self.horizon)), self.eta)
             self._rates = np.full(m, self.eta)
-        self._share = min(1.0, 2.0 * sqrt(0.6 * m * log(max(m, 2)) / self.horizon))  # p of EXP3.P
+        self._beta = sqrt(2.0 * log(max(m, 2)) / (self.horizon * m))  # what EXP3.P adds to every gain
+        self._share = min(1.0, 1.05 * m * self._beta)  # p of EXP3.P
         self._gains = np.zeros(m)
         self._lessons: list[list[FloatArray]] = [[] for _ in range(m)]  # what each agent has learnt from
         self._rewards: list[list[float]] = [[] for _ in range(m)]
@@ -124,9 +133,9 @@ class SmoothedCorral(Corral):
         elif self.master == "corral":
             self._descend(self._p, 2.0 * self._loss(seen.reward) / seen.note, seen.model)
         else:
-            q, gains = self.probabilities, np.full(self._gains.size, 0.5 * self._share)
+            q, gains = self.probabilities, np.full(self._gains.size, self._beta)
             gains[seen.model] += (1.0 - self._loss(seen.reward)) * q[seen.model] / seen.note
-            self._gains = self._gains + 2.0 * gains / q
+            self._gains = self._gains + gains / q
 
     def _teach(self, agent: int, seen: Observation) -> None:
         self._train(seen.row, seen.reward, agent)
@@ -139,7 +148,7 @@ class SmoothedCorral(Corral):
         if self.master == "corral":
             return super().probabilities
         m = self._gains.size
-        return (1.0 - self._share) * exponential_weights(self._gains, self._share / (3.0 * m)) + self._share / m
+        return (1.0 - self._share) * exponential_weights(self._gains, 0.95 * self._beta) + self._share / m
 
     def _state(self) -> State:
         rows = [np.array(own).reshape(-1, self.models.n_columns) for own in self._lessons]

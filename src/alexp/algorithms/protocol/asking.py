@@ -20,7 +20,7 @@ from alexp.decision.plays import Play, Proposal
 from alexp.estimation.device.subsets.engine import enumerating_card
 from alexp.problem.available import Available, check_available
 from alexp.problem.candidates import Pending, Round
-from alexp.problem.contextual.offers import Ids, Offer
+from alexp.problem.contextual.offers import Ids, Offer, points_offer
 
 MOST_KNOWN = 16  # results kept between two rewards
 
@@ -77,7 +77,8 @@ class Asking(Offering):
         A contextual round is asked for with `context` (arms), `context` and `candidates`, or `features` and perhaps
         `ids` (blocks). `context` may hold `n` contexts, see `contexts_of`: one trial each. One round with `n` gives n
         different candidates; what other rounds have pending is no reason to avoid anything here, but counts as known to
-        come. `scores=True` has every trial carry the probabilities of all candidates of its round.
+        come. On a ball nothing is passed, and the action is a point of it. `scores=True` has every trial carry the
+        probabilities of all candidates of its round.
         """
         presented: Presented = {"context": context, "candidates": candidates, "features": features, "ids": ids}
         if self.is_contextual or given(presented):
@@ -94,11 +95,15 @@ class Asking(Offering):
         taken: dict[int, list[int]] = {}
         for made in offers:
             own = taken.setdefault(id(made), [])
-            left = made.least(own)
+            left = self.narrowed(made.least(own))
             trials.append(self._propose(self._open_offer(left), made=left, scores=scores))
             own.append(trials[-1].index)
         self._end()  # all of them or none
         return trials
+
+    def narrowed(self, made: Offer) -> Offer:
+        """An offer as it is, or, of the whole of a ball, the point that is to be played next; changes nothing."""
+        return points_offer(self._aim()[None]) if made.is_whole else made
 
     def policy(
         self,
@@ -117,6 +122,8 @@ class Asking(Offering):
         presented: Presented = {"context": context, "candidates": candidates, "features": features, "ids": ids}
         if self.is_contextual or given(presented):
             (made,) = self.check_offers(None, available, **presented)
+            if made.is_whole:
+                raise TypeError("policy lists probabilities of candidates, and a ball has infinitely many points")
             round_, n = self._open_offer(made), len(made)
         else:
             _, allowed = self.check_ask(1, available)
@@ -223,6 +230,8 @@ class Asking(Offering):
         """The round that a recommendation is about; NoRewardYetError before the first reward."""
         if self.is_contextual or given(presented):
             made = self._check_offer(available, **presented)
+            if made.is_whole and self._log.n_told:
+                made = points_offer(self._peak()[None])
             round_ = self._open_offer(made, wait=False)
         else:
             allowed = check_available(available, self.domain)
@@ -260,6 +269,19 @@ class Asking(Offering):
     @abstractmethod
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         """Position of the best choice of a round, its estimated reward, and the model behind it."""
+
+    def _aim(self) -> FloatArray:
+        """On a ball, the point (dim,) that the next ask plays; a round on it alone is then decided. Changes nothing."""
+        raise NotImplementedError
+
+    def _peak(self) -> FloatArray:
+        """On a ball, the point (dim,) to stop with."""
+        raise NotImplementedError
+
+    @classmethod
+    def plays_balls(cls) -> bool:
+        """Whether it finds points of a ball, and not only the best of some candidates."""
+        return cls._aim is not Asking._aim
 
     @classmethod
     def asks_matter(cls) -> bool:

@@ -16,6 +16,7 @@ from alexp.algorithms.protocol.trials import Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance
 from alexp.common.codec import State
 from alexp.problem.candidates import CandidateTable
+from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.domains import Arms, ContextualDomain
 from alexp.problem.contextual.offers import check_problem
 from alexp.problem.domains import Domain
@@ -77,6 +78,8 @@ class Algorithm(Asking):
     enumerates: ClassVar[bool] = False  # whether it takes subsets that are enumerated and never listed
     # Whether it computes where the models' features are; others have them in the memory of the CPU.
     computes_on_device: ClassVar[bool] = False
+    # Why there must be a ball; empty for algorithms that choose from candidates.
+    needs_ball: ClassVar[str] = ""
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, on_device: bool | None = None, **kwargs: Any) -> None:
@@ -121,9 +124,16 @@ class Algorithm(Asking):
         contextual = isinstance(domain, ContextualDomain)
         if not contextual and not isinstance(domain, Domain):
             raise TypeError(
-                "domain must be an Interval, a Box or a FiniteSet, or for contextual rounds Arms or Candidates, got "
-                f"{type(domain).__name__}"
+                "domain must be an Interval, a Box or a FiniteSet, for contextual rounds Arms or Candidates, or a "
+                f"Ball, got {type(domain).__name__}"
             )
+        if isinstance(domain, Ball) and not self.plays_balls():
+            raise ValueError(
+                f"{type(self).__name__} chooses from a list of candidates, and a ball has none: use LinUCB or SLUCB, "
+                "or alexp.Candidates() with points of the ball as features"
+            )
+        if self.needs_ball and not isinstance(domain, Ball):
+            raise ValueError(f"{type(self).__name__} plays on alexp.Ball(dim) only: {self.needs_ball}")
         check_problem(models, domain)
         if contextual and self.needs_table:
             raise ValueError(f"{type(self).__name__} needs a table of candidates: {self.needs_table}")
@@ -148,6 +158,8 @@ class Algorithm(Asking):
         self.log_features = check_log_features(log_features, domain)
         if isinstance(domain, Arms) and not repeats:
             raise ValueError("repeats=False has no meaning for arms: they are there to be played in other contexts")
+        if isinstance(domain, Ball) and not repeats:
+            raise ValueError("repeats=False has no meaning on a ball: there is always another point next to one played")
         if self.log_features == "none" and not repeats:
             raise ValueError('repeats=False needs to know what was measured, and log_features="none" forgets it')
         self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
@@ -171,7 +183,8 @@ class Algorithm(Asking):
     def __repr__(self) -> str:
         models, candidates = self.models.n_models, self.domain.n_candidates
         what = "arm" if isinstance(self.domain, Arms) else "candidate"
-        known = f"{candidates} {what}{'s' * (candidates != 1)}" if candidates else "candidates by the round"
+        unknown = repr(self.domain) if isinstance(self.domain, Ball) else "candidates by the round"
+        known = f"{candidates} {what}{'s' * (candidates != 1)}" if candidates else unknown
         counts = f"{models} model{'s' * (models != 1)}, {known}"
         waiting = self.n_asked - self.n_told - len(self._log.abandoned)
         return f"{type(self).__name__}({counts}, {self.n_told} told{f', {waiting} pending' if waiting else ''})"

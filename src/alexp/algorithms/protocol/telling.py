@@ -18,6 +18,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.problem.available import Available
 from alexp.problem.candidates import CandidateTable
+from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.domains import Arms
 from alexp.problem.contextual.offers import Ids, Offer, n_arms_of, offer
 
@@ -106,8 +107,8 @@ class Telling(Saved):
 
     def _if_diverse(self, found: list[str | None]) -> list[str | None]:
         """Suspicions, unless all rewards so far are of a few candidates: another one may be quite different."""
-        contextual = self._log.offers is not None  # candidates of other rounds are others
-        if not any(found) or contextual or self._log.measured().size + len(found) > _FEW:
+        # candidates of other rounds are others
+        if not any(found) or self._log.offers is not None or self._log.measured().size + len(found) > _FEW:
             return found
         return [None] * len(found)
 
@@ -176,6 +177,8 @@ class Telling(Saved):
 
     def _position_in(self, made: Offer, index: int | str) -> int:
         """Position of the candidate that was played in a round."""
+        if made.is_whole:
+            raise ValueError("candidates= is missing: rewards on a ball are told by observe(0, reward, candidates=[x])")
         if isinstance(index, str) and isinstance(self.domain, Arms):
             index = self.domain.locate(index)
         if count("index", index, 0) >= len(made):
@@ -200,7 +203,7 @@ class Telling(Saved):
         vigilance = self._vigilance
         if abs(value) > vigilance.limit:
             vigilance.look_at_reward(value)
-        if vigilance.is_time(self._log.n_told) and self.forget is None:
+        if vigilance.is_time(self._log.n_told) and self.forget is None and not isinstance(self.domain, Ball):
             rewards = np.array(self._log.reward, dtype=np.float64)
             known = np.flatnonzero(~np.isnan(rewards))
             if self.log_features is None or (self.log_features != "none" and self._is_short()):

@@ -33,11 +33,15 @@ class PopArt(Algorithm):
 
         n0 = ((sparsity horizon / S)^2 v L)^(1/3), at most the horizon.
 
-    These are the constants of the released code; the threshold in print is larger. `pi` minimises H^2 (`HOptimal`).
+    These are the constants of the released code, line by line. The threshold in print is sqrt(4 v L / n0), as known: at
+    least as large from n0 = 4 L on, where the bound on Catoni's mean, which the release uses, implies it. `pi`
+    minimises H^2 (`HOptimal`).
 
     `warm=True` is Warm-PopArt: half of the exploration gives a pilot theta_0, the other half estimates what is left,
     z = Q^-1 f (y - f . theta_0) + theta_0 with v = 2 sigma^2 H^2, which has lost S, and is right once the pilot
-    predicts to within sigma; n0 = 4 ((sparsity sigma horizon / S)^2 H^2 L)^(1/3).
+    predicts to within sigma; n0 = 4 ((sparsity sigma horizon / S)^2 H^2 L)^(1/3). It is in no released code. The
+    factor 4 follows: the printed threshold on n0/2 samples of variance 2 sigma^2 H^2 is 4 sigma sqrt(H^2 L / n0), the
+    l1 error at most 2 s of these, and S n0 + 2 horizon x that error is smallest at this n0.
 
     Columns that depend on others on all candidates are left out; the models' constant is one more coordinate. Only what
     was drawn from pi is used: measurements from elsewhere do not count, and rounds restricted by `available` or by

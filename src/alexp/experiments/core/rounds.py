@@ -54,6 +54,11 @@ class RoundEnvironment(ABC):
         """The noise of round t."""
         return float(self.noise_std * self._streams.generator(NOISE, t).standard_normal())
 
+    def outcome(self, t: int, round_: EnvironmentRound, trial: Trial, sign: float) -> tuple[float, float]:
+        """Noisy reward and regret of a trial of round t; `sign` is -1 where rewards are to be minimised."""
+        values = sign * round_.values
+        return float(round_.values[trial.index]) + self.noise(t), float(values.max() - values[trial.index])
+
 
 class Played(NamedTuple):
     """What happened in n rounds: regret of each (n,), trials, rewards (n,), q_t (n, M) or None, and times (n,)."""
@@ -72,16 +77,15 @@ def play_rounds(algorithm: Algorithm, environment: RoundEnvironment, steps: int,
     weights: list[FloatArray] = []
     trials: list[Trial] = []
     for t in range(steps):
-        presented, values = environment.round(t)
+        round_ = environment.round(t)
         begin = perf_counter()
-        trial = algorithm.ask(**presented)
+        trial = algorithm.ask(**round_.presented)
         seconds[t] = perf_counter() - begin
         if record and offers(algorithm, WeighsModels):
             weights.append(algorithm.probabilities)
-        rewards[t] = values[trial.index] + environment.noise(t)
+        rewards[t], regrets[t] = environment.outcome(t, round_, trial, sign)
         begin = perf_counter()
         algorithm.tell(trial, float(rewards[t]))
         seconds[t] += perf_counter() - begin
-        regrets[t] = (sign * values).max() - sign * values[trial.index]
         trials.append(trial)
     return Played(regrets, trials, rewards, np.array(weights) if weights else None, seconds)

@@ -10,6 +10,7 @@ import numpy as np
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.validation import check_sizes
 from alexp.problem.available import Available, check_positions
+from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.blocks import Blocks
 from alexp.problem.contextual.domains import Arms, ContextualDomain
 from alexp.problem.domains import Domain
@@ -25,7 +26,8 @@ class Offer:
 
     Attributes
     ----------
-    rows : (n, P) the dictionary at the candidates, in the order in which they were passed; no -0.0 among them.
+    rows : (n, P) the dictionary at the candidates, in the order in which they were passed; no -0.0 among them. None are
+        there, n = 0, where the whole of a ball is offered, until an algorithm has narrowed it down to a point.
     actions : n of them, what `trial.x` will be: the arm's name, the candidate, its id, or its position.
     ids : one per candidate, distinct; None where they were not given.
     context : as it was passed; None where there is none.
@@ -42,6 +44,11 @@ class Offer:
         return int(self.rows.shape[0])
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every point of a ball may be played."""
+        return len(self) == 0
+
+    @property
     def choosable(self) -> IntArray:
         """Positions that may be chosen."""
         return np.arange(len(self)) if self.allowed is None else self.allowed
@@ -52,7 +59,7 @@ class Offer:
 
     def least(self, taken: Sequence[int]) -> Offer:
         """The same without the candidates that were taken; without the most often taken ones, if all were."""
-        if not taken:
+        if not taken or self.is_whole:
             return self
         counts = np.bincount(taken, minlength=len(self))[self.choosable]
         return self.only(self.choosable[counts == counts.min()])
@@ -88,6 +95,8 @@ def check_problem(models: ModelClass, domain: Domain) -> None:
         )
     if models.kernels is not None:
         raise ValueError("kernels are fitted to a table of candidates, and contextual rounds have none: use features")
+    if isinstance(domain, Ball):
+        _check_coordinates(models, domain)
     wanted = n_arms_of(models)
     if not isinstance(domain, Arms):
         if wanted is not None:
@@ -97,6 +106,18 @@ def check_problem(models: ModelClass, domain: Domain) -> None:
         raise ValueError("models declared by blocks take features= of fresh candidates: pass alexp.Candidates()")
     if wanted not in (None, len(domain)):
         raise ValueError(f"these models are for {wanted} arms, and the domain has {len(domain)}")
+
+
+def _check_coordinates(models: ModelClass, ball: Ball) -> None:
+    """Raise unless the columns of the models are the coordinates of a ball's points, as they are."""
+    if not isinstance(models.dictionary, Blocks) or models.n_columns != ball.dim:
+        what = f"got {models!r}" if isinstance(models.dictionary, Blocks) else "and these compute features themselves"
+        raise ValueError(
+            f"the features of {ball!r} are its {ball.dim} coordinates, {what}: use ModelClass.coordinates({ball.dim}) "
+            f'or ModelClass.from_blocks({{"x": {ball.dim}}})'
+        )
+    if models.intercept or not np.all(models.scales == 1.0):
+        raise ValueError("models on a ball are <x, theta>: without an intercept, and coordinates are not scaled")
 
 
 def n_arms_of(models: ModelClass) -> int | None:
@@ -122,6 +143,8 @@ def offer(
         )
     if isinstance(domain, Arms):
         made = _of_arms(models, domain, context, candidates, features, ids)
+    elif isinstance(domain, Ball):
+        made = _of_ball(domain, context, candidates, features, ids, available)
     elif isinstance(models.dictionary, Blocks):
         made = _of_features(models.dictionary, context, candidates, features, ids)
     else:
@@ -143,6 +166,23 @@ def _of_arms(
     if context is None and _needs_context(models):
         raise ValueError("context= is missing: a round of these arms is asked for with ask(context=...)")
     return Offer(_evaluated(models, context, list(arms.names), len(arms)), arms.names, context=context)
+
+
+def _of_ball(
+    ball: Ball, context: object, candidates: Action, features: object, ids: object, available: object
+) -> Offer:
+    for name, value in (("context", context), ("features", features), ("ids", ids), ("available", available)):
+        if value is not None:
+            raise ValueError(f"{name}= has no meaning on a ball, whose actions are points: pass candidates= or nothing")
+    if candidates is None:
+        return Offer(np.empty((0, ball.dim)), ())
+    return points_offer(ball.inside(candidates))
+
+
+def points_offer(points: FloatArray) -> Offer:
+    """Points of a ball (n, dim) as candidates."""
+    rows = points + 0.0
+    return Offer(rows, list(rows))
 
 
 def _of_features(blocks: Blocks, context: object, candidates: object, features: object, ids: Ids | None) -> Offer:

@@ -209,6 +209,8 @@ def _check_plausible(algorithm: Algorithm, rewards: Sequence[float]) -> None:
 def _same_rounds(key: str, asked: Sequence[Event], made: Sequence[Offer]) -> None:
     """Raise if a key that was used before stood for other rounds."""
     for event, one in zip(asked, made, strict=True):
+        if one.is_whole:  # rounds on a ball are all alike
+            continue
         assert event.candidate is not None
         at, n_columns = event.candidate, one.rows.shape[1]
         stored = offer_from(detail_of(event), at, n_columns)
@@ -221,4 +223,4 @@ def _same_rounds(key: str, asked: Sequence[Event], made: Sequence[Offer]) -> Non
 
 def _as_passed(trial: Trial, made: Offer) -> Trial:
     """A trial with action and context as the caller knows them."""
-    return replace(trial, x=made.actions[trial.index], context=made.context)
+    return trial if made.is_whole else replace(trial, x=made.actions[trial.index], context=made.context)

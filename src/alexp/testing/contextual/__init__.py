@@ -4,7 +4,7 @@
     def test_mine(check, problem):
         check(MyAlgorithm, problem)
 
-An algorithm that says in `needs_table` why it plays no contextual rounds is only checked to say so.
+An algorithm that says in `needs_table` or `needs_ball` why it plays no contextual rounds is only checked to say so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CHECKS: tuple[ProblemCheck, ...] = (
 
 
 def cases(kind: Kind) -> list[tuple[ProblemCheck, ContextualProblem]]:
-    """All checks with all problems for a class; for one that needs a table, that it says so."""
-    if kind.needs_table:
+    """All checks with all problems for a class; for one that needs a table or a ball, that it says so."""
+    if kind.needs_table or kind.needs_ball:
         return [(refuses, problem) for problem in PROBLEMS]
     return [(check, problem) for problem in PROBLEMS for check in CHECKS] + [(check_pool, PROBLEMS[0])]

@@ -122,11 +122,11 @@ PROBLEMS: tuple[ContextualProblem, ...] = (
 
 
 def refuses(kind: Kind, problem: ContextualProblem) -> None:
-    """A class that needs a table says why when it is constructed."""
+    """A class that needs a table or a ball says why when it is constructed."""
     message = None
     try:
         problem.make(kind)
     except ValueError as error:
         message = str(error)
-    assert message is not None, f"{kind.__name__} needs a table and takes {problem}"
-    assert kind.needs_table in message
+    assert message is not None, f"{kind.__name__} needs a table or a ball and takes {problem}"
+    assert (kind.needs_table or kind.needs_ball) in message

@@ -16,6 +16,7 @@ from alexp.common.arrays import Action, IntArray
 from alexp.common.validation import count
 from alexp.problem.available import Available
 from alexp.problem.candidates import Pending, Round
+from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.domains import Arms
 from alexp.problem.contextual.offers import Ids, Offer, contexts_of, n_arms_of, offer
 from alexp.problem.contextual.tables import open_round
@@ -139,6 +140,8 @@ def offers_for(
 ) -> list[Offer]:
     """One offer per trial: n different ones for n contexts, or the same one n times."""
     wanted = None if n is None else count("n", n)
+    if isinstance(domain, Ball) and presented.get("candidates") is not None:
+        raise ValueError("candidates= is for best, observe and confidence on a ball; an ask finds its point by itself")
     contexts = contexts_of(presented.get("context"), wanted)
     if contexts is None:
         return [offer(models, domain, available=available, **presented)] * (wanted or 1)
