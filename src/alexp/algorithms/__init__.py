@@ -18,6 +18,7 @@ from alexp.algorithms.lmucb import LMUCB
 from alexp.algorithms.masters.balancing import Balancing
 from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
+from alexp.algorithms.masters.doubling import Doubling
 from alexp.algorithms.masters.exp4ix import EXP4IX
 from alexp.algorithms.masters.exp4ls import EXP4LS
 from alexp.algorithms.masters.smoothed_corral import SmoothedCorral
@@ -62,6 +63,7 @@ __all__ = [
     "Certified",
     "Corral",
     "DRLasso",
+    "Doubling",
     "EvidenceMixture",
     "EvidenceSampling",
     "LassoBandit",
