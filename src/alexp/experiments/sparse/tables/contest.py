@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from alexp.common.validation import count
 from alexp.experiments.core.plain import Settings
 from alexp.experiments.core.tasks import Record, Task
+from alexp.experiments.sparse.tables.cells import Cell
 from alexp.experiments.sparse.tables.entrants import (
     CONTEXTS_AT,
     ENTRANTS,
@@ -17,7 +18,7 @@ from alexp.experiments.sparse.tables.entrants import (
     Entrant,
     entrant,
 )
-from alexp.experiments.sparse.tables.tasks import SparseTask
+from alexp.experiments.sparse.tables.known import master_cells, released_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,39 +26,6 @@ if TYPE_CHECKING:
 FIRST_SEED = 98_000  # no setting was chosen on these seeds
 KEY = ("entrant", "part", "p", "n")
 QUICK_GRID, QUICK_WIDTHS, QUICK_SEEDS = (50, 100, 200), 2, 4
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One entrant with p columns and one number of rounds; its regret is kept at `moments`."""
-
-    name: str
-    part: str
-    columns: int
-    steps: int
-    moments: tuple[int, ...]
-    settings: Settings
-    seeds: tuple[int, ...]
-
-    @property
-    def tasks(self) -> list[Task]:
-        """One run per seed."""
-        who = ENTRANTS[self.name]
-        return [SparseTask(who.scenario(self.columns, self.steps), who.algorithm, self.settings, s) for s in self.seeds]
-
-    def rows(self, records: Sequence[Record]) -> Iterator[dict[str, object]]:
-        """One line per seed and moment."""
-        for seed, record in zip(self.seeds, records, strict=True):
-            for n in self.moments:
-                yield {
-                    "entrant": self.name,
-                    "part": self.part,
-                    "p": self.columns,
-                    "n": n,
-                    "seed": seed,
-                    "regret": float(record.regret[n - 1]),
-                    "ms": 1e3 * record.seconds / self.steps,
-                }
 
 
 @dataclass(frozen=True)
@@ -77,12 +45,17 @@ class SparseContest:
         """Check the names; errors list the valid ones. Rows without an algorithm are left out unless named."""
         if seeds is not None:
             count("seeds", seeds, 2)
-        chosen = {name: entrant(name) for name in names or ENTRANTS}
+        others = {"released": released_cells, "masters": master_cells}
+        chosen = {name: entrant(name) for name in names or ENTRANTS if name not in others}
         for name, one in chosen.items():
             if names is not None and not one.plays:
                 raise ValueError(f"row {name!r} needs the algorithm {one.algorithm!r}, which is not there")
         playing = [(name, one) for name, one in chosen.items() if one.plays]
-        return cls(tuple(cell for name, one in playing for cell in _cells(name, one, seeds, first_seed, quick)))
+        cells = [cell for name, one in playing for cell in _cells(name, one, seeds, first_seed, quick)]
+        for name, made in others.items():
+            if not quick and (names is None or name in names):
+                cells += made(first_seed, seeds)
+        return cls(tuple(cells))
 
     @property
     def tasks(self) -> list[Task]:
@@ -104,13 +77,15 @@ def _cells(name: str, one: Entrant, seeds: int | None, first: int, quick: bool) 
     def numbers(default: int) -> tuple[int, ...]:
         return tuple(range(first, first + (seeds or (QUICK_SEEDS if quick else default))))
 
+    def cell(part: str, p: int, n: int, moments: tuple[int, ...], settings: Settings, default: int) -> Cell:
+        return Cell(name, part, one.scenario(p, n), moments, one.algorithm, settings, numbers(default))
+
     at, grid = CONTEXTS_AT if one.family == "contexts" else VECTORS_AT, QUICK_GRID if quick else GRID
     if one.told_horizon:
         for n in grid if quick else (*grid, *one.further):
-            yield Cell(name, "n", at, n, (n,), one.settings, numbers(one.seeds))
+            yield cell("n", at, n, (n,), one.settings, one.seeds)
     else:
-        yield Cell(name, "n", at, grid[-1], tuple(grid), one.settings, numbers(one.seeds))
+        yield cell("n", at, grid[-1], tuple(grid), one.settings, one.seeds)
     rounds = grid[-1] if quick else one.width_rounds
-    settings = {**one.settings, **one.width_settings}
     for p in one.widths[:QUICK_WIDTHS] if quick else one.widths:
-        yield Cell(name, "p", p, rounds, (rounds,), settings, numbers(one.width_seeds))
+        yield cell("p", p, rounds, (rounds,), {**one.settings, **one.width_settings}, one.width_seeds)

@@ -153,5 +153,5 @@ ENTRANTS: Mapping[str, Entrant] = {
 def entrant(name: str) -> Entrant:
     """An entrant by name, or an error that lists the names."""
     if name not in ENTRANTS:
-        raise ValueError(f"there is no row {name!r}; known are {'; '.join(ENTRANTS)}")
+        raise ValueError(f"there is no row {name!r}; known are {'; '.join(ENTRANTS)}; and released; masters")
     return ENTRANTS[name]

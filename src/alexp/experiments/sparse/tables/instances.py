@@ -11,7 +11,7 @@ from alexp.algorithms.protocol.streams import Streams
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, one_of
 from alexp.experiments.core.environments import ModelEnvironment
-from alexp.experiments.core.rounds import PROBLEM
+from alexp.experiments.core.rounds import PROBLEM, RoundEnvironment
 from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.sparse.environments import GaussianContexts
 from alexp.problem.domains import FiniteSet
@@ -80,7 +80,7 @@ class SparseScenario(Scenario):
         """The set of vectors of a seed; contexts come from `rounds`."""
         return VectorSet(self, seed)
 
-    def rounds(self, seed: int) -> GroupedContexts:
+    def rounds(self, seed: int) -> RoundEnvironment:
         """The contexts of a seed."""
         return GroupedContexts(self, seed)
 

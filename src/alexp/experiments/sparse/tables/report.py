@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from alexp.experiments.core.statistics import MeanEstimate
+from alexp.experiments.core.statistics import MeanEstimate, estimate
 from alexp.experiments.sparse.tables.entrants import ENTRANTS
+from alexp.experiments.sparse.tables.known import MASTER_ROUNDS, MASTERS, MASTERS_KNOWN, released
 from alexp.experiments.sparse.tables.measures import Measured, in_rounds, in_width, promised, verdict
 from alexp.experiments.sparse.tables.printed import CORRECTIONS, TABLE_1, TABLE_2, PrintedRow
-from alexp.experiments.sparse.tables.text import HOW, INTRODUCTION, READING
+from alexp.experiments.sparse.tables.text import HOW, INTRODUCTION, MASTERS_TEXT, READING, RELEASED_TEXT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,10 @@ def page(runs: pd.DataFrame, figure: str) -> str:
         "## Yardsticks",
         markdown(*yardsticks(runs)),
         HOW,
+        MASTERS_TEXT,
+        markdown(*masters_beside(runs)),
+        RELEASED_TEXT,
+        markdown(*released_beside(runs)),
         seeds_text(runs),
     ]
     return "\n\n".join(parts) + "\n"
@@ -121,6 +126,30 @@ def yardsticks(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     return head, lines
 
 
+def masters_beside(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
+    """Masters on nested models, beside one run of released code."""
+    own, lines = runs[runs["part"] == "masters"], list[Line]()
+    for name in (name for name in MASTERS if name in set(own["entrant"])):
+        rows = own[own["entrant"] == name]
+        found = [estimate(rows.loc[rows["n"] == n, "regret"]) for n in MASTER_ROUNDS]
+        theirs = " / ".join(map(str, MASTERS_KNOWN[name])) if name in MASTERS_KNOWN else "-"
+        lines.append((name, " / ".join(f"{one.mean:.0f}" for one in found), f"{found[-1].error:.0f}", theirs))
+    return ("who", "regret at 500 / 1000 / 2500", "s.e.", "released code, one run"), lines
+
+
+def released_beside(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
+    """The six instances of the sparse literature."""
+    head = ("instance", "method", "seeds", "regret at 100 / 500 / 1000", "released code", "ratio", "in the band")
+    lines: list[Line] = []
+    for one in released(runs):
+        ours, theirs = (" / ".join(f"{value:.0f}" for value in values) for values in (one.means, one.known.regret))
+        lines.append((
+            one.title, one.method, str(one.seeds), f"{ours} +-{one.error:.0f}", f"{theirs} +-{one.known.error:.0f}",
+            f"{one.ratio:.2f}", _yes(one.within),
+        ))  # fmt: skip
+    return head, lines
+
+
 def seeds_text(runs: pd.DataFrame) -> str:
     """Which seeds the page is made from."""
     seeds = {key: rows["seed"].nunique() for key, rows in runs.groupby(["entrant", "part"], sort=False)}
@@ -140,7 +169,7 @@ def markdown(head: Line, lines: Sequence[Line]) -> str:
 
 
 def _playing(runs: pd.DataFrame) -> list[str]:
-    there = set(runs["entrant"])
+    there = set(runs.loc[runs["part"].isin(["n", "p"]), "entrant"])
     return [name for name in ENTRANTS if name in there]
 
 

@@ -13,10 +13,12 @@ from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.components import component_from_dict
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.codec import State
+from alexp.experiments.core.environments import ModelEnvironment
 from alexp.experiments.core.fingerprint import code_fingerprint
+from alexp.experiments.core.rounds import RoundEnvironment
 from alexp.experiments.core.simulation import simulate
 from alexp.experiments.core.tasks import RECORD_FORMAT, Record, Task, algorithm_class, resolve
-from alexp.experiments.sparse.tables.instances import GroupedContexts, SparseScenario, VectorSet
+from alexp.experiments.sparse.tables.instances import SparseScenario
 
 _CODE_OF_EVERY_RUN = (
     "alexp.experiments.core.environments",
@@ -38,20 +40,21 @@ class SparseTask(Task):
         """Content hash of everything but the seed, and of the code that runs it."""
         kind, settings = resolve(self.algorithm, self.settings)
         inside = [algorithm_class(str(settings["algorithm"])).__module__] if "algorithm" in settings else []
-        code = code_fingerprint(algorithm_class(kind).__module__, *inside, *_CODE_OF_EVERY_RUN)
+        played_on = type(self.scenario).__module__
+        code = code_fingerprint(algorithm_class(kind).__module__, *inside, played_on, *_CODE_OF_EVERY_RUN)
         content = [RECORD_FORMAT, "sparse", self.scenario.to_dict(), kind, settings, code]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
-    def play(self) -> tuple[Algorithm, GroupedContexts | VectorSet]:
+    def play(self) -> tuple[Algorithm, RoundEnvironment | ModelEnvironment]:
         """Who plays, and where, before the first round."""
         scenario = self.scenario
         assert isinstance(scenario, SparseScenario)
         seed, own_seed = self.seeds
         contextual = scenario.family == "contexts"
-        environment = scenario.rounds(seed) if contextual else VectorSet(scenario, seed)
+        environment = scenario.rounds(seed) if contextual else scenario.environment(seed)
         kind, settings = resolve(self.algorithm, self.settings)
         known = {
-            "$true_model": environment.true_model,
+            "$true_model": getattr(environment, "true_model", -1),
             "$steps": scenario.steps,
             "$size": scenario.size,
             "$reward_bound": scenario.reward_bound,
@@ -83,7 +86,7 @@ class SparseTask(Task):
             visited=np.empty(0, np.int32),
             q_true=nothing,
             snapshot=nothing,
-            true_model=environment.true_model,
+            true_model=getattr(environment, "true_model", -1),
             recommended=-1,
             final_gap=0.0,
             seconds=played.seconds,
