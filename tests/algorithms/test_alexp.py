@@ -83,7 +83,7 @@ def test_probabilities_equal_the_slow_reading_of_algorithm_1(problem):
     settings = alexp.Schedules(gamma=0.8, eta=2.0, lam=0.3, delta=0.1)
     opt = alexp.ALExp(
         models, domain, noise_std=0.1, reward_bound=2.0, random_state=5, schedules=settings,
-        agents=alexp.UCB(beta=1.5, ridge=0.05), oracle=alexp.GroupLasso(tol=1e-12),
+        agents=alexp.UCB(beta=1.5, ridge=0.05), oracle=alexp.GroupLasso(tol=1e-12, canonical=False),
     )  # fmt: skip
     rng = np.random.default_rng(0)
     truth = features[2] @ rng.standard_normal(features[2].shape[1])

@@ -16,11 +16,12 @@ def flat(groups):
 
 
 def bound(groups, n_columns, weights=None, intercept=False, **options) -> GroupLassoPath:
-    return GroupLasso(**options).bind_groups(n_columns, *flat(groups), weights, intercept)
+    return GroupLasso(**({"canonical": False} | options)).bind_groups(n_columns, *flat(groups), weights, intercept)
 
 
 def all_subsets(n_columns, size, weight=1.0, intercept=False, **options) -> GroupLassoPath:
-    return GroupLasso(**options).bind_groups(n_columns, None, None, [weight], intercept, size)
+    plain = {"canonical": False} | options
+    return GroupLasso(**plain).bind_groups(n_columns, None, None, [weight], intercept, size)
 
 
 def filled(path: GroupLassoPath, rows, y) -> GroupLassoPath:

@@ -31,6 +31,7 @@ class Details(TypedDict, total=False):
     # lasso
     median_ratio: float
     told_ratio: float
+    canonical_ratio: float
     good_steps: int
     reached: bool
     reached_steps: int

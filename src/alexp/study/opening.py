@@ -268,9 +268,7 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
     kind, saved, domain = algorithm_named(row.algorithm), json.loads(row.settings), problem.own(domain)
     try:
-        stored = {
-            key: component_from_dict(value, key, whole=False) for key, value in saved.items() if key not in settings
-        }
+        stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
     except ValueError as error:
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
 
@@ -283,11 +281,18 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
     return make
 
 
+def _agree(given: object, saved: object) -> bool:
+    """Whether a setting is as it was saved, apart from fields that are newer than the study."""
+    if isinstance(given, dict) and isinstance(saved, dict):
+        return all(key in given and _agree(given[key], value) for key, value in saved.items())
+    return given == saved
+
+
 def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None, expired: WhenExpired | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
     if "repeats" not in saved:  # 0.1.0 did not ask
         given.pop("repeats")
-    differing = [key for key in given if key in saved and given[key] != saved[key]]  # others are newer than the study
+    differing = [key for key in given if key in saved and not _agree(given[key], saved[key])]  # others are newer
     if row.algorithm != new.name:
         what = f"algorithm {row.algorithm!r}, not {new.name!r}"
     elif differing:

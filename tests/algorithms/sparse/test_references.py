@@ -15,7 +15,7 @@ import alexp
 from alexp.decision.plays import Proposal
 
 REFERENCE = json.loads((Path(__file__).parent / "data" / "reference.json").read_text())
-TIGHT = alexp.GroupLasso(tol=1e-13)
+TIGHT = alexp.GroupLasso(tol=1e-13, canonical=False)
 
 
 def stream(seed, T, K, p, s0, rho2, sigma, low, high):

@@ -21,6 +21,8 @@ _KNOWN: dict[str, type[Any]] = {
     "PostLasso": post_lasso.PostLasso,
     "Evidence": evidence.Evidence,
 }
+# Fields that came later, as those had them who did not know of them.
+_EARLIER: dict[str, dict[str, Packable]] = {"GroupLasso": {"canonical": False}}
 
 
 def component_to_dict(value: object) -> Packable:
@@ -40,7 +42,8 @@ def component_to_dict(value: object) -> Packable:
 def component_from_dict(value: Packable, name: str, whole: bool = True) -> Packable:
     """Invert `component_to_dict`; `name` is the setting, for the error when the user must pass it again.
 
-    What was written by hand need not be `whole`: fields that are missing have their defaults.
+    What was written by hand need not be `whole`: fields that are missing have their defaults. In what was stored they
+    mean what the version did that stored it.
     """
     if isinstance(value, list):
         return [component_from_dict(item, name, whole) for item in value]
@@ -57,6 +60,8 @@ def component_from_dict(value: Packable, name: str, whole: bool = True) -> Packa
     if kind not in _KNOWN:
         raise ValueError(f"settings[{name!r}] is of an unknown kind, {kind!r:.80}; known are {sorted(_KNOWN)}")
     arguments = {key: component_from_dict(item, name, whole) for key, item in value.items() if key != "kind"}
+    if whole:
+        arguments = _EARLIER.get(kind, {}) | arguments
     missing = {field.name for field in fields(_KNOWN[kind])} - set(arguments)
     if missing and whole:
         raise ValueError(f"settings[{name!r}] lacks {', '.join(map(repr, sorted(missing)))}")

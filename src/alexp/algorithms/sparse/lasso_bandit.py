@@ -64,7 +64,7 @@ class LassoBandit(Algorithm):
         super().__init__(models, domain, **shared)
         self.q, self.h = count("q", q), positive("h", h)
         self.lam1, self.lam2 = positive("lam1", lam1), positive("lam2", lam2)
-        self.oracle = GroupLasso() if oracle is None else oracle
+        self.oracle = GroupLasso(canonical=False) if oracle is None else oracle  # as the released code has it
         self._arms, self._size = models.arm_blocks or (1, models.n_columns)
         self._data = [[plain_lasso(self.oracle, self._size, models.intercept) for _ in range(2)] for _ in self._each]
         self._beta = np.zeros((2, self._arms, self._size))  # of forced rows, and of all

@@ -36,7 +36,7 @@ class LassoBased(Algorithm):
         self, models: ModelClass, domain: Domain, *, oracle: GroupLasso | None = None, **shared: Unpack[Shared]
     ) -> None:
         super().__init__(models, domain, **shared)
-        self.oracle = GroupLasso() if oracle is None else oracle
+        self.oracle = GroupLasso(canonical=False) if oracle is None else oracle  # as the released codes have it
         self._data = plain_lasso(self.oracle, models.n_columns, models.intercept)
 
     @property

@@ -10,12 +10,13 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import compact
 from alexp.estimation.lasso._groups import worst_groups
-from alexp.estimation.lasso._linalg import floats, integers
+from alexp.estimation.lasso._linalg import dot, floats, integers
 from alexp.estimation.lasso._newton import evaluate, hessian
 from alexp.estimation.lasso._quadratic import (
     FIRST_DAMPING,
     LARGEST_DAMPING,
     LEAST_DAMPING,
+    POLISH,
     RETREATS,
     acceptable,
     bounded_quadratic,
@@ -34,6 +35,7 @@ from alexp.estimation.lasso._working import (
     gap_terms,
     include,
     relative_gap,
+    ridge_of,
     rounding,
     scaled_copy,
     with_groups,
@@ -198,18 +200,25 @@ def solve(
     full: FloatArray,
     groups: Groups,
     mu: float,
+    share: FloatArray,
     start_groups: IntArray,
     start_eta: FloatArray,
     tol: float,
+    fine: float,
     max_iter: int,
 ) -> tuple[FloatArray, IntArray, FloatArray, float, int]:
-    """Return beta (P,), the active groups, their eta, the certified relative gap and the number of Newton steps."""
+    """Return beta (P,), the active groups, their eta, the certified relative gap and the number of Newton steps.
+
+    ``share`` (P,) says how large the ridge is that makes beta unique, see ``ridge_of``. The gap is to be at most
+    ``tol``, and ``fine`` if some more steps lead there.
+    """
     n_columns = xt.shape[0]
     # Units in which mu is in [1/2, 1): scaling y and lambda by a power of two then changes no bit of the iteration.
     unit = math.ldexp(1.0, math.frexp(mu)[1])
     mu /= unit
     rho2 = rho2 / unit / unit
     z = scaled_copy(y, n, 1.0 / unit)
+    eps = ridge_of(share, mu, dot(z, z, n) + rho2)
     work = empty_working(start_groups[:0], start_eta[:0], n_columns)
     at = empty_point(start_groups[:0], start_eta[:0])
     model = empty_model(start_groups[:0], start_eta[:0])
@@ -226,12 +235,13 @@ def solve(
     gap = np.inf
     last = 0
     rejected = 0
-    goal = max(0.5 * tol, FIRST_GOAL)
+    good = max_iter
+    goal = max(0.5 * fine, FIRST_GOAL)
     pass_cost = n * n_columns + groups.columns.size
     while True:
         for a in range(work.tally[4]):
             work.eta[model.who[a]] = max(0.0, model.eta[a] + model.step[a])
-        trial, factor = evaluate(xt, n, z, full, mu, work, at)
+        trial, factor = evaluate(xt, n, z, full, mu, eps, work, at)
         trial += 0.5 * mu * total_weight(work)
         slope = 0.0
         for a in range(work.tally[4]):
@@ -243,24 +253,25 @@ def solve(
             top = 0.0
             for j in range(work.tally[0]):
                 top = max(top, at.q[j])
-            terms = gap_terms(xt, n, z, rho2, mu * norm(work, at), work, at)
+            terms = gap_terms(xt, n, z, rho2, mu * norm(work, at), eps, work, at)
             gap = relative_gap(terms, top)
             m = work.tally[3]
             cheap = pass_cost <= m * m * (m / 6.0 + work.tally[4]) or iteration >= min(last + PATIENCE, max_iter)
             if gap <= goal or cheap:
                 last = iteration
-                correlations(xt, n, at.r, g)
+                correlations(xt, n, eps, work, at, g)
                 most, found = worst_groups(g, groups, mu * mu, work.ids, work.tally[0], worst, which)
                 gap = relative_gap(terms, max(top, math.sqrt(most) / mu))
-                if gap <= tol or iteration >= max_iter:
+                good = min(good, iteration) if gap <= tol else good
+                if gap <= fine or (gap <= tol and iteration >= good + POLISH) or iteration >= max_iter:
                     lost = rounding(xt, n, z, terms[0], work, at)
                     gap = lost if lost > tol else gap
                     break
-                goal = max(0.5 * tol, 0.1 * gap)
+                goal = max(0.5 * fine, 0.1 * gap)
                 work, at = include(work, at, n, mu, groups, which, worst, found, g)
             model = enlarged_model(model, work)
             choose_free(mu, work, at, model)
-            h = hessian(xt, n, full, mu, work, at, factor, model.who)
+            h = hessian(xt, n, full, mu, eps, work, at, factor, model.who)
             limit_falls(h, model, work.tally[4])
             rejected = 0
         else:

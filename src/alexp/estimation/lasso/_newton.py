@@ -9,6 +9,10 @@ is smooth and convex on eta >= 0. At the minimiser, r = z - X beta = mu (mu I + 
     dF/deta_j = (mu/2) (w_j^2 - ||g_{S_j}||^2 / mu^2),    H_jk = (1/mu) z_j' X' (mu I + X D X')^-1 X z_k,
 
 z_j being g restricted to S_j. The factored matrix has the size of the support of d, or of the data, if smaller.
+
+A ridge (1/2) sum_i eps_i beta_i^2 is P more rows sqrt(eps_i) e_i with target 0, which need not exist. Everything is as
+above for X'X + diag(eps) and g = X'r - eps beta; with c_i = mu / (mu + eps_i d_i) the matrix of the size of the data is
+mu I + X C D X', and H_jk gets g_i^2 eps_i / (mu (mu + eps_i d_i)) for every column i that j and k share.
 """
 
 from __future__ import annotations
@@ -40,8 +44,8 @@ ROUNDED = 1e-14
 
 
 @compact.leaf
-def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
-    """Complete the inner products of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
+def form_gram(xt: FloatArray, n: int, full: FloatArray, eps: FloatArray, work: Working) -> None:
+    """Complete X'X + diag(eps) of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
     done = work.tally[2]
     for a in range(done, work.tally[1]):
         first = work.column[a]
@@ -50,18 +54,21 @@ def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
             value = full[first, second] if full.size > 0 else dot(xt[first], xt[second], n)
             work.gram[a, b] = value
             work.gram[b, a] = value
+        work.gram[a, a] += eps[first]
     work.tally[2] = work.tally[1]
 
 
 @compact.kernel
-def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
-    """Solve (mu I + D^1/2 X'X D^1/2) u = D^1/2 X'z on the support; set beta, slope and r; return the factor.
+def solve_primal(
+    xt: FloatArray, n: int, z: FloatArray, mu: float, eps: FloatArray, work: Working, at: Point, m: int
+) -> FloatArray:
+    """Solve (mu I + D^1/2 (X'X + diag(eps)) D^1/2) u = D^1/2 X'z on the support; set slope, r; return the factor.
 
     Refinement updates r by -X D^1/2 du instead of recomputing it: the rounding error of z - X beta is then damped
     like the data, and r stays relatively accurate even when the fit nearly interpolates.
     """
     factor = matrix(m, m)
-    _solve_primal(xt, n, z, mu, work, at, m, factor, floats(m), floats(m), floats(5 * m))
+    _solve_primal(xt, n, z, mu, eps, work, at, m, factor, floats(m), floats(m), floats(5 * m))
     return factor
 
 
@@ -71,6 +78,7 @@ def _solve_primal(
     n: int,
     z: FloatArray,
     mu: float,
+    eps: FloatArray,
     work: Working,
     at: Point,
     m: int,
@@ -105,20 +113,23 @@ def _solve_primal(
         if moved <= REFINED * largest:
             break
         for a in range(m):
-            step[a] = at.root[a] * dot(xt[work.column[at.support[a]]], at.r, n) - mu * u[a]
+            shrunk = (mu + eps[work.column[at.support[a]]] * at.root[a] * at.root[a]) * u[a]
+            step[a] = at.root[a] * dot(xt[work.column[at.support[a]]], at.r, n) - shrunk
     for a in range(m):
         at.slope[at.support[a]] = u[a] / at.root[a]
 
 
 @compact.kernel
-def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
-    """Solve (mu I + X D X') w = z; set r = mu w and slope = X'w on the support; return the factor.
+def solve_dual(
+    xt: FloatArray, n: int, z: FloatArray, mu: float, eps: FloatArray, work: Working, at: Point, m: int
+) -> FloatArray:
+    """Solve (mu I + X C D X') w = z; set r = mu w and slope = C X'w on the support; return the factor.
 
     Refinement corrects w and X'w side by side: recomputing the latter would bring back the rounding of X'r, which
     large columns amplify.
     """
     factor = matrix(n, n)
-    _solve_dual(xt, n, z, mu, work, at, m, factor, matrix(m, n), floats(n), floats(m), floats(5 * n))
+    _solve_dual(xt, n, z, mu, eps, work, at, m, factor, matrix(m, n), floats(n), floats(m), floats(5 * n))
     return factor
 
 
@@ -128,6 +139,7 @@ def _solve_dual(
     n: int,
     z: FloatArray,
     mu: float,
+    eps: FloatArray,
     work: Working,
     at: Point,
     m: int,
@@ -140,8 +152,9 @@ def _solve_dual(
     """``solve_dual``, given room; ``factor`` is zero."""
     for a in range(m):
         x = xt[work.column[at.support[a]]]
+        root = at.root[a] * math.sqrt(mu / (mu + eps[work.column[at.support[a]]] * at.root[a] * at.root[a]))
         for i in range(n):
-            scaled[a, i] = at.root[a] * x[i]
+            scaled[a, i] = root * x[i]
     add_gram(scaled, m, factor, n)
     for i in range(n):
         factor[i, i] += mu
@@ -170,12 +183,13 @@ def _solve_dual(
             break
         before = largest
     for a in range(m):
-        at.slope[at.support[a]] = u[a] / at.root[a]
+        shrink = math.sqrt(mu / (mu + eps[work.column[at.support[a]]] * at.root[a] * at.root[a]))
+        at.slope[at.support[a]] = u[a] * shrink / at.root[a]
 
 
 @compact.kernel
 def evaluate(
-    xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, work: Working, at: Point
+    xt: FloatArray, n: int, z: FloatArray, full: FloatArray, mu: float, eps: FloatArray, work: Working, at: Point
 ) -> tuple[float, FloatArray]:
     """Minimise over beta at work.eta; fill ``at``; return the minimum (F without its last term) and the factor."""
     k = work.tally[0]
@@ -199,15 +213,16 @@ def evaluate(
             at.r[i] = z[i]
         factor = matrix(m, m)
     elif m <= n:
-        form_gram(xt, n, full, work)
-        factor = solve_primal(xt, n, z, mu, work, at, m)
+        form_gram(xt, n, full, eps, work)
+        factor = solve_primal(xt, n, z, mu, eps, work, at, m)
     else:
-        factor = solve_dual(xt, n, z, mu, work, at, m)
+        factor = solve_dual(xt, n, z, mu, eps, work, at, m)
     value = dot(at.r, at.r, n)
     for i in range(c):
         at.beta[i] = at.d[i] * at.slope[i]
-        value += mu * at.beta[i] * at.slope[i]
-        at.g[i] = dot(xt[work.column[i]], at.r, n)
+        drawn = eps[work.column[i]] * at.beta[i]
+        value += mu * at.beta[i] * at.slope[i] + drawn * at.beta[i]
+        at.g[i] = dot(xt[work.column[i]], at.r, n) - drawn
     for j in range(k):
         at.q[j] = violation(mu, work, at, j)
     return 0.5 * value, factor
@@ -215,16 +230,25 @@ def evaluate(
 
 @compact.kernel
 def hessian(
-    xt: FloatArray, n: int, full: FloatArray, mu: float, work: Working, at: Point, factor: FloatArray, who: IntArray
+    xt: FloatArray,
+    n: int,
+    full: FloatArray,
+    mu: float,
+    eps: FloatArray,
+    work: Working,
+    at: Point,
+    factor: FloatArray,
+    who: IntArray,
 ) -> FloatArray:
     """Return H (k, k), lower triangle, on the groups ``who[:k]`` of the working set, k = work.tally[4]."""
     m = work.tally[3]
     k = work.tally[4]
     out = matrix(k, k)
     if m > n or m == 0:
-        _hessian_by_rows(xt, n, mu, work, at, factor, who, matrix(n, k), out)
+        _hessian_by_rows(xt, n, mu, eps, work, at, factor, who, matrix(n, k), out)
+        _add_shared(mu, eps, work, at, who, floats(work.tally[1]), out)
     else:
-        form_gram(xt, n, full, work)
+        form_gram(xt, n, full, eps, work)
         _hessian_by_columns(mu, work, at, factor, who, matrix(work.tally[1], k), matrix(m, k), floats(m), out)
     return out
 
@@ -234,6 +258,7 @@ def _hessian_by_rows(
     xt: FloatArray,
     n: int,
     mu: float,
+    eps: FloatArray,
     work: Working,
     at: Point,
     factor: FloatArray,
@@ -241,15 +266,16 @@ def _hessian_by_rows(
     fitted: FloatArray,
     out: FloatArray,
 ) -> None:
-    """``hessian`` from the factor of mu I + X D X' (or none, if D = 0); ``fitted`` (n, k) is zero."""
+    """``hessian`` from the factor of mu I + X C D X' (or none, if D = 0); ``fitted`` (n, k) is zero."""
     m = work.tally[3]
     k = work.tally[4]
     for b in range(k):
         for e in range(work.start[who[b]], work.start[who[b] + 1]):
             i = work.member[e]
             x = xt[work.column[i]]
+            pull = at.g[i] * (mu / (mu + eps[work.column[i]] * at.d[i]))
             for row in range(n):
-                fitted[row, b] += at.g[i] * x[row]
+                fitted[row, b] += pull * x[row]
     if m > 0:
         solve_lower_many(factor, fitted, n)
     add_gram(fitted, n, out, k)
@@ -257,6 +283,24 @@ def _hessian_by_rows(
     for a in range(k):
         for b in range(a + 1):
             out[a, b] *= inverse
+
+
+@compact.leaf
+def _add_shared(
+    mu: float, eps: FloatArray, work: Working, at: Point, who: IntArray, share: FloatArray, out: FloatArray
+) -> None:
+    """Add the ridge's part of H, g_i^2 eps_i / (mu (mu + eps_i d_i)) for shared columns; ``share`` (c,) is room."""
+    share[:] = 0.0
+    for b in range(work.tally[4]):
+        for e in range(work.start[who[b]], work.start[who[b] + 1]):
+            i = work.member[e]
+            ridge = eps[work.column[i]]
+            share[i] = ridge * at.g[i] * at.g[i] / (mu * (mu + ridge * at.d[i]))
+        for a in range(b, work.tally[4]):
+            for e in range(work.start[who[a]], work.start[who[a] + 1]):
+                out[a, b] += share[work.member[e]]
+        for e in range(work.start[who[b]], work.start[who[b] + 1]):
+            share[work.member[e]] = 0.0
 
 
 @compact.leaf
@@ -273,7 +317,7 @@ def _hessian_by_columns(
 ) -> None:
     """``hessian`` from the factor of mu I + D^1/2 X'X D^1/2 on the support; ``pulled`` (c, k) is zero.
 
-    pulled[i, b] = (X' y_b)_i first, then (X' mu (mu I + X D X')^-1 y_b)_i, with y_b = X z_b.
+    pulled[i, b] = (X' y_b)_i first, then (X' mu (mu I + X D X')^-1 y_b)_i, with y_b = X z_b. A ridge is in X'X.
     """
     m = work.tally[3]
     k = work.tally[4]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from alexp.common.arrays import IntArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.lasso._subsets import binomial_table
 from alexp.estimation.lasso._working import Groups
 
@@ -37,6 +37,13 @@ def explicit_groups(
     if not (np.isfinite(values).all() and (values > 0.0).all()):
         raise ValueError("weights must be positive and finite")
     return Groups(flat, bounds, values)
+
+
+def least_weights(groups: Groups, n_columns: int) -> FloatArray:
+    """The least weight of a group with each column, (P,); zero for columns in no group."""
+    out = np.full(n_columns, np.inf)
+    np.minimum.at(out, groups.columns, np.repeat(groups.weights, np.diff(groups.offsets)))
+    return np.where(np.isfinite(out), out, 0.0)
 
 
 def subset_groups(n_columns: int, size: int, weights: npt.ArrayLike | None) -> tuple[Groups, IntArray]:

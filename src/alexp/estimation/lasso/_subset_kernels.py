@@ -11,12 +11,13 @@ from alexp.common.compiling import compact
 from alexp.estimation.lasso._cone import SNAP
 from alexp.estimation.lasso._cone_step import ConeModel, cone_model, damped_cone_step, first_order, retreat_in_cone
 from alexp.estimation.lasso._groups import keep_worst
-from alexp.estimation.lasso._linalg import ZERO, floats, integers
+from alexp.estimation.lasso._linalg import ZERO, dot, floats, integers
 from alexp.estimation.lasso._newton import evaluate, hessian
 from alexp.estimation.lasso._quadratic import (
     FIRST_DAMPING,
     LARGEST_DAMPING,
     LEAST_DAMPING,
+    POLISH,
     acceptable,
     relaxed,
 )
@@ -32,6 +33,7 @@ from alexp.estimation.lasso._working import (
     gap_terms,
     include,
     relative_gap,
+    ridge_of,
     rounding,
     scaled_copy,
     with_groups,
@@ -106,14 +108,18 @@ def solve_subsets(
     binomial: IntArray,
     weight: float,
     mu: float,
+    share: FloatArray,
     start_groups: IntArray,
     start_eta: FloatArray,
     tol: float,
+    fine: float,
     max_iter: int,
 ) -> tuple[FloatArray, IntArray, FloatArray, float, int]:
     """Return beta (P,), the active subsets, their eta, the certified relative gap and the number of Newton steps.
 
-    ``singles`` are the groups of one column each; ``binomial`` (P + 1, s + 1) ranks the subsets.
+    ``singles`` are the groups of one column each; ``binomial`` (P + 1, s + 1) ranks the subsets; ``share`` (P,) says
+    how large the ridge is that makes beta unique, see ``ridge_of``. The gap is to be at most ``tol``, and ``fine`` if
+    some more steps lead there.
     """
     n_columns = xt.shape[0]
     size = binomial.shape[1] - 1
@@ -123,6 +129,7 @@ def solve_subsets(
     rho2 = rho2 / unit / unit
     cost = 0.5 * mu * weight * weight
     z = scaled_copy(y, n, 1.0 / unit)
+    eps = ridge_of(share, mu, dot(z, z, n) + rho2)
     g = floats(n_columns)
     worst = floats(n_columns)
     which = integers(n_columns)
@@ -138,6 +145,7 @@ def solve_subsets(
     derivative = 0.0
     damping = LEAST_DAMPING
     gap = np.inf
+    good = max_iter
     rejected = 0
     iteration = 0
     while True:
@@ -148,7 +156,7 @@ def solve_subsets(
             if work.eta[j] < LEAST_SHARE * new_tau:
                 work.eta[j] = 0.0
         fill_up(work.eta, work.tally[0], new_tau, size)
-        trial, factor = evaluate(xt, n, z, full, mu, work, at)
+        trial, factor = evaluate(xt, n, z, full, mu, eps, work, at)
         trial += cost * new_tau
         for a in range(work.tally[4]):
             model.scratch[a] = 0.5 * at.g[work.member[model.who[a]]] ** 2 / mu
@@ -157,15 +165,16 @@ def solve_subsets(
             value = trial
             tau = new_tau
             damping = relaxed(damping, slope, derivative)
-            correlations(xt, n, at.r, g)
+            correlations(xt, n, eps, work, at, g)
             square = 0.0
             for i in range(work.tally[1]):
                 square += at.beta[i] * at.slope[i]
             penalty = mu * weight * math.sqrt(tau * square)
             top = math.sqrt(top_square(g, size)) / (mu * weight)
-            terms = gap_terms(xt, n, z, rho2, penalty, work, at)
+            terms = gap_terms(xt, n, z, rho2, penalty, eps, work, at)
             gap = relative_gap(terms, top)
-            if gap <= tol or iteration >= max_iter:
+            good = min(good, iteration) if gap <= tol else good
+            if gap <= fine or (gap <= tol and iteration >= good + POLISH) or iteration >= max_iter:
                 lost = rounding(xt, n, z, terms[0], work, at)
                 gap = lost if lost > tol else gap
                 break
@@ -173,7 +182,7 @@ def solve_subsets(
             found = tempting(g, work, least, size, worst, which)
             work, at = include(work, at, n, mu, singles, which, worst, found, g)
             choose_columns(mu, least, work, at, model)
-            h = hessian(xt, n, full, mu, work, at, factor, model.who)
+            h = hessian(xt, n, full, mu, eps, work, at, factor, model.who)
             rejected = 0
         else:
             rejected += 1

@@ -208,28 +208,48 @@ def scaled_copy(values: FloatArray, count: int, scale: float) -> FloatArray:
     return out
 
 
+@compact.kernel
+def ridge_of(share: FloatArray, mu: float, square: float) -> FloatArray:
+    """Return eps (P,) of the ridge (1/2) sum_i eps_i beta_i^2, given ``share`` = 4 kappa w_i^2 and ||y||^2.
+
+    w_i is the least weight of a group with column i. At a minimiser mu sum_j w_j ||theta_j|| <= ||y||^2 / 4 and the
+    norm of w_i beta_i is at most the sum, so that this ridge is at most kappa / 2 of the penalty.
+    """
+    return scaled_copy(share, share.size, mu * mu / square if square > 0.0 else 0.0)
+
+
 @compact.leaf
-def correlations(xt: FloatArray, n: int, r: FloatArray, g: FloatArray) -> None:
-    """Write g = X'r (P,) for all dictionary columns."""
+def correlations(xt: FloatArray, n: int, eps: FloatArray, work: Working, at: Point, g: FloatArray) -> None:
+    """Write g = X'r - eps beta (P,) for all dictionary columns."""
     for i in range(g.size):
-        g[i] = dot(xt[i], r, n)
+        g[i] = dot(xt[i], at.r, n)
+    for i in range(work.tally[1]):
+        g[work.column[i]] -= eps[work.column[i]] * at.beta[i]
 
 
 @compact.kernel
 def gap_terms(
-    xt: FloatArray, n: int, z: FloatArray, rho2: float, penalty: float, work: Working, at: Point
+    xt: FloatArray, n: int, z: FloatArray, rho2: float, penalty: float, eps: FloatArray, work: Working, at: Point
 ) -> tuple[float, float, float, float]:
     """Return P, c0, c1, c2 such that P - D(s r) = c0 + (1 - s) c1 + (1 - s)^2 c2 / 2.
 
     P = 1/2 ||y - B beta||^2 + penalty, and D(a) = y'a - ||a||^2 / 2. Written around s = 1 the gap is a sum of small
-    numbers and loses nothing to cancellation.
+    numbers and loses nothing to cancellation. A ridge adds rows with target 0 and residual -sqrt(eps_i) beta_i.
     """
-    return _gap_terms(xt, n, z, rho2, penalty, work, at, floats(n))
+    return _gap_terms(xt, n, z, rho2, penalty, eps, work, at, floats(n))
 
 
 @compact.leaf
 def _gap_terms(
-    xt: FloatArray, n: int, z: FloatArray, rho2: float, penalty: float, work: Working, at: Point, error: FloatArray
+    xt: FloatArray,
+    n: int,
+    z: FloatArray,
+    rho2: float,
+    penalty: float,
+    eps: FloatArray,
+    work: Working,
+    at: Point,
+    error: FloatArray,
 ) -> tuple[float, float, float, float]:
     """``gap_terms``, given room."""
     for row in range(n):
@@ -239,6 +259,7 @@ def _gap_terms(
         beta = at.beta[i]
         if beta != 0.0:
             explained += beta * at.g[i]
+            rho2 += eps[work.column[i]] * beta * beta
             add_scaled(error, -beta, xt[work.column[i]], n)
     primal = 0.5 * (dot(error, error, n) + rho2) + penalty
     for row in range(n):

@@ -5,7 +5,8 @@ The problem on t observations, in the scaling of "Anytime Model Selection in Lin
     min over theta of  (1/t) ||y - Phi theta||^2 + 2 lambda sum_j w_j ||theta_j||_2,
 
 where block j of Phi holds the columns S_j of a dictionary B (t, P). Groups may share columns, repeat and differ in
-size. A prediction needs only beta (P,), the sum of all theta_j scattered to their columns.
+size. A prediction needs only beta (P,), the sum of all theta_j scattered to their columns. Of many minimisers the
+canonical one has the least norm; it depends on no order of columns, groups or observations.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from alexp.estimation.estimate import Estimate
 from alexp.estimation.lasso._careful import Sight, graded, least_zero, penalties
 from alexp.estimation.lasso._data import centre_row, rotate_in
 from alexp.estimation.lasso._kernels import solve as solve_groups
-from alexp.estimation.lasso._problem import explicit_groups, subset_groups
+from alexp.estimation.lasso._problem import explicit_groups, least_weights, subset_groups
 from alexp.estimation.lasso._subset_kernels import solve_subsets
 from alexp.estimation.lasso._subsets import subset_of
 from alexp.estimation.lasso._working import Groups
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
 # Up to this many columns the P x P factor and Gram matrix pay for themselves (see docs/solver.md).
 GRAM_COLUMNS = 256
 _FIRST_ROWS = 16
-
+# What the ridge that singles out a minimiser may be of the penalty, twice. A tenth of it leaves ten times more of how
+# a solver got there in beta; ten times it moves beta visibly where lambda is large.
+_KAPPA = 1e-3
+_FINE = 1e-12  # the gap at which little is left in beta of the way there; a Newton step more than 1e-6, as a rule
 
 Solution = tuple[FloatArray, IntArray, FloatArray, float, int]  # beta, active groups, their eta, gap, iterations
 
@@ -72,11 +76,16 @@ class GroupLasso:
 
     ``regime`` says how the data are kept: ``"gram"`` (a P x P triangular factor and Gram matrix; P small),
     ``"rows"`` (the observations themselves; P large) or ``"auto"``.
+
+    Where there are many minimisers, the ``canonical`` one is that of least sum_i (w_i beta_i)^2, w_i being the least
+    weight of a group with column i. A ridge of at most 1/2000 of the penalty singles it out, and if possible it
+    is solved to a gap of 1e-12, so that little is left in beta of the order of columns and groups. Else any will do.
     """
 
     tol: float = 1e-6
     max_iter: int = 1000
     regime: str = "auto"
+    canonical: bool = True
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.tol) and self.tol > 0.0):
@@ -142,6 +151,7 @@ class GroupLassoPath:
         self._rho = np.zeros(1)
         self._n_rows = 0  # columns of xt and entries of z in use
         self._warned = False
+        self._share = 4.0 * _KAPPA * least_weights(groups, n_columns) ** 2 if spec.canonical else np.zeros(n_columns)
         self._allocate(n_columns if keeps_gram else _FIRST_ROWS)
         self._gram = np.zeros((n_columns, n_columns)) if keeps_gram else np.zeros((0, 0))
 
@@ -213,10 +223,12 @@ class GroupLassoPath:
     ) -> Solution:
         """Solve at ``mu`` = lambda t; certified if the gap says so."""
         data = sight.xt, sight.n, sight.z, sight.rho**2, sight.gram, self._groups
-        problem = mu, groups, magnitudes, self.spec.tol, self.spec.max_iter
+        tol = self.spec.tol
+        fine = min(tol, _FINE) if self.spec.canonical else tol
+        start, until = (mu, self._share, groups, magnitudes), (tol, fine, self.spec.max_iter)
         if self._binomial is None:
-            return solve_groups(*data, *problem)
-        return solve_subsets(*data, self._binomial, self._groups.weights[0], *problem)
+            return solve_groups(*data, *start, *until)
+        return solve_subsets(*data, self._binomial, self._groups.weights[0], *start, *until)
 
     def _carefully(self, sight: Sight, lam: float) -> tuple[Solution, float]:
         """A certified solution at ``lam`` in graded coordinates, or else at the smallest larger one that has one."""

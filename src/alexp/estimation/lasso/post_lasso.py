@@ -32,7 +32,7 @@ class PostLasso:
 
     def bind(self, models: ModelClass) -> PostLassoPath:
         """An empty data set for these models."""
-        return PostLassoPath(GroupLasso(self.tol).bind(models), self.ridge)
+        return PostLassoPath(GroupLasso(self.tol, canonical=False).bind(models), self.ridge)
 
 
 class PostLassoPath:
