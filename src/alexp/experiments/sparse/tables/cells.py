@@ -12,7 +12,7 @@ from alexp.experiments.sparse.tables.tasks import SparseTask
 
 
 @dataclass(frozen=True)
-class Cell:
+class SparseCell:
     """One entrant in one scenario; its regret is kept at `moments`."""
 
     name: str

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self
 from alexp.common.validation import count
 from alexp.experiments.core.plain import Settings
 from alexp.experiments.core.tasks import Record, Task
-from alexp.experiments.sparse.tables.cells import Cell
+from alexp.experiments.sparse.tables.cells import SparseCell
 from alexp.experiments.sparse.tables.entrants import (
     CONTEXTS_AT,
     ENTRANTS,
     GRID,
     VECTORS_AT,
-    Entrant,
+    Contender,
     entrant,
 )
 from alexp.experiments.sparse.tables.known import master_cells, released_cells
@@ -32,7 +32,7 @@ QUICK_GRID, QUICK_WIDTHS, QUICK_SEEDS = (50, 100, 200), 2, 4
 class SparseContest:
     """What to run."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[SparseCell, ...]
 
     @classmethod
     def of(
@@ -73,12 +73,12 @@ class SparseContest:
         return pd.DataFrame(rows)
 
 
-def _cells(name: str, one: Entrant, seeds: int | None, first: int, quick: bool) -> Iterator[Cell]:
+def _cells(name: str, one: Contender, seeds: int | None, first: int, quick: bool) -> Iterator[SparseCell]:
     def numbers(default: int) -> tuple[int, ...]:
         return tuple(range(first, first + (seeds or (QUICK_SEEDS if quick else default))))
 
-    def cell(part: str, p: int, n: int, moments: tuple[int, ...], settings: Settings, default: int) -> Cell:
-        return Cell(name, part, one.scenario(p, n), moments, one.algorithm, settings, numbers(default))
+    def cell(part: str, p: int, n: int, moments: tuple[int, ...], settings: Settings, default: int) -> SparseCell:
+        return SparseCell(name, part, one.scenario(p, n), moments, one.algorithm, settings, numbers(default))
 
     at, grid = CONTEXTS_AT if one.family == "contexts" else VECTORS_AT, QUICK_GRID if quick else GRID
     if one.told_horizon:

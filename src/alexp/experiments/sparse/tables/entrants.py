@@ -19,7 +19,7 @@ CONTEXTS_AT, VECTORS_AT = 100, 30  # p at which slopes are measured
 
 
 @dataclass(frozen=True)
-class Entrant:
+class Contender:
     """A row of the measured tables.
 
     Attributes
@@ -44,7 +44,7 @@ class Entrant:
     width_rounds: int = 1000
     further: Sequence[int] = ()
     seeds: int = 20
-    width_seeds: int = 20
+    width_seeds: int = 10
     note: str = ""
 
     @property
@@ -78,28 +78,26 @@ class _More(TypedDict, total=False):
     note: str
 
 
-def _contexts(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> Entrant:
-    return Entrant(row, "contexts", layout, algorithm, **more)
+def _contexts(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> Contender:
+    return Contender(row, "contexts", layout, algorithm, **more)
 
 
-def _vectors(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> Entrant:
+def _vectors(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> Contender:
     shared: _More = {"widths": VECTORS}
-    return Entrant(row, "vectors", layout, algorithm, **(shared | more))
+    return Contender(row, "vectors", layout, algorithm, **(shared | more))
 
 
-def _master(algorithm: str, settings: Settings, told_horizon: bool = False, widths: Sequence[int] = WIDE) -> Entrant:
-    return Entrant(
-        "T1.black-box", "contexts", "groups", algorithm, settings, {}, told_horizon, widths, seeds=10, width_seeds=10
-    )
+def _master(algorithm: str, settings: Settings, told_horizon: bool = False, widths: Sequence[int] = WIDE) -> Contender:
+    return Contender("T1.black-box", "contexts", "groups", algorithm, settings, {}, told_horizon, widths, seeds=10)
 
 
-ENTRANTS: Mapping[str, Entrant] = {
+ENTRANTS: Mapping[str, Contender] = {
     "O2CS-EW": _vectors("T2.1", "o2cs-ew", note="theory's width: even play for n < 10^4"),
     "O2CS-EW, width x .05": _vectors("T2.1", "o2cs-ew", settings={"scale": 0.05}, note="no theory covers that width"),
-    "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, width_seeds=10, note="d* = 10 of 5, 10, 20, ..., p"),
+    "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, note="d* = 10 of 5, 10, 20, ..., p"),
     "LASSO Bandit": _contexts(
         "T2.4", "lasso-bandit", "stacked", settings={"lam1": 0.04, "lam2": 0.5, **_RELEASED}, widths=(50, 100, 200),
-        seeds=10, width_seeds=10, note="one shared vector, as K p stacked columns: it learns 20 vectors",
+        seeds=10, note="one shared vector, as K p stacked columns: it learns 20 vectors",
     ),
     "DR Lasso": _contexts("T2.5", "dr-lasso", "columns", settings={"clip": 3.0, **_RELEASED}),
     "SA Lasso": _contexts("T2.6", "sa-lasso", "columns", settings={"lam": 0.8}),
@@ -107,11 +105,11 @@ ENTRANTS: Mapping[str, Entrant] = {
         "T2.7", "etc", "singles", settings={**_LI, **_HORIZON}, told_horizon=True, note="told n and s"
     ),
     "Li 2022, doubling": _contexts(
-        "T2.7", "doubling", "singles", settings={**_LI, "algorithm": "etc"}, width_seeds=10, note="told s"
+        "T2.7", "doubling", "singles", settings={**_LI, "algorithm": "etc"}, note="told s"
     ),
     "ESTC": _vectors(
         "T2.8", "estc", "columns", settings={"sparsity": "$size", **_HORIZON}, width_settings=_CHEAP_DESIGN,
-        told_horizon=True, further=BEYOND, width_rounds=10_000,
+        told_horizon=True, further=BEYOND, width_rounds=10_000, seeds=10,
         note="told n and s; growth with an H-optimal design, E-optimal ones take minutes at p = 120",
     ),
     "ESTC, doubling": _vectors(
@@ -119,13 +117,13 @@ ENTRANTS: Mapping[str, Entrant] = {
     ),
     "PopArt": _vectors(
         "T2.9", "popart", "columns", settings={"sparsity": "$size", **_HORIZON}, told_horizon=True, further=BEYOND,
-        width_rounds=10_000, note="told n and s",
+        width_rounds=10_000, seeds=10, note="told n and s",
     ),
     "PopArt, doubling": _vectors(
         "T2.9", "doubling", "columns", settings={"algorithm": "popart", "sparsity": "$size"}, widths=(), note="told s",
     ),
     "ALExp": _vectors("T2.10", "alexp", note="told the groups"),
-    "ALExp, contexts": _contexts("T2.10", "alexp", width_seeds=12, note="told the groups"),
+    "ALExp, contexts": _contexts("T2.10", "alexp", note="told the groups"),
     "Corral": _master("corral", _HORIZON, told_horizon=True),
     "Corral, doubling": _master("doubling", {"algorithm": "corral"}, widths=()),
     "smoothed Corral": _master("smoothed-corral", _HORIZON, told_horizon=True, widths=SOME),
@@ -134,23 +132,23 @@ ENTRANTS: Mapping[str, Entrant] = {
     "D3RB": _master("d3rb", {}),
     "EXP4-IX": _master("exp4-ix", {}),
     "EXP4-LS": _master("exp4-ls", {}, widths=(50, 100, 200)),
-    "EXP4-LS, vectors": _vectors("T1.black-box", "exp4-ls", widths=(30, 60, 120), seeds=10, width_seeds=10),
+    "EXP4-LS, vectors": _vectors("T1.black-box", "exp4-ls", widths=(30, 60, 120), seeds=10),
     "Corral, vectors": _vectors(
-        "T1.black-box", "corral", settings=_HORIZON, told_horizon=True, seeds=10, width_seeds=10
+        "T1.black-box", "corral", settings=_HORIZON, told_horizon=True, seeds=10
     ),
-    "TH Lasso": _contexts("", "th-lasso", "columns", width_seeds=10),
+    "TH Lasso": _contexts("", "th-lasso", "columns"),
     "mixture": _vectors("", "evidence-mixture", note="EvidenceMixture, told the groups"),
     "mixture, contexts": _contexts("", "evidence-mixture", note="EvidenceMixture, told the groups"),
-    "LinUCB, all columns": _vectors("", "linucb", width_seeds=10),
-    "LinUCB, all columns, contexts": _contexts("", "linucb", widths=SOME, width_seeds=10),
+    "LinUCB, all columns": _vectors("", "linucb"),
+    "LinUCB, all columns, contexts": _contexts("", "linucb", widths=SOME),
     "oracle": _vectors("", "linucb", settings={"model": "$true_model"}, note="LinUCB told the group"),
     "oracle, contexts": _contexts("", "linucb", settings={"model": "$true_model"}, note="LinUCB told the group"),
-    "even play": _vectors("", "uniform", "columns", widths=(30, 240), width_seeds=10),
-    "even play, contexts": _contexts("", "uniform", "columns", widths=(50, 1600), width_seeds=10),
+    "even play": _vectors("", "uniform", "columns", widths=(30, 240)),
+    "even play, contexts": _contexts("", "uniform", "columns", widths=(50, 1600)),
 }  # fmt: skip
 
 
-def entrant(name: str) -> Entrant:
+def entrant(name: str) -> Contender:
     """An entrant by name, or an error that lists the names."""
     if name not in ENTRANTS:
         raise ValueError(f"there is no row {name!r}; known are {'; '.join(ENTRANTS)}; and released; masters")

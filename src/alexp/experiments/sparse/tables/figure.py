@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
 from alexp.experiments.sparse.tables.entrants import ENTRANTS
-from alexp.experiments.sparse.tables.measures import Measured, in_rounds, in_width
+from alexp.experiments.sparse.tables.measures import Exponent, in_rounds, in_width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ def draw(runs: pd.DataFrame, path: Path) -> None:
     save_figure(figure, path)
 
 
-def _curve(ax: Axes, found: Measured | None, name: str, k: int) -> None:
+def _curve(ax: Axes, found: Exponent | None, name: str, k: int) -> None:
     if found is not None:
         ax.loglog(
             found.x, found.means, color=COLOURS[k % len(COLOURS)], ls=DASHES[k % len(DASHES)], marker=".", label=name

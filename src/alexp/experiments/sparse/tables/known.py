@@ -15,7 +15,7 @@ from alexp.experiments.core.plain import Settings
 from alexp.experiments.core.rounds import PROBLEM, RoundEnvironment
 from alexp.experiments.core.statistics import estimate
 from alexp.experiments.sparse.reference import BAND, INSTANCES, ROUNDS, STEPS, Measured
-from alexp.experiments.sparse.tables.cells import Cell
+from alexp.experiments.sparse.tables.cells import SparseCell
 from alexp.experiments.sparse.tables.instances import SparseScenario
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
@@ -48,7 +48,7 @@ class ReleasedScenario(SparseScenario):
         return INSTANCES[self.instance].environment(self.method, seed)
 
 
-def released_cells(first: int, seeds: int | None) -> list[Cell]:
+def released_cells(first: int, seeds: int | None) -> list[SparseCell]:
     """All methods that were measured, on all six instances."""
     cells = []
     for k, instance in enumerate(INSTANCES):
@@ -58,12 +58,14 @@ def released_cells(first: int, seeds: int | None) -> list[Cell]:
             )
             n = seeds or RELEASED_SEEDS.get(method, 10)
             numbers = tuple(range(first, first + n))
-            cells.append(Cell(method, f"released {k + 1}", scenario, ROUNDS, method, dict(known.settings), numbers))
+            cells.append(
+                SparseCell(method, f"released {k + 1}", scenario, ROUNDS, method, dict(known.settings), numbers)
+            )
     return cells
 
 
 @dataclass(frozen=True)
-class Beside:
+class BesideReleased:
     """What was measured beside what a released code had."""
 
     title: str
@@ -85,7 +87,7 @@ class Beside:
         return abs(self.means[-1] - self.known.regret[-1]) <= allowed
 
 
-def released(runs: pd.DataFrame) -> list[Beside]:
+def released(runs: pd.DataFrame) -> list[BesideReleased]:
     """All that was played, in the order of the instances."""
     out = []
     for k, instance in enumerate(INSTANCES):
@@ -94,7 +96,9 @@ def released(runs: pd.DataFrame) -> list[Beside]:
             if len(own):
                 finals = [estimate(own.loc[own["n"] == n, "regret"]) for n in ROUNDS]
                 means = tuple(one.mean for one in finals)
-                out.append(Beside(instance.title, method, own["seed"].nunique(), means, finals[-1].error, known))
+                out.append(
+                    BesideReleased(instance.title, method, own["seed"].nunique(), means, finals[-1].error, known)
+                )
     return out
 
 
@@ -168,10 +172,10 @@ MASTERS_KNOWN: Mapping[str, tuple[int, int, int]] = {  # one run of the released
 }  # fmt: skip
 
 
-def master_cells(first: int, seeds: int | None) -> list[Cell]:
+def master_cells(first: int, seeds: int | None) -> list[SparseCell]:
     """All masters on the one instance."""
     numbers = tuple(range(first, first + (seeds or MASTER_SEEDS)))
     return [
-        Cell(name, "masters", MasterScenario(layout=layout), MASTER_ROUNDS, algorithm, settings, numbers)
+        SparseCell(name, "masters", MasterScenario(layout=layout), MASTER_ROUNDS, algorithm, settings, numbers)
         for name, (layout, algorithm, settings) in MASTERS.items()
     ]

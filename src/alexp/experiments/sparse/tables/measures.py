@@ -21,7 +21,7 @@ _DRAWS = 2000
 
 
 @dataclass(frozen=True)
-class Measured:
+class Exponent:
     """Exponent of mean regret in n or in p, with what it was measured on.
 
     Attributes
@@ -52,7 +52,7 @@ def log_slope(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.asarray(np.log(np.maximum(y, 1e-12)) @ centred / (centred @ centred))
 
 
-def measured(x: ArrayLike, regrets: FloatArray) -> Measured:
+def measured(x: ArrayLike, regrets: FloatArray) -> Exponent:
     """The exponent of mean regret in x (k,), from runs (seeds, k)."""
     points = np.asarray(x, dtype=np.float64)
     rng = np.random.default_rng(0)
@@ -61,29 +61,29 @@ def measured(x: ArrayLike, regrets: FloatArray) -> Measured:
     low, high = np.quantile(slopes, [0.025, 0.975])
     means = regrets.mean(axis=0)
     slope = MeanEstimate(float(log_slope(points, means)), float(slopes.std()), float(low), float(high))
-    return Measured(slope, points, means, len(regrets))
+    return Exponent(slope, points, means, len(regrets))
 
 
-def in_rounds(runs: pd.DataFrame, name: str, beyond: bool = False) -> Measured | None:
+def in_rounds(runs: pd.DataFrame, name: str, beyond: bool = False) -> Exponent | None:
     """The exponent in n of an entrant; with `beyond`, from the last point of the grid on."""
     own = runs[(runs["entrant"] == name) & (runs["part"] == "n")]
     last = min(GRID[-1], own["n"].max()) if len(own) else 0
     return _of(own[own["n"] >= last] if beyond else own[own["n"] <= last], "n")
 
 
-def in_width(runs: pd.DataFrame, name: str) -> Measured | None:
+def in_width(runs: pd.DataFrame, name: str) -> Exponent | None:
     """The exponent in p of an entrant."""
     return _of(runs[(runs["entrant"] == name) & (runs["part"] == "p")], "p")
 
 
-def _of(own: pd.DataFrame, axis: str) -> Measured | None:
+def _of(own: pd.DataFrame, axis: str) -> Exponent | None:
     table = own.pivot_table(index="seed", columns=axis, values="regret").dropna()
     if table.shape[1] < 2 or len(table) < 2:
         return None
     return measured(table.columns.to_numpy(dtype=np.float64), table.to_numpy())
 
 
-def promised(bound: Bound, found: Measured, name: str, axis: str) -> float:
+def promised(bound: Bound, found: Exponent, name: str, axis: str) -> float:
     """The exponent that a printed bound has over the same points."""
     who = ENTRANTS[name]
     size = who.scenario(int(found.x[0]) if axis == "p" else 100 if who.family == "contexts" else 30, 2).size
@@ -95,7 +95,7 @@ def promised(bound: Bound, found: Measured, name: str, axis: str) -> float:
     return float(log_slope(found.x, np.array(values)))
 
 
-def verdict(found: Measured | None, allowed: float) -> str:
+def verdict(found: Exponent | None, allowed: float) -> str:
     """Whether a measured exponent keeps to a printed one.
 
     "flat" where regret has stopped growing; "yes" if the interval begins at or below what is printed; else "no".

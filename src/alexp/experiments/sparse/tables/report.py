@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from alexp.experiments.core.statistics import MeanEstimate, estimate
 from alexp.experiments.sparse.tables.entrants import ENTRANTS
 from alexp.experiments.sparse.tables.known import MASTER_ROUNDS, MASTERS, MASTERS_KNOWN, released
-from alexp.experiments.sparse.tables.measures import Measured, in_rounds, in_width, promised, verdict
+from alexp.experiments.sparse.tables.measures import Exponent, in_rounds, in_width, promised, verdict
 from alexp.experiments.sparse.tables.printed import CORRECTIONS, TABLE_1, TABLE_2, PrintedRow
 from alexp.experiments.sparse.tables.text import HOW, INTRODUCTION, MASTERS_TEXT, READING, RELEASED_TEXT
 
@@ -181,7 +181,7 @@ def _notes(row: PrintedRow) -> str:
     return "".join(f" [{number}]" for number in row.corrections)
 
 
-def _exponent(found: Measured | None) -> str:
+def _exponent(found: Exponent | None) -> str:
     return "-" if found is None else _interval(found.slope)
 
 
@@ -193,15 +193,15 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _judged(found: Measured | None, allowed: float | None) -> str:
+def _judged(found: Exponent | None, allowed: float | None) -> str:
     return "-" if found is None or allowed is None else verdict(found, allowed)
 
 
-def _last(found: Measured | None) -> str:
+def _last(found: Exponent | None) -> str:
     return "-" if found is None else f"{found.means[-1]:.0f}"
 
 
-def _ends(found: Measured | None) -> str:
+def _ends(found: Exponent | None) -> str:
     if found is None:
         return "-"
     return f"{found.means[0]:.0f} at {found.x[0]:.0f}, {found.means[-1]:.0f} at {found.x[-1]:.0f}"
