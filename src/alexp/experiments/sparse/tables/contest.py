@@ -15,7 +15,7 @@ from alexp.experiments.sparse.tables.entrants import (
     ENTRANTS,
     GRID,
     VECTORS_AT,
-    Contender,
+    RowPlayer,
     entrant,
 )
 from alexp.experiments.sparse.tables.known import master_cells, released_cells
@@ -73,7 +73,7 @@ class SparseContest:
         return pd.DataFrame(rows)
 
 
-def _cells(name: str, one: Contender, seeds: int | None, first: int, quick: bool) -> Iterator[SparseCell]:
+def _cells(name: str, one: RowPlayer, seeds: int | None, first: int, quick: bool) -> Iterator[SparseCell]:
     def numbers(default: int) -> tuple[int, ...]:
         return tuple(range(first, first + (seeds or (QUICK_SEEDS if quick else default))))
 

@@ -19,7 +19,7 @@ CONTEXTS_AT, VECTORS_AT = 100, 30  # p at which slopes are measured
 
 
 @dataclass(frozen=True)
-class Contender:
+class RowPlayer:
     """A row of the measured tables.
 
     Attributes
@@ -78,20 +78,20 @@ class _More(TypedDict, total=False):
     note: str
 
 
-def _contexts(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> Contender:
-    return Contender(row, "contexts", layout, algorithm, **more)
+def _contexts(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> RowPlayer:
+    return RowPlayer(row, "contexts", layout, algorithm, **more)
 
 
-def _vectors(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> Contender:
+def _vectors(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> RowPlayer:
     shared: _More = {"widths": VECTORS}
-    return Contender(row, "vectors", layout, algorithm, **(shared | more))
+    return RowPlayer(row, "vectors", layout, algorithm, **(shared | more))
 
 
-def _master(algorithm: str, settings: Settings, told_horizon: bool = False, widths: Sequence[int] = WIDE) -> Contender:
-    return Contender("T1.black-box", "contexts", "groups", algorithm, settings, {}, told_horizon, widths, seeds=10)
+def _master(algorithm: str, settings: Settings, told_horizon: bool = False, widths: Sequence[int] = WIDE) -> RowPlayer:
+    return RowPlayer("T1.black-box", "contexts", "groups", algorithm, settings, {}, told_horizon, widths, seeds=10)
 
 
-ENTRANTS: Mapping[str, Contender] = {
+ENTRANTS: Mapping[str, RowPlayer] = {
     "O2CS-EW": _vectors("T2.1", "o2cs-ew", note="theory's width: even play for n < 10^4"),
     "O2CS-EW, width x .05": _vectors("T2.1", "o2cs-ew", settings={"scale": 0.05}, note="no theory covers that width"),
     "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, note="d* = 10 of 5, 10, 20, ..., p"),
@@ -148,7 +148,7 @@ ENTRANTS: Mapping[str, Contender] = {
 }  # fmt: skip
 
 
-def entrant(name: str) -> Contender:
+def entrant(name: str) -> RowPlayer:
     """An entrant by name, or an error that lists the names."""
     if name not in ENTRANTS:
         raise ValueError(f"there is no row {name!r}; known are {'; '.join(ENTRANTS)}; and released; masters")
