@@ -94,7 +94,9 @@ def test_printed_bounds_have_the_exponents_that_are_printed():
 
 def test_every_row_is_played_or_says_why_and_corrections_are_there():
     rows = {one.row for one in ENTRANTS.values()}
-    assert {row.key for row in TABLE_2} - rows == ({"T2.3"} if "sl-ucb" not in alexp.Algorithm.registry else set())
+    assert {row.key for row in TABLE_2} <= rows
+    there = alexp.Algorithm.registry
+    assert all(ENTRANTS[name].plays for name in ENTRANTS if ENTRANTS[name].row != "T2.3" or "sl-ucb" in there)
     assert {number for row in TABLE_2 for number in row.corrections} <= set(CORRECTIONS)
     for words in ("residual", "in expectation", "without a horizon", "sparsity"):
         assert any(words in text for text in CORRECTIONS.values())

@@ -11,10 +11,9 @@ from alexp.experiments.core.plain import Settings
 from alexp.experiments.core.tasks import Record, Task
 from alexp.experiments.sparse.tables.cells import SparseCell
 from alexp.experiments.sparse.tables.entrants import (
-    CONTEXTS_AT,
+    AT,
     ENTRANTS,
     GRID,
-    VECTORS_AT,
     RowPlayer,
     entrant,
 )
@@ -80,7 +79,7 @@ def _cells(name: str, one: RowPlayer, seeds: int | None, first: int, quick: bool
     def cell(part: str, p: int, n: int, moments: tuple[int, ...], settings: Settings, default: int) -> SparseCell:
         return SparseCell(name, part, one.scenario(p, n), moments, one.algorithm, settings, numbers(default))
 
-    at, grid = CONTEXTS_AT if one.family == "contexts" else VECTORS_AT, QUICK_GRID if quick else GRID
+    at, grid = AT[one.family], QUICK_GRID if quick else GRID
     if one.told_horizon:
         for n in grid if quick else (*grid, *one.further):
             yield cell("n", at, n, (n,), one.settings, one.seeds)

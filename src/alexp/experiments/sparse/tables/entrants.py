@@ -15,7 +15,8 @@ BEYOND = (8000, 16000, 32000)  # further, for rows that explore for thousands of
 WIDE = (50, 100, 200, 400, 800, 1600)  # p of contexts, over which growth is measured
 SOME = (50, 100, 200, 400)  # the same for rows whose rounds take p^2 or more
 VECTORS = (30, 60, 120, 240)  # p of vectors
-CONTEXTS_AT, VECTORS_AT = 100, 30  # p at which slopes are measured
+AT = {"contexts": 100, "vectors": 30, "ball": 100}  # p at which slopes are measured
+_SIZES = {"contexts": (5, 0.5), "vectors": (2, 0.1), "ball": (3, 0.1)}  # columns that matter, and the noise
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class RowPlayer:
 
     def scenario(self, columns: int, steps: int) -> SparseScenario:
         """Where it plays with so many columns and rounds."""
-        size, noise = (5, 0.5) if self.family == "contexts" else (2, 0.1)
+        size, noise = _SIZES[self.family]
         return SparseScenario(
             family=self.family, layout=self.layout, n_columns=columns, steps=steps, size=size, noise_std=noise
         )
@@ -95,6 +96,13 @@ ENTRANTS: Mapping[str, RowPlayer] = {
     "O2CS-EW": _vectors("T2.1", "o2cs-ew", note="theory's width: even play for n < 10^4"),
     "O2CS-EW, width x .05": _vectors("T2.1", "o2cs-ew", settings={"scale": 0.05}, note="no theory covers that width"),
     "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, note="d* = 10 of 5, 10, 20, ..., p"),
+    "SL-UCB": RowPlayer(
+        "T2.3", "ball", "columns", "sl-ucb", _HORIZON, told_horizon=True, note="told n; noise in the parameters",
+    ),
+    "SL-UCB, scale .5": RowPlayer(
+        "T2.3", "ball", "columns", "sl-ucb", {"scale": 0.5, **_HORIZON}, told_horizon=True, widths=(),
+        note="half of theory's threshold",
+    ),
     "LASSO Bandit": _contexts(
         "T2.4", "lasso-bandit", "stacked", settings={"lam1": 0.04, "lam2": 0.5, **_RELEASED}, widths=(50, 100, 200),
         seeds=10, note="one shared vector, as K p stacked columns: it learns 20 vectors",

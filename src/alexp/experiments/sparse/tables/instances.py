@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from math import sqrt
 
 import numpy as np
@@ -17,7 +18,8 @@ from alexp.experiments.sparse.environments import GaussianContexts
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 
-FAMILIES = ("contexts", "vectors")
+FAMILIES = ("contexts", "vectors", "ball")
+_BALL = "alexp.experiments.sparse.ball"
 LAYOUTS = ("columns", "singles", "groups", "nested", "stacked")
 BASE = 30  # columns of the vectors that have norm one
 PER_COLUMN = 3  # vectors for every column
@@ -31,7 +33,8 @@ class SparseScenario(Scenario):
     ----------
     family : "contexts", `arms` Gaussian candidates a round with rho2 = .7, coefficients U(0, 1); or "vectors", a fixed
         set of 3 p vectors, even on the sphere of radius sqrt(p / 30), coefficients of one: with p = 30 that is Case 2
-        of Jang et al. (2022), 90 unit vectors, and with more columns each stays as visible as it was.
+        of Jang et al. (2022), 90 unit vectors, and with more columns each stays as visible as it was; or "ball", the
+        unit ball of R^p with noise in the parameters (Carpentier and Munos 2012), `size` coordinates of which matter.
     n_columns : p.
     size : columns of a group; all that sparse methods learn of groups is how many columns matter.
     layout : what an algorithm is given as models: all "columns" as one; "singles", each column for itself; "groups";
@@ -52,7 +55,7 @@ class SparseScenario(Scenario):
         one_of("layout", self.layout, LAYOUTS)
         for name in ("n_columns", "arms", "size", "steps"):
             count(name, getattr(self, name))
-        if self.n_columns % self.size:
+        if self.family != "ball" and self.n_columns % self.size:
             raise ValueError(f"n_columns must be a multiple of size = {self.size}, got {self.n_columns}")
 
     @property
@@ -63,12 +66,13 @@ class SparseScenario(Scenario):
     @property
     def reward_bound(self) -> float:
         """What algorithms are told of the size of rewards: nearly all contexts stay below it, all vectors do."""
-        return 5.0 if self.family == "contexts" else sqrt(self.size * self.n_columns / BASE)
+        known = {"contexts": 5.0, "vectors": sqrt(self.size * self.n_columns / BASE), "ball": 1.0}
+        return known[self.family]
 
     @property
     def norm_bound(self) -> float:
         """What they are told of the coefficients' norm, about one standard deviation above its mean."""
-        return 1.5 if self.family == "contexts" else sqrt(self.size)
+        return {"contexts": 1.5, "vectors": sqrt(self.size), "ball": 1.0}[self.family]
 
     @property
     def reward_range(self) -> tuple[float, float]:
@@ -81,8 +85,18 @@ class SparseScenario(Scenario):
         return VectorSet(self, seed)
 
     def rounds(self, seed: int) -> RoundEnvironment:
-        """The contexts of a seed."""
-        return GroupedContexts(self, seed)
+        """The contexts of a seed, or its ball."""
+        if self.family == "contexts":
+            return GroupedContexts(self, seed)
+        made: RoundEnvironment = import_module(_BALL).BallEnvironment(
+            self.n_columns, self.size, noise_std=self.noise_std, random_state=seed
+        )
+        return made
+
+    @property
+    def made_by(self) -> tuple[str, ...]:
+        """Modules that its environments come from."""
+        return (type(self).__module__, *([_BALL] if self.family == "ball" else []))
 
 
 class GroupedContexts(GaussianContexts):

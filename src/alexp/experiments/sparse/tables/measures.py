@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
 from alexp.experiments.core.statistics import MeanEstimate
-from alexp.experiments.sparse.tables.entrants import ENTRANTS, GRID
+from alexp.experiments.sparse.tables.entrants import AT, ENTRANTS, GRID
 from alexp.experiments.sparse.tables.printed import Bound, Size
 
 if TYPE_CHECKING:
@@ -86,10 +86,10 @@ def _of(own: pd.DataFrame, axis: str) -> Exponent | None:
 def promised(bound: Bound, found: Exponent, name: str, axis: str) -> float:
     """The exponent that a printed bound has over the same points."""
     who = ENTRANTS[name]
-    size = who.scenario(int(found.x[0]) if axis == "p" else 100 if who.family == "contexts" else 30, 2).size
+    at = AT[who.family]
+    size = who.scenario(at, 2).size
     if axis == "n":
-        models = (100 if who.family == "contexts" else 30) / size
-        values = [bound(Size(n, models, size)) for n in found.x]
+        values = [bound(Size(n, at / size, size)) for n in found.x]
     else:
         values = [bound(Size(who.width_rounds, p / size, size)) for p in found.x]
     return float(log_slope(found.x, np.array(values)))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ROWS = {row.key: row for row in TABLE_2}
-_ON = {"contexts": "contexts", "vectors": "vectors"}
 Line = Sequence[str]
 
 
@@ -82,7 +81,9 @@ def _lines_2(runs: pd.DataFrame) -> Iterator[Line]:
         for name in found:
             yield _line_2(runs, row, name)
         if not found:
-            yield (row.key, "-", *("-" for _ in range(8)), "not measured")
+            who = [name for name, one in ENTRANTS.items() if one.row == row.key]
+            where = ENTRANTS[who[0]].family if who else "-"
+            yield (row.key, who[0] if who else "-", where, *("-" for _ in range(7)), "not measured")
 
 
 def _line_2(runs: pd.DataFrame, row: PrintedRow, name: str) -> Line:
@@ -94,7 +95,7 @@ def _line_2(runs: pd.DataFrame, row: PrintedRow, name: str) -> Line:
         further = promised(row.bound, beyond, name, "n")
         remark += f"; n = {beyond.x[0]:.0f}..{beyond.x[-1]:.0f}: {_exponent(beyond)}, {_judged(beyond, further)}"
     return (
-        row.key, name, _ON[ENTRANTS[name].family], _exponent(slope), _number(allowed), _judged(slope, allowed),
+        row.key, name, ENTRANTS[name].family, _exponent(slope), _number(allowed), _judged(slope, allowed),
         _exponent(growth), _number(allowed_p), _judged(growth, allowed_p), _last(slope), remark,
     )  # fmt: skip
 
@@ -109,7 +110,7 @@ def measured_1(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     for title, names in (("sparse", sparse), ("black box", masters), ("ours", ours)):
         for name in names:
             slope, growth = in_rounds(runs, name), in_width(runs, name)
-            where = _ON[ENTRANTS[name].family]
+            where = ENTRANTS[name].family
             lines.append((title, name, where, _exponent(growth), _ends(growth), _exponent(slope), _last(slope)))
     return head, lines
 
@@ -121,7 +122,7 @@ def yardsticks(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     for name in _playing(runs):
         if ENTRANTS[name].row == "":
             slope, growth = in_rounds(runs, name), in_width(runs, name)
-            where, note = _ON[ENTRANTS[name].family], ENTRANTS[name].note
+            where, note = ENTRANTS[name].family, ENTRANTS[name].note
             lines.append((name, where, _exponent(slope), _exponent(growth), _ends(growth), _last(slope), note))
     return head, lines
 

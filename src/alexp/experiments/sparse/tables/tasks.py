@@ -40,8 +40,9 @@ class SparseTask(Task):
         """Content hash of everything but the seed, and of the code that runs it."""
         kind, settings = resolve(self.algorithm, self.settings)
         inside = [algorithm_class(str(settings["algorithm"])).__module__] if "algorithm" in settings else []
-        played_on = type(self.scenario).__module__
-        code = code_fingerprint(algorithm_class(kind).__module__, *inside, played_on, *_CODE_OF_EVERY_RUN)
+        assert isinstance(self.scenario, SparseScenario)
+        own = algorithm_class(kind).__module__
+        code = code_fingerprint(own, *inside, *self.scenario.made_by, *_CODE_OF_EVERY_RUN)
         content = [RECORD_FORMAT, "sparse", self.scenario.to_dict(), kind, settings, code]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -50,7 +51,7 @@ class SparseTask(Task):
         scenario = self.scenario
         assert isinstance(scenario, SparseScenario)
         seed, own_seed = self.seeds
-        contextual = scenario.family == "contexts"
+        contextual = scenario.family != "vectors"
         environment = scenario.rounds(seed) if contextual else scenario.environment(seed)
         kind, settings = resolve(self.algorithm, self.settings)
         known = {

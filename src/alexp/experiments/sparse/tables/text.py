@@ -22,7 +22,8 @@ which matters (coefficients U(0, 1)), noise .5: the first reference instance of 
 columns side by side. For growth p = 50 .. 1600 (M = 10 .. 320 groups) at n = 1000; less where rounds take p^2 or
 more. *Vectors*: a fixed set of 3 p vectors, even on the sphere of radius sqrt(p / 30), groups of two columns with
 coefficients of one, noise .1; at p = 30 that is 90 unit vectors, Case 2 of Jang et al. For growth p = 30 .. 240 (90
-.. 720 vectors), radii growing so that C_min, which bounds divide by, stays what it is.
+.. 720 vectors), radii growing so that C_min, which bounds divide by, stays what it is. *Ball*: the unit ball of
+R^100, noise of norm .1 in the parameters, three coordinates that matter; nothing else in the tables plays there.
 
 Every method gets the models it is made for: the sparse ones all columns, the model-selecting ones the M groups, ModCB
 nested sets of 5, 10, 20, ... columns of which the second is the smallest true one. So ALExp, the mixture and the
