@@ -16,6 +16,7 @@ from alexp.commands.preflight import preflight
 from alexp.commands.reproduce import reproduce
 from alexp.commands.run import run
 from alexp.commands.serve import serve
+from alexp.commands.tables import tables
 from alexp.commands.upkeep import app as study
 from alexp.commands.warmup import warmup
 
@@ -67,6 +68,7 @@ def demo(
 app.command()(run)
 app.command()(reproduce)
 app.command()(compare)
+app.command()(tables)
 app.command()(bench)
 app.command()(preflight)
 app.command()(serve)

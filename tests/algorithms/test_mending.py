@@ -266,7 +266,9 @@ def test_told_trials_in_the_order_of_tells():
 def test_asks_are_repeated_only_where_they_leave_something_behind():
     matter = {name for name, kind in alexp.Algorithm.registry.items() if kind.asks_matter()}
     assert matter == {
-        "alexp", "corral", "dr-lasso", "estc", "etc", "ets", "exp4-ix", "exp4-ls", "modcb", "popart", "smoothed-corral",
+        "alexp", "corral", "doubling", "dr-lasso", "estc", "etc", "ets", "exp4-ix", "exp4-ls", "linucb++", "modcb",
+        "popart",
+        "smoothed-corral",
     }  # fmt: skip
     for kind, kept in ((alexp.EvidenceMixture, 0), (alexp.ALExp, 2)):
         opt = small(kind)

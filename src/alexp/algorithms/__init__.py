@@ -19,8 +19,10 @@ from alexp.algorithms.lmucb import LMUCB
 from alexp.algorithms.masters.balancing import Balancing
 from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
+from alexp.algorithms.masters.doubling import Doubling
 from alexp.algorithms.masters.exp4ix import EXP4IX
 from alexp.algorithms.masters.exp4ls import EXP4LS
+from alexp.algorithms.masters.linucb_plus import LinUCBPlusPlus
 from alexp.algorithms.masters.smoothed_corral import SmoothedCorral
 from alexp.algorithms.protocol.assumptions import AssumptionWarning, NotCertified
 from alexp.algorithms.protocol.base import Algorithm
@@ -66,10 +68,12 @@ __all__ = [
     "Certified",
     "Corral",
     "DRLasso",
+    "Doubling",
     "EvidenceMixture",
     "EvidenceSampling",
     "LassoBandit",
     "LinUCB",
+    "LinUCBPlusPlus",
     "MixtureThompson",
     "ModCB",
     "ModelCheck",

@@ -35,6 +35,16 @@ def registered_names() -> list[str]:
     return sorted(Algorithm.registry)
 
 
+def spelled_out(name: str) -> tuple[str, dict[str, str]]:
+    """A name and the settings in it: "doubling:estc" is doubling of estc, for those who pass one name only.
+
+    >>> spelled_out("doubling:estc"), spelled_out("etc")
+    (('doubling', {'algorithm': 'estc'}), ('etc', {}))
+    """
+    outer, found, inner = name.partition(":")
+    return (outer, {"algorithm": inner}) if found and outer == "doubling" else (name, {})
+
+
 def algorithm_named(name: str) -> type[Algorithm]:
     """The class with this name, or an error that lists the names.
 

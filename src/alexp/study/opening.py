@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, Connection
 from alexp.algorithms import Algorithm
 from alexp.algorithms.protocol.components import component_from_dict
 from alexp.algorithms.protocol.streams import RandomState, Streams
-from alexp.algorithms.registry import algorithm_named
+from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.common.codec import State
 from alexp.common.redaction import redact
 from alexp.problem.domains import Domain, FiniteSet
@@ -69,8 +69,8 @@ def create_study(
     storage
         `sqlite:///file.db` for processes on one host, `postgresql://host/database` for many hosts.
     algorithm
-        Name of a registered algorithm, such as "alexp" or "linucb"; "evidence-mixture" for a new study, and that of the
-        study for one that exists, if not given.
+        Name of a registered algorithm, such as "alexp" or "linucb", or "doubling:estc" for `Doubling` of another;
+        "evidence-mixture" for a new study, and that of the study for one that exists, if not given.
     load_if_exists
         Open the study if it is there already. What is passed here must then agree with it.
     repeats
@@ -89,7 +89,8 @@ def create_study(
     if not name.isprintable():
         raise ValueError(f"name must have no line breaks or control characters, got {_shown(name)}")
     known = _known(where, name) if load_if_exists else None
-    kind = algorithm_named(algorithm or (DEFAULT_ALGORITHM if known is None else known.algorithm))
+    named, spelled = spelled_out(algorithm or (DEFAULT_ALGORITHM if known is None else known.algorithm))
+    kind, settings = algorithm_named(named), settings | spelled
     if load_if_exists and models is None and domain is None:
         return load_study(name, where)
     if models is None or domain is None:

@@ -146,6 +146,7 @@ class Mending:
         """A reward that was withdrawn keeps its place, so that it can come back."""
         again = self._again
         if event.step == "tell":
+            again._given_up(event.trial)
             again._log.record(event.trial, nan)
             again._notes.pop(event.trial, None)
         else:

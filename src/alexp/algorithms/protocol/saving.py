@@ -208,6 +208,9 @@ class Saved(Guarded, ABC):
     def _keep_up(self) -> None:
         """Take notice of arms that were added to the domain."""
 
+    def _given_up(self, trial: int) -> None:
+        """Take note that a pending trial will have no reward: it is abandoned, or its reward was withdrawn."""
+
     def _new_offers(self) -> OfferLog | None:
         """An empty log of contextual rounds; None on a fixed domain."""
         if self.log_features is None:

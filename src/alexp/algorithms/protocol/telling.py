@@ -226,6 +226,7 @@ class Telling(Saved):
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
         trial_id = self._log.check_pending(trial)
         self._begin()
+        self._given_up(trial_id)
         self._log.abandon(trial_id)
         self._notes.pop(trial_id, None)
         self._end()

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from alexp.algorithms.capabilities import Certifies, WeighsModels, offers
 from alexp.algorithms.protocol.components import component_from_dict
-from alexp.algorithms.registry import algorithm_named
+from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.common.codec import State, jsonable
 from alexp.common.warning import gathered
 from alexp.problem import Arms
@@ -94,8 +94,8 @@ def _create(body: Create, key: str | None, shelf: Shelf, limits: Limits) -> tupl
     """The study, and whether it is new."""
     if body.name in (".", ".."):
         raise ValueError("name must be usable in a path, which . and .. are not")
-    kind = algorithm_named(DEFAULT_ALGORITHM if body.algorithm is None else body.algorithm)
-    settings = _settings(body.settings, kind)
+    named = spelled_out(DEFAULT_ALGORITHM if body.algorithm is None else body.algorithm)
+    settings = _settings(body.settings, algorithm_named(named[0]), *map(algorithm_named, named[1].values()))
     models, domain = body.problem.build(limits)
     seed = body.random_state
     if seed is None and key is not None:  # the same study when the call is repeated, and another for another key
@@ -124,10 +124,10 @@ def _create(body: Create, key: str | None, shelf: Shelf, limits: Limits) -> tupl
     return made(load_if_exists=True), False
 
 
-def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm]) -> State:
-    """Arguments of the algorithm; those that are objects are given by `kind` and fields."""
+def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm], *inside: type[Algorithm]) -> State:
+    """Arguments of the algorithm and of one inside; those that are objects are given by `kind` and fields."""
     own = signature(create_study).parameters.keys()
-    takes = sorted(_arguments(kind) - own)
+    takes = sorted(set().union(*map(_arguments, (kind, *inside))) - own)
     for name in given:
         if name not in takes:
             raise ValueError(f"settings: {name!r} is no setting of {kind.name}, which has {', '.join(takes)}")

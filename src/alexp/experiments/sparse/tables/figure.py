@@ -1,0 +1,45 @@
+"""The figure of `alexp tables`: mean regret against n and against p, on logarithmic axes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
+from alexp.experiments.sparse.tables.entrants import ENTRANTS
+from alexp.experiments.sparse.tables.measures import Exponent, in_rounds, in_width
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_CONTEXTS = (
+    "even play, contexts", "LASSO Bandit", "Li 2022", "ModCB", "DR Lasso", "LinUCB, all columns, contexts",
+    "ALExp, contexts", "SA Lasso", "TH Lasso", "Corral", "mixture, contexts", "oracle, contexts",
+)  # fmt: skip
+_VECTORS = (
+    "even play", "ESTC", "PopArt", "O2CS-EW, width x .05", "Corral, vectors", "EXP4-LS, vectors",
+    "LinUCB, all columns", "ALExp", "mixture", "oracle",
+)  # fmt: skip
+
+
+def draw(runs: pd.DataFrame, path: Path) -> None:
+    """Two panels for contexts and two for the fixed set."""
+    figure, axes = new_figure(2, 2, width=5.6, height=4.2)
+    for names, (left, right), title in ((_CONTEXTS, axes[0], "contexts"), (_VECTORS, axes[1], "fixed set of vectors")):
+        for k, name in enumerate(one for one in names if one in ENTRANTS):
+            _curve(left, in_rounds(runs, name), name, k)
+            _curve(right, in_width(runs, name), name, k)
+        left.set(title=title, xlabel="rounds n", ylabel="mean regret")
+        right.set(title=f"{title}, growth", xlabel="columns p")
+        left.legend(frameon=False, fontsize=6, ncols=2)
+    save_figure(figure, path)
+
+
+def _curve(ax: Axes, found: Exponent | None, name: str, k: int) -> None:
+    if found is not None:
+        ax.loglog(
+            found.x, found.means, color=COLOURS[k % len(COLOURS)], ls=DASHES[k % len(DASHES)], marker=".", label=name
+        )
+        ax.set_xticks(found.x, [f"{x:.0f}" for x in found.x])
+        ax.minorticks_off()
