@@ -1,0 +1,62 @@
+"""The gap to told agents: same seeds, ratios of means, and rounds that are spliced as it says."""
+
+import numpy as np
+import pytest
+
+from alexp.experiments.comparison import gap
+from alexp.experiments.comparison.gap import Gap
+
+
+def curves(*finals, half=None):
+    """Two rounds each; `half` of the regret is paid in the first, all of it by default."""
+    return np.array([[final if half is None else half, final] for final in finals], dtype=float)
+
+
+def example():
+    told = {"told ids": curves(1.0, 3.0, half=0.5), "told ucb": curves(2.0, 4.0)}
+    return Gap("a", curves(4.0, 8.0, half=1.0), told)
+
+
+def test_the_ratio_is_to_the_best_told_agent_on_the_seeds_picked():
+    one = example()
+    assert np.exp(one.log_ratio()) == pytest.approx(6.0 / 2.0)
+    assert np.exp(one.log_ratio(np.array([1, 1]))) == pytest.approx(8.0 / 3.0)
+    turned = Gap("b", one.untold, {"told ids": one.told["told ucb"], "told ucb": one.told["told ids"]})
+    assert turned.log_ratio() == one.log_ratio()
+
+
+def test_spliced_rounds_are_the_untold_first_and_the_told_after():
+    one = example()
+    assert np.exp(one.spliced(1)) == pytest.approx((1.0 + np.mean([0.5, 2.5])) / 2.0)
+    assert one.spliced(2) == pytest.approx(one.log_ratio())
+
+
+def test_geometric_mean_and_interval():
+    same = {"told ids": curves(2.0, 2.0)}
+    result = gap.geometric_mean([Gap("a", curves(4.0, 4.0), same), Gap("b", curves(1.0, 1.0), same)])
+    assert tuple(result) == pytest.approx((1.0, 0.0, 1.0, 1.0))
+    wide = gap.geometric_mean([Gap("a", curves(1.0, 9.0), same)])
+    assert wide.low == pytest.approx(0.5)
+    assert wide.high == pytest.approx(4.5)
+
+
+def test_gaps_play_the_same_seeds_with_one_model_and_with_all():
+    (one,) = gap.gaps(seeds=2, first_seed=50_000, scenarios=["s=2 σ=.1"])
+    (again,) = gap.gaps(seeds=2, first_seed=50_001, scenarios=["s=2 σ=.1"])
+    assert np.array_equal(one.untold[1], again.untold[0])
+    assert set(one.told) == set(gap.TOLD)
+    for name, told in one.told.items():
+        assert np.array_equal(told[1], again.told[name][0])
+        assert not np.array_equal(told, one.untold)
+
+
+def test_locked_seeds_are_those_that_lose_at_the_end():
+    steady = np.cumsum(np.full((1, 100), 0.2), axis=1)
+    calm = np.cumsum(np.full((1, 100), 0.05), axis=1)
+    assert Gap("a", np.vstack([steady, calm, steady]), {}).n_locked == 2
+
+
+@pytest.mark.parametrize(("settings", "what"), [({"who": "told ids"}, "who"), ({"scenarios": ["s=9"]}, "scenario")])
+def test_names_are_checked(settings, what):
+    with pytest.raises(ValueError, match=what):
+        next(gap.gaps(seeds=2, **settings))
