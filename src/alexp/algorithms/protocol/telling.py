@@ -106,7 +106,7 @@ class Telling(Saved):
         return self._if_diverse(possible)
 
     def _if_diverse(self, found: list[str | None]) -> list[str | None]:
-        """Suspicions, unless all rewards are of a few candidates: another one may differ, as in other rounds they do."""
+        """Suspicions, unless all rewards are of a few candidates: another one may differ, other rounds do."""
         if not any(found) or self._log.offers is not None or self._log.measured().size + len(found) > _FEW:
             return found
         return [None] * len(found)
