@@ -21,7 +21,7 @@ def test_the_same_number_of_settings_for_everybody():
         assert len(set(grid)) == N_TRIED, name
         tasks = {ENTRANTS[name].with_constants(c).task(SCENARIOS["s=3 σ=.1"], 0).key for c in ENTRANTS[name].grid}
         assert len(tasks) == N_TRIED, f"{name}: two settings are the same run"
-    untuned = {name.split(",")[0] for name in ENTRANTS} - set(TUNABLE)
+    untuned = {name.split(",")[0] for name in ENTRANTS} - set(TUNABLE)  # variants are settings of what is tuned
     assert untuned == {"told ids", "told ucb", "told Thompson", "uniform"}
 
 

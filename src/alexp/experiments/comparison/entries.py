@@ -154,6 +154,8 @@ _BALANCES: tuple[Constants, ...] = (
 ENTRANTS: dict[str, Entrant] = {
     "told ids": Entrant("evidence-mixture", _untold(rule="ids"), long=True, told=True),
     "told ucb": Entrant("evidence-mixture", _untold(rule="ucb"), long=True, told=True),
+    "told ids, stated": Entrant("evidence-mixture", _mixture(rule="ids"), long=True, told=True),
+    "told ucb, stated": Entrant("evidence-mixture", _mixture(rule="ucb"), told=True),
     "told Thompson": Entrant("mixture-thompson", _untold(), told=True),
     "oracle": Entrant("oracle", _agent, _WIDTHS, long=True),
     "naive": Entrant("naive", _agent, _WIDTHS, long=True),

@@ -116,7 +116,8 @@ def _choices(sweep: pd.DataFrame) -> str:
         f"{', '.join(TUNING)}; one choice for all scenarios. `alexp compare --tune FILE` makes this sweep. Ridge and "
         "beta of oracle and naive and the ridge of LM-UCB are in units of the stated noise, eta and gamma of Corral in "
         "units of sqrt(M/n) and 1/n; all others are settings as they stand. What was never tried may be better still: "
-        "the budget is equal, not infinite."
+        "the budget is equal, not infinite. Where few locked seeds carry the means, a choice may be worse on other "
+        "seeds than the defaults were; the medians say how much of that is the tail."
     )
     return "\n".join(rows) + "\n\n" + note
 

@@ -138,9 +138,10 @@ rows. Means of algorithms that lock hang on few seeds: look at the medians besid
 
 Legendre subsets of degree up to 10 (30 for M = 4,495) on 201 points of [-1, 1]; 50 independent Gaussian maps of 5
 features on 500 candidates; theta on the unit sphere; reward_bound = 1. Agents of every master have ridge = stated
-sigma and width 2 sigma. Told agents are mixtures of one model, the true one, and nothing else is stated to them; with
-noise and bound stated they pay the same within 2%. "Oracle" is UCB on the true model, whose prior is wide; on real
-tables both get the map with the largest adjusted R^2, which is no upper limit. "Offset 1" adds a constant that most
+sigma and width 2 sigma. Told agents are mixtures of one model, the true one, with nothing else stated, or with noise
+and bound "stated" as they are to the mixtures; the best of all of them is the yardstick, which is sterner than any one.
+"Oracle" is UCB on the true model, whose prior is wide; on real tables all of these get the map with the largest
+adjusted R^2, which is no upper limit. "Offset 1" adds a constant that most
 models lack. Algorithms that need a horizon are told it. Forty seeds where a model is true and all is as stated, half
 as many on other scenarios with n = 100, ten for n = 1,000, four for n = 10,000, and a quarter of that for masters whose
 agents have data of their own. D3RB and ED2RB coincide when no coefficient ever grows, as with their defaults. Times
