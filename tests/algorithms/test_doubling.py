@@ -153,6 +153,7 @@ def test_regret_costs_a_factor_and_no_more():
         ({"algorithm": "nobody"}, ValueError, "algorithm must be one of alexp"),
         ({"algorithm": 3}, TypeError, "a name or a class of algorithms, got 3"),
         ({"algorithm": "doubling"}, ValueError, "must take a horizon"),
+        ({"algorithm": alexp.LinUCB}, ValueError, "must take a horizon"),
         ({"horizon": 100}, ValueError, "horizon is what Doubling does without"),
         ({"first": 0}, ValueError, "first must be"),
         ({"first": 1}, ValueError, "horizon must be"),

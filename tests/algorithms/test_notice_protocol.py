@@ -97,7 +97,8 @@ def test_an_abandoned_trial_leaves_nothing_behind(name):
     opt = make(name, models, domain)
     opt.observe(2, 0.5)
     opt.abandon(opt.ask())
-    before = learned(opt)
+    own = getattr(opt, "inner", opt)  # whose trials are part of the state of the one around it
+    before = learned(own)
     for _ in range(3):
         opt.abandon(opt.ask())
-    assert learned(opt) == before
+    assert learned(own) == before

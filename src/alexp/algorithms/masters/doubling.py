@@ -54,9 +54,9 @@ class Doubling(Algorithm):
     """
 
     name: ClassVar[str] = "doubling"
-    needs_columns: ClassVar[str] = ""  # the algorithm inside says what it needs
+    needs_columns: ClassVar[str] = "what needs a horizon computes with columns of features"
     settings: ClassVar[tuple[str, ...]] = ("algorithm", "first", "keep_data")
-    example: ClassVar[State] = {"algorithm": "etc", "first": 4, "n_explore": "li2022", "sparsity": 1}
+    example: ClassVar[State] = {"first": 4, "n_explore": "li2022", "sparsity": 1}
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
 
     def __init__(
@@ -64,7 +64,7 @@ class Doubling(Algorithm):
         models: ModelClass,
         domain: Domain,
         *,
-        algorithm: str | type[Algorithm],
+        algorithm: str | type[Algorithm] = "etc",
         first: int = 32,
         keep_data: bool = False,
         **settings: object,
