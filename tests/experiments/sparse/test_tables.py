@@ -37,6 +37,7 @@ def test_ninety_unit_vectors_and_more_that_are_as_visible():
         assert rows.shape == (3 * p, p)
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.sqrt(p / 30))
         assert rows.var() == pytest.approx(1 / 30, rel=0.05)
+        assert 0.5 < np.abs(env.rewards).max() < 1.1  # of which everybody is told that it is one
         np.testing.assert_allclose(env.rewards, rows[:, 2 * env.true_model : 2 * env.true_model + 2].sum(axis=1))
     with pytest.raises(ValueError, match="multiple of size"):
         SparseScenario(n_columns=31)

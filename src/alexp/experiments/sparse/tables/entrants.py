@@ -42,7 +42,7 @@ class RowPlayer:
     width_settings: Settings = field(default_factory=dict)
     told_horizon: bool = False
     widths: Sequence[int] = WIDE
-    width_rounds: int = 1000
+    width_rounds: int = 500
     further: Sequence[int] = ()
     seeds: int = 20
     width_seeds: int = 10
@@ -84,7 +84,7 @@ def _contexts(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_
 
 
 def _vectors(row: str, algorithm: str, layout: str = "groups", **more: Unpack[_More]) -> RowPlayer:
-    shared: _More = {"widths": VECTORS}
+    shared: _More = {"widths": VECTORS, "width_rounds": 1000}
     return RowPlayer(row, "vectors", layout, algorithm, **(shared | more))
 
 

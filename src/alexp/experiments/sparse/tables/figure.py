@@ -37,9 +37,11 @@ def draw(runs: pd.DataFrame, path: Path) -> None:
 
 
 def _curve(ax: Axes, found: Exponent | None, name: str, k: int) -> None:
+    from matplotlib.ticker import NullLocator
+
     if found is not None:
         ax.loglog(
             found.x, found.means, color=COLOURS[k % len(COLOURS)], ls=DASHES[k % len(DASHES)], marker=".", label=name
         )
         ax.set_xticks(found.x, [f"{x:.0f}" for x in found.x])
-        ax.minorticks_off()
+        ax.xaxis.set_minor_locator(NullLocator())

@@ -19,7 +19,7 @@ HOW = """## How it is measured
 
 *Contexts*: 20 Gaussian candidates a round, correlation .7 in every column, p = 100 columns in groups of five, one of
 which matters (coefficients U(0, 1)), noise .5: the first reference instance of the sparse literature, with the five
-columns side by side. For growth p = 50 .. 1600 (M = 10 .. 320 groups) at n = 1000; less where rounds take p^2 or
+columns side by side. For growth p = 50 .. 1600 (M = 10 .. 320 groups) at n = 500; less where rounds take p^2 or
 more. *Vectors*: a fixed set of 3 p vectors, even on the sphere of radius sqrt(p / 30), groups of two columns with
 coefficients of one, noise .1; at p = 30 that is 90 unit vectors, Case 2 of Jang et al. For growth p = 30 .. 240 (90
 .. 720 vectors), radii growing so that C_min, which bounds divide by, stays what it is. *Ball*: the unit ball of
