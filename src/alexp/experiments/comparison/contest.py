@@ -154,9 +154,9 @@ def pivot(table: pd.DataFrame, value: str, scenarios: Sequence[str]) -> pd.DataF
     return wide[[name for name in scenarios if name in wide.columns]]
 
 
-def best_told(table: pd.DataFrame) -> pd.Series:
+def best_told(table: pd.DataFrame, agents: Sequence[str] = TOLD) -> pd.Series:
     """Per scenario: the least mean regret of the agents that are told the true model."""
-    return table[table["algorithm"].isin(TOLD)].groupby("scenario", sort=False)["mean"].min()
+    return table[table["algorithm"].isin(agents)].groupby("scenario", sort=False)["mean"].min()
 
 
 def geometric_means(table: pd.DataFrame, scenarios: Sequence[str] = tuple(TWELVE)) -> pd.DataFrame:

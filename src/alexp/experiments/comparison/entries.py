@@ -259,6 +259,7 @@ ENTRANTS: dict[str, Entrant] = {
     "uniform": Entrant("uniform"),
 }
 TOLD = tuple(name for name, entrant in ENTRANTS.items() if entrant.told)
+STATED = ", stated"  # how told agents' names end that know noise and bound, too
 TUNABLE = tuple(name for name, entrant in ENTRANTS.items() if entrant.tried)
 
 
