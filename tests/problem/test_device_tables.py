@@ -46,21 +46,40 @@ def test_what_devices_do_not_take_is_refused():
         make({"a": np.ones((4, 2)), "b": np.ones((3, 2))}, device="cpu")
     with pytest.raises(ValueError, match="features 'a' has nan at row 1, column 0"):
         make({"a": np.array([[0.0], [np.nan]])}, device="cpu")
+    for precision, size in (("float32", 1e16), ("float64", 1e101)):
+        with pytest.raises(ValueError, match=f"features 'a' in {precision} must not exceed"):
+            make({"a": np.full((3, 2), size, dtype=precision)}, device="cpu")
     strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
     with pytest.raises(ValueError, match="arrays of one library"):
         make({"a": np.ones((4, 2)), "b": strict.ones((4, 2))}, device="cpu")
-    with pytest.raises(TypeError, match="features must be float16, float32 or float64, got .*int64"):
+    with pytest.raises(TypeError, match="features 'a' must be float16, float32 or float64, got .*int64"):
         make({"a": strict.ones((4, 2), dtype=strict.int64)}, device="cpu")
 
 
-@pytest.mark.parametrize("name", sorted(set(alexp.Algorithm.registry)))
+def test_tensors_on_other_devices_are_refused():
+    tensor = type("Tensor", (), {"__module__": "torch", "device": "mps:0"})()
+    with pytest.raises(
+        ValueError, match="tensors must be in the memory of the CPU or on a GPU of CUDA, got one on 'mps"
+    ):
+        make({"a": tensor})
+
+
+def test_sparse_tensors_are_refused():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    pytest.importorskip("array_api_compat", reason="array-api-compat is not installed")
+    with pytest.raises(ValueError, match="features 'a' is sparse"):
+        make({"a": torch.eye(3).to_sparse()}, device="cpu")
+
+
+@pytest.mark.parametrize("name", sorted(set(alexp.Algorithm.registry) - {"sl-ucb"}))  # which plays on balls only
 def test_only_the_mixture_computes_there(name):
     kind = alexp.Algorithm.registry[name]
     domain, models = alexp.FiniteSet(range(4)), make(TABLES, device="cpu")
     if kind.computes_on_device:
         assert kind(models, domain).ask().index in range(4)
         return
-    with pytest.raises(ValueError, match=f"{kind.__name__} computes in the memory of the CPU"):
+    who = "ETC" if name == "doubling" else kind.__name__  # the one inside, which is made first
+    with pytest.raises(ValueError, match=f"{who} computes in the memory of the CPU"):
         kind(models, domain, **kind.example)
 
 

@@ -110,7 +110,7 @@ def matrix(name: str, value: object, rows: int | None = None) -> FloatArray:
     """Return `value` as a finite float64 matrix (vectors become one column), or raise."""
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last is a tensor's
         raise TypeError(f"{name} must be a numeric array of shape (n, d): {error}") from error
     if array.ndim == 1:
         array = array[:, None]

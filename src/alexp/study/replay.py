@@ -104,7 +104,7 @@ class Replica:
     def _apply(self, event: Event) -> None:
         algorithm = self.algorithm
         if event.kind == "ask":
-            if (device := repeat_ask(event, algorithm)) is not None:
+            if (device := repeat_ask(event, algorithm, bool(self.taken))) is not None:
                 self.taken[device] += 1
         elif event.kind == "tell":
             assert event.reward is not None

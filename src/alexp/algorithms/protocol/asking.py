@@ -198,10 +198,27 @@ class Asking(Offering):
         """The device that decisions are computed on, by its name; None for the CPU as everybody has it."""
         return self.models.device or enumerating_card(self.models.enumerated_on)
 
-    def take_trial(self, made: Offer | None, index: int, model: int | None, explored: bool, propensity: float) -> None:
-        """Take over a trial that was decided on elsewhere; only where asking leaves nothing behind but the trial."""
-        self._begin()
-        self._log.append(index, model, explored, propensity, made=made)
+    def take_trial(
+        self,
+        made: Offer | None,
+        index: int,
+        model: int | None,
+        explored: bool,
+        propensity: float,
+        allowed: IntArray | None = None,
+    ) -> None:
+        """Take over a trial that was decided on elsewhere, among the `allowed` candidates.
+
+        Nothing is decided here. Where asking leaves more behind than the trial, that is computed for the one taken;
+        contextual rounds, `made` before, are taken only where it does not.
+        """
+        if made is None and self.asks_matter():
+            round_ = self._open(allowed)
+            position = int(np.flatnonzero(round_.indices == index)[0])
+            self._propose(round_, self.restriction(allowed), Proposal(position, model, explored, propensity))
+        else:
+            self._begin()
+            self._log.append(index, model, explored, propensity, made=made)
         self._end()
 
     def _propose(

@@ -88,7 +88,8 @@ See [gpu.md](gpu.md) for what is computed where. Times are on the wall, the devi
 within the device's memory reaches, bytes read and written; "GB/s" counts every table once, in the precision it is
 stored in. Of many small models the multiply-adds in double precision are counted that their formulas have, without
 logarithms, exponentials and divisions, against a loop of nothing else. The CPU of the same machine does the same with
-all its cores.""",
+all its cores. "Slowest" is the slowest of the first 70 steps, among them one that makes all values anew and, of what is
+measured first, one that loads what runs on the card.""",
     "routes": """## Which fits where
 
 Packed factors against the two other ways to keep posteriors: one pass over the table for every reward (a mixture at

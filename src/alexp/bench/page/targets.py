@@ -72,6 +72,11 @@ TARGETS = (
                f"N=1,000,000, d=512 + 1,024 + 2,048, six cells, {precision}", "ask + tell", "median_ms", 25.0)
         for precision in ("float16", "float32")
     ),
+    *(
+        Target(f"ask + tell on a GPU at M={m}, {name}, ms", "gpu", f"M={m} (s=3,", f"{name}, ask + tell", "median_ms",
+               limit)
+        for m, limit in (("988,260", 20.0), ("99,846,044", 2_000.0)) for name in ("EvidenceMixture", "ALExp")
+    ),
     Target("UCB sweep at M=4,495: time / floor", "floor", "Legendre s=3, p=30,", "ucb sweep", "ratio", 3.0),
 )  # fmt: skip
 

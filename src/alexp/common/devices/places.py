@@ -61,7 +61,7 @@ class Place:
         for name in ("float16", "float32", "float64"):
             if array.dtype == getattr(self.xp, name, None):
                 return np.dtype(name)
-        raise TypeError(f"features must be float16, float32 or float64, got {array.dtype}")
+        raise TypeError(f"must be float16, float32 or float64, got {array.dtype}")
 
     def double(self, array: AnyArray) -> AnyArray:
         """An array in double precision."""
@@ -106,7 +106,9 @@ def place_of(array: object, device: str | None = None) -> Place | None:
     if library == "torch" and (device is not None or _torch_device(array) != "cpu"):
         from alexp.common.devices.torches import TorchPlace
 
-        return TorchPlace(extra("torch", device or "cuda"), _torch_device(array))
+        if (own := _torch_device(array)) != "cpu" and not own.startswith("cuda"):
+            raise ValueError(f"tensors must be in the memory of the CPU or on a GPU of CUDA, got one on {own!r}")
+        return TorchPlace(extra("torch", device or "cuda"), own)
     if library == "cupy":
         from alexp.common.devices.cupies import CupyPlace
 

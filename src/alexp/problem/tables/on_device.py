@@ -15,6 +15,7 @@ from alexp.common.validation import matrix
 _ROWS = 1 << 20  # of a table that are multiplied at a time
 _DOUBLE = 1 << 25  # numbers that are in double precision at a time
 _KEPT = ("float16", "float32", "float64")
+_LARGEST = {"float32": 1e15, "float64": 1e100}  # whose products and sums overflow by no means
 
 
 class DeviceRows:
@@ -104,7 +105,8 @@ class DeviceRows:
         return out
 
     def check_finite(self, name: str) -> None:
-        """Raise unless all entries are numbers."""
+        """Raise unless all entries are numbers, and so small that products with them are."""
+        largest = _LARGEST.get(self.dtype.name, np.inf)
         for part, rows in self.pieces(self._few):
             finite = self.place.xp.isfinite(rows)
             if not bool(self.place.xp.all(finite)):
@@ -112,6 +114,8 @@ class DeviceRows:
                 value = float(rows[int(row), int(column)])
                 where = f"row {part.start + row}, column {column}"
                 raise ValueError(f"{name} has {value} at {where}; features must be finite")
+            if rows.shape[0] * rows.shape[1] and float(self.place.xp.max(self.place.xp.abs(rows))) > largest:
+                raise ValueError(f"{name} in {self.dtype.name} must not exceed {largest:g} in size; use other units")
 
 
 def on_device(given: Mapping[str, object], device: str | Place | None) -> Place | None:
@@ -131,10 +135,8 @@ def on_device(given: Mapping[str, object], device: str | Place | None) -> Place 
 
 def device_rows(name: str, value: ArrayLike | object, place: Place, n_rows: int | None) -> DeviceRows:
     """A matrix where it is to be, or an error that says what is wrong with it."""
-    if hasattr(value, "tocsr"):
-        raise ValueError(
-            f"{name} is sparse, and tables on a device are dense; pass value.toarray(), or leave device out"
-        )
+    if hasattr(value, "tocsr") or "sparse" in str(getattr(value, "layout", "")):  # of PyTorch, the latter
+        raise ValueError(f"{name} is sparse, and tables on a device are dense; pass it dense, or as CSR without device")
     if not is_foreign(value):
         value = _host_rows(name, value, n_rows)
     given = cast(AnyArray, value)
@@ -146,6 +148,10 @@ def device_rows(name: str, value: ArrayLike | object, place: Place, n_rows: int 
         rows = DeviceRows(place, None, value)
     else:
         array = place.array(given)
+        try:
+            place.precision(array)
+        except TypeError as error:
+            raise TypeError(f"{name} {error}") from None
         rows = DeviceRows(place, array, value if isinstance(value, np.ndarray) else None)
     rows.check_finite(name)
     return rows

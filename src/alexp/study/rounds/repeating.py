@@ -8,27 +8,31 @@ from math import isclose
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.course import Course, pack_restriction
 from alexp.algorithms.protocol.trials import Trial
+from alexp.common.arrays import IntArray
 from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import Event, detail_of, restriction
 from alexp.study.errors import ReplayError
 from alexp.study.rounds.storing import offer_from
 
 
-def repeat_ask(event: Event, algorithm: Algorithm) -> str | None:
+def repeat_ask(event: Event, algorithm: Algorithm, moved: bool = False) -> str | None:
     """Ask again and hold the trial against the log.
 
     Where a contextual round has stored the chosen row alone, nothing can be decided again, and nothing needs to be:
-    asking leaves nothing behind but the trial, which is taken from the log. The same holds for decisions that were
-    computed on another device, or on one where this process has none: its name is returned, "the CPU" for none.
+    asking leaves nothing behind but the trial, which is taken from the log. So are decisions that were computed on
+    another device, or on one where this process has none: its name is returned, "the CPU" for none. Where asks leave
+    something behind, one that was computed elsewhere may have left it a little otherwise: a run that has `moved`, with
+    such asks before, is taken from the log from there on.
     """
     assert event.propensity is not None
     detail, taken = detail_of(event), None
     on = detail["decided"]["on"] if "decided" in detail else None
-    if not algorithm.is_contextual and on != algorithm.decides_on and not algorithm.asks_matter():
+    allowed = None if algorithm.is_contextual else restriction(detail, algorithm.domain.n_candidates)
+    if not algorithm.is_contextual and (on != algorithm.decides_on or (moved and algorithm.asks_matter())):
         taken = on or "the CPU"
-        _take(event, algorithm, None)
+        _take(event, algorithm, None, allowed)
     elif not algorithm.is_contextual:
-        _same(event, algorithm.ask(available=restriction(detail, algorithm.domain.n_candidates)))
+        _same(event, algorithm.ask(available=allowed))
     else:
         assert event.candidate is not None
         made = offer_from(detail, event.candidate, algorithm.models.n_columns)
@@ -40,13 +44,13 @@ def repeat_ask(event: Event, algorithm: Algorithm) -> str | None:
     return taken
 
 
-def _take(event: Event, algorithm: Algorithm, made: Offer | None) -> None:
+def _take(event: Event, algorithm: Algorithm, made: Offer | None, allowed: IntArray | None = None) -> None:
     """Take a trial from the log without deciding again."""
     assert event.propensity is not None
     assert event.candidate is not None
     if event.trial != algorithm.n_asked:
         raise ReplayError(f"event {event.seq}: trial {event.trial} came after {algorithm.n_asked} trials")
-    algorithm.take_trial(made, event.candidate, event.model, bool(event.explored), event.propensity)
+    algorithm.take_trial(made, event.candidate, event.model, bool(event.explored), event.propensity, allowed)
 
 
 def course_of(events: Iterable[Event], algorithm: Algorithm) -> Course:
