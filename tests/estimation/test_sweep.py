@@ -224,20 +224,6 @@ def test_argmax_linear_equals_the_twin_and_the_greedy_case_of_ucb():
     )
 
 
-@pytest.mark.parametrize("ridge", [1e-3, 0.1, 30.0])
-@pytest.mark.parametrize("size", [1e-6, 1.0, 1e4])
-def test_rounding_does_not_choose_where_only_one_candidate_is_known(ridge, size):
-    rng = np.random.default_rng(9)
-    bank, _ = random_bank(rng, [1, 2, 3, 5], 6, observations=0, intercept=True, ridge=ridge)
-    row = size * rng.normal(size=6)
-    for y in 5.0 + rng.normal(size=300):
-        bank.update(row, y)
-    assert not bank.slopes().any()
-    bank.update(row * (1.0 + 1e-6 * rng.normal(size=6)), 7.0)  # another candidate, hardly different
-    assert bank.slopes().all()
-    np.testing.assert_array_equal(bank.slopes(), bank.coefficients()[0])
-
-
 def test_before_any_observation_the_intercept_is_left_out():
     rng = np.random.default_rng(8)
     bank, groups = random_bank(rng, [1, 2, 3, 5], 6, observations=0, intercept=True, ridge=0.5)

@@ -18,7 +18,6 @@ from alexp.common.compiling import checked
 # Between these magnitudes the squares in sqrt(a^2 + b^2) neither overflow nor lose bits to underflow.
 _SAFE_SMALL = 1e-140
 _SAFE_LARGE = 1e140
-_ROUNDING = 2.0**-46  # of z, relative to all rewards and for features of the ridge's size
 
 
 def initial_factor(starts: IntArray, offsets: IntArray, lead: int, ridge: FloatArray) -> FloatArray:
@@ -243,30 +242,6 @@ def posterior_means(
         rows = lead + out.shape[0] + 1
         model_coefficients(packed, rows, lead, out)
         intercepts[j] = model_intercept(packed, rows, out) if lead else 0.0
-
-
-@checked.entry
-def drop_rounding(
-    factor: FloatArray, starts: IntArray, offsets: IntArray, ridge: FloatArray, first: int, last: int, out: FloatArray
-) -> None:
-    """Set coefficients (nnz,) to zero where features explain nothing beside the constant but for rounding.
-
-    That is so as long as all rewards are of one candidate: its rows less their mean are zero, and so are R's entries
-    of z, which Givens rotations leave at some units of the last place, times ||phi|| / ridge.
-    """
-    for j in range(first, last):
-        packed = factor[starts[j] : starts[j + 1]]
-        rows = offsets[j + 1] - offsets[j] + 2
-        total, explained, largest = packed[rows - 1] ** 2, 0.0, 0.0
-        for row in range(1, rows):
-            z = packed[row * rows - (row * (row - 1)) // 2 + rows - 1 - row]
-            total += z * z
-            if row < rows - 1:
-                explained += z * z
-                largest = max(largest, abs(packed[row]))
-        limit = _ROUNDING * largest / (ridge[j] * max(packed[0], _SAFE_SMALL))
-        if explained <= limit * limit * total:
-            out[offsets[j] : offsets[j + 1]] = 0.0
 
 
 @checked.entry

@@ -143,11 +143,8 @@ class RidgeBank(PackedFactors):
         return self._search(table, sweeps.sweep_linear, (self._columns, self._offsets, theta))
 
     def argmax_mean(self, choices: Choices) -> IntArray:
-        """Index of the best candidate of every agent by its mean, the first of equal ones, shape (M,).
-
-        With an intercept all candidates are equal as long as one alone has been told: rounding must not choose.
-        """
-        return self.argmax_linear(choices.table, self.slopes())
+        """Index of the best candidate of every agent by its mean, shape (M,)."""
+        return self.argmax_linear(choices.table, *self.coefficients())
 
     def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
         """Index of the best candidate of every agent under one draw of its coefficients, shape (M,)."""

@@ -109,17 +109,6 @@ class PackedFactors:
         )
         return theta, constants
 
-    def slopes(self) -> FloatArray:
-        """The coefficients without intercepts, (nnz,); exactly zero where all that they explain is rounding."""
-        theta, _ = self.coefficients()
-        if self.intercept:
-            state = (self._factor, self._starts, self._offsets, self._ridge)
-            self._over_models(
-                lambda first, last: kernels.drop_rounding(*state, first, last, theta),
-                len(self._factor) > _THREADED_FACTOR,
-            )
-        return theta
-
     def sample(self, normals: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
         """Coefficients plus scale_j R_j^-1 normals_j, shape (nnz,): Gaussian with covariance scale_j^2 V_j^-1.
 
