@@ -27,7 +27,7 @@ import alexp
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import AbandonedTrialError, AlreadyToldError
 from alexp.estimation.ridge import grid
-from alexp.testing.settings import Setting, make, reward, settings_for
+from alexp.testing.settings import Setting, make, on_tables, reward, settings_for
 
 ERRORS: tuple[type[BaseException], ...] = (KeyboardInterrupt, MemoryError, ArithmeticError)
 INTERRUPTS = 2000  # what scale 1 means
@@ -248,8 +248,9 @@ def usable_elsewhere(run: Algorithm) -> bool:
 
 
 def built_in() -> dict[str, type[Algorithm]]:
-    """The library's own algorithms by name; other tests register some of theirs."""
-    mine = {name: kind for name, kind in Algorithm.registry.items() if kind.__module__.startswith("alexp.")}
+    """The library's own algorithms on tables by name; other tests register some of theirs."""
+    every = {name: Algorithm.registry[name] for name in on_tables()}
+    mine = {name: kind for name, kind in every.items() if kind.__module__.startswith("alexp.")}
     assert len(mine) > 10
     return mine
 

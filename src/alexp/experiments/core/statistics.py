@@ -106,7 +106,7 @@ def difference(one: ArrayLike, other: ArrayLike) -> MeanEstimate:
     """Difference of the means of two independent samples, with Welch's 95% interval.
 
     >>> print(difference([3.0, 4.0, 5.0], [1.0, 1.5, 2.0]))
-    2.50 [0.43, 4.57]
+    2.50 [0.42, 4.58]
     """
     from scipy.stats import t as student
 
