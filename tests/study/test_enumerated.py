@@ -1,5 +1,8 @@
 """Studies whose models are enumerated and never listed."""
 
+import gzip
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -53,3 +56,21 @@ def test_what_alexp_decided_on_a_card_is_taken_from_the_log(tmp_path, monkeypatc
     report = check("a", where)
     assert report.ok
     assert report.taken == {"Some GPU": 8, "the CPU": 8}  # after returns of a card's, others are not made again
+
+
+@pytest.mark.parametrize("name", ["small", "alexp"])
+def test_a_study_that_was_begun_on_a_real_card_goes_on_without_one(tmp_path, name):
+    """40 rounds on an NVIDIA H200 of sin(5 x) + .3 x: EvidenceMixture and ALExp over the subsets of 3 of 20 columns."""
+    packed = Path(__file__).parent / "data" / "begun-on-an-h200.db.gz"
+    (tmp_path / "moved.db").write_bytes(gzip.decompress(packed.read_bytes()))
+    where = f"sqlite:///{tmp_path}/moved.db"
+    with load_study(name, where) as study:
+        assert study.replayed().taken == {"NVIDIA H200": 40}
+        begun = [trial["index"] for trial in study.trials()]
+        for _ in range(2):
+            trial = study.ask()
+            study.tell(trial, float(np.sin(5.0 * trial.x) + 0.3 * trial.x))
+        assert [trial["index"] for trial in study.trials()][:40] == begun
+    report = check(name, where)
+    assert report.ok
+    assert report.taken["NVIDIA H200"] == 40
