@@ -47,7 +47,7 @@ class Outlook:
     std: FloatArray
 
 
-class EvidenceMixture(RanksModels, Certified, on_device=True):
+class EvidenceMixture(RanksModels, Certified):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
     Every component, one model with one noise level and one coefficient scale, is weighted by its exact evidence. The
@@ -122,6 +122,7 @@ class EvidenceMixture(RanksModels, Certified, on_device=True):
 
     name: ClassVar[str] = "evidence-mixture"
     enumerates: ClassVar[bool] = True
+    computes_on_device: ClassVar[bool] = True
     needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
     settings: ClassVar[tuple[str, ...]] = (

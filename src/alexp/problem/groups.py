@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import comb
@@ -12,14 +13,11 @@ import numpy as np
 from alexp.common.arrays import AnyArray, IntArray
 
 
-class ColumnGroups(Sequence[IntArray]):
-    """Column indices of every model, a view on the compressed arrays."""
+class GroupList(Sequence[IntArray]):
+    """Column indices of every model; subclasses say which those of model j are, 0 <= j < len."""
 
-    def __init__(self, columns: IntArray, offsets: IntArray) -> None:
-        self._columns, self._offsets = columns, offsets
-
-    def __len__(self) -> int:
-        return self._offsets.size - 1
+    @abstractmethod
+    def _group(self, j: int) -> IntArray: ...
 
     @overload
     def __getitem__(self, j: int) -> IntArray: ...
@@ -30,11 +28,23 @@ class ColumnGroups(Sequence[IntArray]):
             return [self[i] for i in range(*j.indices(len(self)))]
         if not -len(self) <= j < len(self):
             raise IndexError(f"there are {len(self)} models, no model {j}")
-        j %= len(self)
+        return self._group(j % len(self))
+
+
+class ColumnGroups(GroupList):
+    """Column indices of every model, a view on the compressed arrays."""
+
+    def __init__(self, columns: IntArray, offsets: IntArray) -> None:
+        self._columns, self._offsets = columns, offsets
+
+    def __len__(self) -> int:
+        return self._offsets.size - 1
+
+    def _group(self, j: int) -> IntArray:
         return self._columns[self._offsets[j] : self._offsets[j + 1]]
 
 
-class AllSubsets(Sequence[IntArray]):
+class AllSubsets(GroupList):
     """All subsets of ``size`` out of ``n_columns`` columns in lexicographic order, each made when asked for.
 
     >>> AllSubsets(11, 3)[1].tolist(), len(AllSubsets(844, 3))
@@ -47,16 +57,8 @@ class AllSubsets(Sequence[IntArray]):
     def __len__(self) -> int:
         return comb(self.n_columns, self.size)
 
-    @overload
-    def __getitem__(self, j: int) -> IntArray: ...
-    @overload
-    def __getitem__(self, j: slice) -> list[IntArray]: ...
-    def __getitem__(self, j: int | slice) -> IntArray | list[IntArray]:
-        if isinstance(j, slice):
-            return [self[i] for i in range(*j.indices(len(self)))]
-        if not -len(self) <= j < len(self):
-            raise IndexError(f"there are {len(self)} models, no model {j}")
-        left, column, out = len(self) - 1 - j % len(self), 0, []
+    def _group(self, j: int) -> IntArray:
+        left, column, out = len(self) - 1 - j, 0, []
         for missing in range(self.size, 0, -1):
             while comb(self.n_columns - 1 - column, missing) > left:
                 column += 1

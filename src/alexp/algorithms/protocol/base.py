@@ -82,10 +82,8 @@ class Algorithm(Asking):
     needs_ball: ClassVar[str] = ""
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
-    def __init_subclass__(cls, replaces: bool = False, on_device: bool | None = None, **kwargs: Any) -> None:
+    def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if on_device is not None:
-            cls.computes_on_device = on_device
         if "name" not in cls.__dict__:
             return
         known = Algorithm.registry.get(cls.name)

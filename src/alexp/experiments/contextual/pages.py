@@ -10,7 +10,7 @@ from alexp.common.files import write_text
 from alexp.experiments.contextual.contest import KEY, ContextContest
 from alexp.experiments.contextual.figure import draw_streams
 from alexp.experiments.contextual.report import context_report
-from alexp.experiments.core.kept import merged, store_runs, stored_runs
+from alexp.experiments.core.kept import keep_runs, stored_runs
 from alexp.experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ RUNS, FIGURE, PAGE = "contextual-results.csv", "figures/contextual.png", "contex
 
 def add_context_runs(contest: ContextContest, sweep: Callable[[list[Task]], list[Record]], out: Path) -> pd.DataFrame:
     """Run a contest and add its rows to those in `out`."""
-    new, path = contest.run(sweep), out / RUNS
-    store_runs(merged(stored_runs(path, COMMAND), new, KEY) if path.exists() else new, path)
+    new = contest.run(sweep)
+    keep_runs(new, out / RUNS, COMMAND, KEY)
     return new
 
 

@@ -26,6 +26,11 @@ def store_runs(runs: pd.DataFrame, path: Path) -> None:
     write_text(path, runs.to_csv(index=False, float_format="%.5g"))
 
 
+def keep_runs(new: pd.DataFrame, path: Path, command: str, key: Sequence[str]) -> None:
+    """Write runs beside those that are stored; where both have the same `key`, the new ones stay."""
+    store_runs(merged(stored_runs(path, command), new, key) if path.exists() else new, path)
+
+
 def stored_runs(path: Path, command: str) -> pd.DataFrame:
     """Read runs that `store_runs` wrote; `command` makes them, if there are none."""
     import pandas as pd

@@ -11,7 +11,7 @@ from alexp.experiments.comparison.tables.arylation import arylation_tasks, draw_
 from alexp.experiments.comparison.tables.contest import KEY, TableContest
 from alexp.experiments.comparison.tables.figure import draw_tables
 from alexp.experiments.comparison.tables.report import figure_name, protocols, tables_report
-from alexp.experiments.core.kept import merged, store_runs, stored_runs
+from alexp.experiments.core.kept import keep_runs, store_runs, stored_runs
 from alexp.experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ RUNS, PLATES, PAGE = "real-tables.csv", "arylation.csv", "real-tables.md"
 
 def add_runs(contest: TableContest, sweep: Sweep, out: Path) -> pd.DataFrame:
     """Run a contest and add its rows to those in `out`."""
-    new, path = contest.run(sweep), out / RUNS
-    store_runs(merged(stored_runs(path, COMMAND), new, KEY) if path.exists() else new, path)
+    new = contest.run(sweep)
+    keep_runs(new, out / RUNS, COMMAND, KEY)
     return new
 
 

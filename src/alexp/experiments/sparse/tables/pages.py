@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alexp.common.files import write_text
-from alexp.experiments.core.kept import merged, store_runs, stored_runs
+from alexp.experiments.core.kept import keep_runs, stored_runs
 from alexp.experiments.core.tasks import Record, Task
 from alexp.experiments.sparse.tables.contest import KEY, SparseContest
 from alexp.experiments.sparse.tables.figure import draw
@@ -22,8 +22,8 @@ RUNS, FIGURE, PAGE = "tables.csv", "figures/tables.png", "tables.md"
 
 def add_runs(contest: SparseContest, sweep: Callable[[list[Task]], list[Record]], out: Path) -> pd.DataFrame:
     """Run a contest and add its lines to those in `out`."""
-    new, path = contest.run(sweep), out / RUNS
-    store_runs(merged(stored_runs(path, COMMAND), new, KEY) if path.exists() else new, path)
+    new = contest.run(sweep)
+    keep_runs(new, out / RUNS, COMMAND, KEY)
     return new
 
 
