@@ -107,6 +107,13 @@ def test_every_row_is_played_or_says_why_and_corrections_are_there():
     assert [cell.moments for cell in told] == [(n,) for n in GRID]
     (anytime,) = [cell for cell in cells if (cell.name, cell.part) == ("SA Lasso", "n")]
     assert anytime.moments == GRID
+    slow = [
+        len(cell.seeds)
+        for plan in (contest.SparseContest.of(["released"]), contest.SparseContest.of(["released"], seeds=6))
+        for cell in plan.cells
+        if (cell.name, cell.part) in contest.FEWER_SEEDS
+    ]
+    assert slow == [3, 6]
 
 
 def test_a_task_tells_what_must_be_told():

@@ -146,7 +146,9 @@ ENTRANTS: Mapping[str, RowPlayer] = {
     ),
     "TH Lasso": _contexts("", "th-lasso", "columns"),
     "mixture": _vectors("", "evidence-mixture", note="EvidenceMixture, told the groups"),
-    "mixture, contexts": _contexts("", "evidence-mixture", note="EvidenceMixture, told the groups"),
+    "mixture, contexts": _contexts(
+        "", "evidence-mixture", note="EvidenceMixture, told the groups; by default plays evenly once in 100 rounds"
+    ),
     "LinUCB, all columns": _vectors("", "linucb"),
     "LinUCB, all columns, contexts": _contexts("", "linucb", widths=SOME),
     "oracle": _vectors("", "linucb", settings={"model": "$true_model"}, note="LinUCB told the group"),

@@ -25,14 +25,16 @@ _VECTORS = (
 
 def draw(runs: pd.DataFrame, path: Path) -> None:
     """Two panels for contexts and two for the fixed set."""
-    figure, axes = new_figure(2, 2, width=5.6, height=4.2)
+    figure, axes = new_figure(2, 2, width=6.2, height=4.2)
     for names, (left, right), title in ((_CONTEXTS, axes[0], "contexts"), (_VECTORS, axes[1], "fixed set of vectors")):
         for k, name in enumerate(one for one in names if one in ENTRANTS):
             _curve(left, in_rounds(runs, name), name, k)
             _curve(right, in_width(runs, name), name, k)
         left.set(title=title, xlabel="rounds n", ylabel="mean regret")
         right.set(title=f"{title}, growth", xlabel="columns p")
-        left.legend(frameon=False, fontsize=6, ncols=2)
+        right.legend(
+            *left.get_legend_handles_labels(), frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5)
+        )
     save_figure(figure, path)
 
 
@@ -40,8 +42,9 @@ def _curve(ax: Axes, found: Exponent | None, name: str, k: int) -> None:
     from matplotlib.ticker import NullLocator
 
     if found is not None:
-        ax.loglog(
-            found.x, found.means, color=COLOURS[k % len(COLOURS)], ls=DASHES[k % len(DASHES)], marker=".", label=name
-        )
+        # The second time round a colour comes with another dash and another marker.
+        colour, again = k % len(COLOURS), k // len(COLOURS)
+        dash, marker = DASHES[(k + 3 * again) % len(DASHES)], ".v"[again]
+        ax.loglog(found.x, found.means, color=COLOURS[colour], ls=dash, marker=marker, ms=5, label=name)
         ax.set_xticks(found.x, [f"{x:.0f}" for x in found.x])
         ax.xaxis.set_minor_locator(NullLocator())

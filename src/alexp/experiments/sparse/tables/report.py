@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,13 @@ from alexp.experiments.sparse.tables.entrants import ENTRANTS
 from alexp.experiments.sparse.tables.known import MASTER_ROUNDS, MASTERS, MASTERS_KNOWN, released
 from alexp.experiments.sparse.tables.measures import Exponent, in_rounds, in_width, promised, verdict
 from alexp.experiments.sparse.tables.printed import CORRECTIONS, TABLE_1, TABLE_2, PrintedRow
-from alexp.experiments.sparse.tables.text import HOW, INTRODUCTION, MASTERS_TEXT, READING, RELEASED_TEXT
+from alexp.experiments.sparse.tables.text import GROWTH, HOW, INTRODUCTION, MASTERS_TEXT, READING, RELEASED_TEXT
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ROWS = {row.key: row for row in TABLE_2}
+_EVEN = {"contexts": "even play, contexts", "vectors": "even play"}
+_PARTS = {"n": "growth in n", "p": "growth in p", "masters": "masters", "released": "where released code was run"}
 Line = Sequence[str]
 
 
@@ -33,6 +35,7 @@ def page(runs: pd.DataFrame, figure: str) -> str:
         "## Table 1, with what was measured",
         markdown(*printed_1()),
         markdown(*measured_1(runs)),
+        GROWTH,
         "## Yardsticks",
         markdown(*yardsticks(runs)),
         HOW,
@@ -102,7 +105,9 @@ def _line_2(runs: pd.DataFrame, row: PrintedRow, name: str) -> Line:
 
 def measured_1(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     """Masters and, in one line for each, the rows of Table 2 by what matters in Table 1: growth with the models."""
-    head = ("class", "who", "on", "exponent in p", "regret at p", "exponent in n", "R at the grid's end")
+    head = (
+        "class", "who", "on", "exponent in p", "regret at p", "exponent in n", "R at the grid's end", "of even play's",
+    )  # fmt: skip
     sparse = [name for name in _playing(runs) if ENTRANTS[name].row in ("T2.4", "T2.5", "T2.6", "T2.7", "T2.8", "T2.9")]
     masters = [name for name in _playing(runs) if ENTRANTS[name].row == "T1.black-box"]
     ours = [name for name in _playing(runs) if ENTRANTS[name].row == "T2.10"]
@@ -111,7 +116,8 @@ def measured_1(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
         for name in names:
             slope, growth = in_rounds(runs, name), in_width(runs, name)
             where = ENTRANTS[name].family
-            lines.append((title, name, where, _exponent(growth), _ends(growth), _exponent(slope), _last(slope)))
+            share = _share(slope, in_rounds(runs, _EVEN[where]) if where in _EVEN else None)
+            lines.append((title, name, where, _exponent(growth), _ends(growth), _exponent(slope), _last(slope), share))
     return head, lines
 
 
@@ -152,15 +158,21 @@ def released_beside(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
 
 
 def seeds_text(runs: pd.DataFrame) -> str:
-    """Which seeds the page is made from."""
-    seeds = {key: rows["seed"].nunique() for key, rows in runs.groupby(["entrant", "part"], sort=False)}
-    most = max(seeds.values())
-    few = ", ".join(f"{key[0]} ({key[1]}: {n})" for key, n in seeds.items() if isinstance(key, tuple) and n < most)
+    """Which seeds the page is made from, and how many of them: part by part, and who has others than most."""
+    seeds = {(str(name), str(part)): rows["seed"].nunique() for (name, part), rows in runs.groupby(["entrant", "part"])}
     first, last = runs["seed"].min(), runs["seed"].max()
-    return (
-        f"**Seeds** {first} to {last}, {most} of them where nothing else is said; no constant was chosen on them. "
-        "Every seed has its own coefficients, contexts or vectors, and noise."
-    ) + (f" Fewer for {few}." if few else "")
+    lines = [
+        f"**Seeds** {first} to {last}; no constant was chosen on them. Every seed has its own coefficients, contexts",
+        "or vectors, and noise. How many of them:",
+        "",
+    ]
+    for part, title in _PARTS.items():
+        own = {key: n for key, n in seeds.items() if key[1].split()[0] == part}
+        counts = [n for n, _ in Counter(own.values()).most_common()]
+        names = {n: "; ".join(dict.fromkeys(name for (name, _), m in own.items() if m == n)) for n in counts[1:]}
+        if own:
+            lines.append(f"- {title}: {counts[0]}" + "".join(f"; but {n} for: {who}" for n, who in names.items()))
+    return "\n".join(lines)
 
 
 def markdown(head: Line, lines: Sequence[Line]) -> str:
@@ -200,6 +212,12 @@ def _judged(found: Exponent | None, allowed: float | None) -> str:
 
 def _last(found: Exponent | None) -> str:
     return "-" if found is None else f"{found.means[-1]:.0f}"
+
+
+def _share(found: Exponent | None, even: Exponent | None) -> str:
+    if found is None or even is None or found.x[-1] != even.x[-1]:
+        return "-"
+    return f"{found.means[-1] / even.means[-1]:.2f}"
 
 
 def _ends(found: Exponent | None) -> str:
