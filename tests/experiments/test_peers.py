@@ -50,6 +50,30 @@ def test_peers_find_the_hill(kind, rule):
     assert sum(found) >= 10, "of the ten best of forty, in twelve rounds each; chance finds 6.7 with a deviation of 1.9"
 
 
+class Sighted(Peer):
+    """Remembers what it was shown."""
+
+    package = "numpy"
+
+    def score(self, rows, rewards, candidates, rng):
+        self.seen = rows.copy(), candidates.copy()
+        return candidates[:, 0]
+
+
+@pytest.mark.parametrize("j", [0, 1])
+def test_a_peer_sees_the_columns_of_its_only_model(j):
+    rng = np.random.default_rng(0)
+    maps = {"few": rng.uniform(size=(N, 2)), "many": rng.uniform(size=(N, 5))}
+    peer = Sighted(alexp.ModelClass.from_matrices(maps).only(j), alexp.FiniteSet(np.arange(N)), random_state=0)
+    for index in (3, 7):
+        peer.observe(index, float(index))
+    peer.ask()
+    own = list(maps.values())[j]
+    scaled = (own - own.min(axis=0)) / np.ptp(own, axis=0)
+    np.testing.assert_allclose(peer.seen[0], scaled[[3, 7]])
+    np.testing.assert_allclose(np.sort(peer.seen[1], axis=0), np.sort(scaled, axis=0))  # in an order of its own
+
+
 @pytest.mark.parametrize("kind", [needs(SklearnGP), needs(Forest), needs(BotorchGP), needs(TPE)])
 def test_peers_do_not_see_units_and_repeat_under_a_seed(kind):
     models, domain, rewards = problem()

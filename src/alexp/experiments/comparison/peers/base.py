@@ -26,7 +26,7 @@ from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 
-_PLAYED_BY = ("alexp.experiments.core.simulation", "alexp.experiments.comparison.tables.data")
+_PLAYED_BY = (__name__, "alexp.experiments.core.simulation", "alexp.experiments.comparison.tables.data")
 _TITLES = {"sklearn": "scikit-learn", "botorch": "BoTorch", "optuna": "Optuna", "vowpalwabbit": "Vowpal Wabbit"}
 
 
@@ -111,7 +111,7 @@ class Peer(Algorithm):
     @cached_property
     def _scaled(self) -> FloatArray:
         """(N, d) features in [0, 1] over the candidates, as these libraries like them; constant ones are left out."""
-        features = self.models.matrix(self.domain)
+        features = self.models.matrix(self.domain)[:, self.models.groups[0]]  # others' columns may lie beside them
         low, width = features.min(axis=0), np.ptp(features, axis=0)
         return np.asarray((features[:, width > 0.0] - low[width > 0.0]) / width[width > 0.0])
 
