@@ -167,8 +167,8 @@ PAGES = {
         "# Sweep behind the default schedules\n\nSeeds 50000-50019",
         "Sorted by the geometric mean (gmean) of the three classes' mean regret. Learning rates of 3 to 5, whose\n"
         "worst seeds are mild, went into a second stage, [stability.md](stability.md), with lam = 0.009 and gamma =\n"
-        "0.003. Defaults were chosen on the first Lasso solver; this is the sweep of the present one, which singles out\n"
-        "one minimiser. The rules of both stages lead to the same choice.\n",
+        "0.003. Defaults were chosen on the first Lasso solver; this is the sweep of the present one, which singles\n"
+        "out one minimiser. The rules of both stages lead to the same choice.\n",
     ),
     "stability": Page(
         "stability",
