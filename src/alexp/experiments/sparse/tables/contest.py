@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from alexp.common.validation import count
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 FIRST_SEED = 98_000  # no setting was chosen on these seeds
 KEY = ("entrant", "part", "p", "n")
 QUICK_GRID, QUICK_WIDTHS, QUICK_SEEDS = (50, 100, 200), 2, 4
-# A thousand columns and a penalty next to nothing: a run takes ten minutes, as long as any ten of the others.
-FEWER_SEEDS = {("th-lasso", "released 6"): 3}
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class SparseContest:
         cells = [cell for name, one in playing for cell in _cells(name, one, seeds, first_seed, quick)]
         for name, made in others.items():
             if not quick and (names is None or name in names):
-                cells += [_fewer(cell) if seeds is None else cell for cell in made(first_seed, seeds)]
+                cells += made(first_seed, seeds)
         return cls(tuple(cells))
 
     @property
@@ -72,10 +70,6 @@ class SparseContest:
         for cell in self.cells:
             rows += cell.rows([next(records) for _ in cell.seeds])
         return pd.DataFrame(rows)
-
-
-def _fewer(cell: SparseCell) -> SparseCell:
-    return replace(cell, seeds=cell.seeds[: FEWER_SEEDS.get((cell.name, cell.part))])
 
 
 def _cells(name: str, one: RowPlayer, seeds: int | None, first: int, quick: bool) -> Iterator[SparseCell]:

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _EVEN = {"contexts": "even play, contexts", "vectors": "even play"}
-_PARTS = {"n": "growth in n", "p": "growth in p", "masters": "masters", "released": "where released code was run"}
+_PARTS = {
+    "n": "growth in n",
+    "p": "growth in p",
+    "masters": "masters",
+    "released": "where released code was run, see the table",
+}
 Line = Sequence[str]
 
 

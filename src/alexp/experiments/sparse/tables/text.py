@@ -18,8 +18,8 @@ slope of one until then. A *yes* is no proof either: upper bounds may be loose, 
 
 GROWTH = """Over these grids log M has an exponent of 0.27 in p (M = 10 .. 320 and 15 .. 120 models), sqrt(M) of 0.5, M
 itself of one. *Of even play's* is R at the grid's end over that of even play in the same place: who is near one has
-learned nothing by then, and how that grows with p says nothing about a method. Masters on contexts are such: a reward
-tells them about one model only, and 4,000 rounds are few for twenty."""
+learned nothing by then, and how that grows with p says nothing about a method. On contexts masters that
+see only rewards are such: a reward tells them about one model, and 4,000 rounds are few for twenty."""
 
 HOW = """## How it is measured
 
