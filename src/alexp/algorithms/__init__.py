@@ -13,7 +13,7 @@ from alexp.algorithms.baselines.squarecb import SquareCB
 from alexp.algorithms.baselines.uniform import UniformRandom
 from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
+from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.evidence_sampling import EvidenceSampling
 from alexp.algorithms.lmucb import LMUCB
 from alexp.algorithms.masters.balancing import Balancing
@@ -24,6 +24,7 @@ from alexp.algorithms.masters.exp4ix import EXP4IX
 from alexp.algorithms.masters.exp4ls import EXP4LS
 from alexp.algorithms.masters.linucb_plus import LinUCBPlusPlus
 from alexp.algorithms.masters.smoothed_corral import SmoothedCorral
+from alexp.algorithms.mixture_thompson import MixtureThompson
 from alexp.algorithms.protocol.assumptions import AssumptionWarning, NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import (

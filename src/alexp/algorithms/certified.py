@@ -33,6 +33,7 @@ from alexp.algorithms.protocol.contextual.offering import Presented, given
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import fraction, positive
 from alexp.estimation.checking.credible import Credence, believe
+from alexp.estimation.checking.ledger import Rewards
 from alexp.problem.available import Available
 from alexp.problem.candidates import Choices, Round
 from alexp.problem.contextual.balls import Ball
@@ -151,10 +152,14 @@ class Certified(Algorithm):
 
     def _belief(self, round_: Round) -> Credence:
         """Mean and standard deviation of the reward at all choices of a round: not certified."""
-        told = rewards_told(self._log, self._candidates, self._sign)
+        told = self._rewards_told()
         return believe(self.models, self._known_features() or Reference(told.rows), round_.choices, told)
 
     # -- inside ------------------------------------------------------------------------------------------------
+
+    def _rewards_told(self) -> Rewards:
+        """All rewards so far, in the order in which they came, to be maximised."""
+        return rewards_told(self._log, self._candidates, self._sign)
 
     def _rows_at(self, x: Action, presented: Presented) -> tuple[FloatArray, bool]:
         """The dictionary at an action or several, or at all candidates of a contextual round, and if it is but one."""
@@ -176,7 +181,7 @@ class Certified(Algorithm):
             )
         if self._certifier is None:
             self._certifier = Certifier(self._certified_models(), self._candidates, self.stated)
-        self._certifier.told = self._once("told", lambda: rewards_told(self._log, self._candidates, self._sign))
+        self._certifier.told = self._once("told", self._rewards_told)
         return self._certifier
 
     def _certificate(self, delta: float) -> tuple[Certifier, PlausibleFits, bool]:

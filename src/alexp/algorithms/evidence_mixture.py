@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from math import inf, log, sqrt
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.certificates.certifier import rewards_told
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.goals import NARROW, defaults
 from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
+from alexp.algorithms.improvement import best_so_far, expected_gains
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.ranking import RanksModels, check_enumerable
+from alexp.algorithms.replays import Replays, replayed
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import same
 from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Among, Certain, Explore, Play, Weighted
-from alexp.decision.selection import expected_improvement, information_directed, upper_confidence
+from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.hindsight import Hindsight, look_back
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.problem.candidates import Choices, Round
+from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
 _BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0, "ei": 0.0, "ei+ucb": 0.0, "matching": 0.0}
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _FLOOR = 0.01  # share of even play, by default, where propensities are for others to use
-_CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ class EvidenceMixture(RanksModels, Certified):
     Parameters
     ----------
     goal : "sum", large rewards in every round, or "best", one large reward soon; decides the defaults of what follows.
-    rule : by default "ids", "ucb" where `repeats=False`, "matching" where candidates are new in every round; "ei" where
-        the goal is "best", "ei+ucb" if `repeats=False` besides.
+    rule : by default "ids", "ucb" where `repeats=False` or models are kernels, "matching" where candidates are new in
+        every round; "ei" where the goal is "best", "ei+ucb" if `repeats=False` besides.
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -106,6 +105,9 @@ class EvidenceMixture(RanksModels, Certified):
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
 
+    On a table with `noise_std=None`, "ids" and "ucb" learn a candidate's reward once, as long as measuring again gives
+    the very same: from then on it is known, and "ucb" decides.
+
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
     shrink the variances within components, for "ids" and "ucb"; weights and means stay until their rewards come.
@@ -125,6 +127,7 @@ class EvidenceMixture(RanksModels, Certified):
     computes_on_device: ClassVar[bool] = True
     needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
+    own_rule: ClassVar[str] = ""
     settings: ClassVar[tuple[str, ...]] = (
         "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "beta", "gamma", "draws", "power",
         "sharpness", "floor", "forget",
@@ -155,8 +158,8 @@ class EvidenceMixture(RanksModels, Certified):
             one_of("rule", rule, tuple(sorted(_BETA_SQUARED)))
         self.goal = one_of("goal", goal, ("sum", "best"))
         super().__init__(models, domain, **shared)
-        self._defaults = defaults(self.goal, self.repeats, self.is_contextual)
-        self.rule = rule or self._defaults.rule
+        self._defaults = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None)
+        self.rule = rule or self.own_rule or self._defaults.rule
         check_enumerable(models, self.rule)
         self.beta = None if beta is None else non_negative("beta", beta)
         self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
@@ -183,7 +186,13 @@ class EvidenceMixture(RanksModels, Certified):
             if grids:
                 check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
                 check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
-        self._mixture = self._new_mixture()
+        self._mixture, self._replays = self._new_mixture(), Replays(self._may_be_exact)
+
+    @property
+    def _may_be_exact(self) -> bool:
+        """Whether rewards may turn out to have no noise, so that candidates of a table are known once measured."""
+        silent = self.stated.noise_std is None and self.forget is None and not self.misfit_grid
+        return silent and self.repeats and isinstance(self.domain, FiniteSet) and self.rule in ("ids", "ucb")
 
     @property
     def _bound(self) -> float | None:
@@ -239,23 +248,15 @@ class EvidenceMixture(RanksModels, Certified):
         if self.rule in ("ei", "ei+ucb") and not looks:
             return self._improving(round_)
         outlook = self._outlook(round_)
-        if self.rule in ("ucb", "ei+ucb"):
+        if self.rule in ("ucb", "ei+ucb") or self._replays.known:
             return upper_confidence(outlook.mean, outlook.std, NARROW if looks else self.beta_t(self.n_told + 1))
         variance = self._mixture.noise_variance(outlook.weights)
         return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
 
     def _improving(self, round_: Round) -> int:
         """Position of the choice with the largest expected improvement; of the largest mean, if none has any."""
-        weights, wide, pending = self._weights(), round_.wide, round_.pending
-        least = _CONSIDERED * float(weights.max())
-        parts = self._mixture.components(weights, wide, pending, least)
-        incumbents: Iterable[float] = repeat(self.incumbent())
-        if pending:  # what a component expects of them is no improvement any more
-            out = Choices(pending.indices, np.ascontiguousarray(pending.rows.T))
-            expected = self._mixture.components(weights, out, least=least)
-            incumbents = (max(self.incumbent(), float(part.mean.max())) for part in expected)
-        width, freedom = self.beta_t(self.n_told + 1), self._mixture.freedom
-        gains = round_.narrow(expected_improvement(parts, len(wide), incumbents, freedom, width))
+        width = self.beta_t(self.n_told + 1)
+        gains = expected_gains(self._mixture, self._weights(), round_, self.incumbent(), width)
         return int(np.argmax(gains if gains.max() > 0.0 else self._outlook(round_).mean))
 
     def incumbent(self) -> float:
@@ -263,13 +264,10 @@ class EvidenceMixture(RanksModels, Certified):
         return self._once("incumbent", self._best_so_far) if self.n_told else 0.0
 
     def _best_so_far(self) -> float:
-        told = rewards_told(self._log, self._candidates, self._sign)
+        told = self._rewards_told()
         level = _NOISY * float(np.var(told.rewards)) if self.repeats else inf
-        if self.forget is None and self._mixture.noise_variance(self._weights()) <= level:
-            return float(told.rewards.max())
-        seen, first = np.unique(told.indices, return_index=True)
-        mean, _ = self._mixture.moments(self._weights(), Choices(seen, np.ascontiguousarray(told.rows[first].T)))
-        return float(mean.max())
+        fair = self.forget is None and self._mixture.noise_variance(self._weights()) <= level
+        return best_so_far(self._mixture, self._weights(), told, fair)
 
     def _maximisers(self, round_: Round) -> IntArray:
         """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
@@ -281,15 +279,22 @@ class EvidenceMixture(RanksModels, Certified):
         return out
 
     def _learn(self, seen: Observation) -> None:
-        self._mixture.update(seen.row, seen.reward, seen.index)
+        if not self._replays.hold(seen.index, seen.reward):
+            for candidate, reward in self._replays.release():
+                self._mixture.update(self._listed.row(candidate), reward, candidate)
+            self._mixture.update(seen.row, seen.reward, seen.index)
 
     def _outlook(self, round_: Round) -> Outlook:
         return self._once(("outlook", round_.key), lambda: self._look(round_))
 
     def _look(self, round_: Round) -> Outlook:
-        weights, wide = self._weights(), round_.wide
-        mean, variance = self._mixture.moments(weights, wide, round_.pending)
-        return Outlook(weights, round_.narrow(mean), np.sqrt(round_.narrow(variance)))
+        mean, variance = self._moments(round_.wide, round_.pending)
+        return Outlook(self._weights(), round_.narrow(mean), np.sqrt(round_.narrow(variance)))
+
+    def _moments(self, choices: Choices, pending: Pending = NOTHING) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the reward of each choice, noise aside."""
+        mean, variance = self._mixture.moments(self._weights(), choices, pending)
+        return self._replays.settle(mean, variance, choices)
 
     def _weights(self) -> FloatArray:
         """Posterior of the components, shape (cells, M)."""
@@ -299,8 +304,8 @@ class EvidenceMixture(RanksModels, Certified):
         """Width of the index in round t."""
         if self.beta is not None:
             return self.beta
-        constant = self._defaults.beta
-        return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if constant is None else constant
+        constant, rule = self._defaults.beta, "ucb" if self._replays.known else self.rule
+        return sqrt(_BETA_SQUARED[rule] + 0.25 * log(t)) if constant is None else constant
 
     @property
     def noise_estimate(self) -> float:
@@ -311,7 +316,7 @@ class EvidenceMixture(RanksModels, Certified):
         """Mixture mean and standard deviation of the reward at `x`, or in a contextual round; credible, not certain."""
         rows, single = self._rows_at(x, presented)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
-        mean, variance = self._mixture.moments(self._weights(), Choices(indices, np.ascontiguousarray(rows.T)))
+        mean, variance = self._moments(Choices(indices, np.ascontiguousarray(rows.T)))
         mean, std = self._sign * mean, np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
@@ -326,23 +331,20 @@ class EvidenceMixture(RanksModels, Certified):
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:
         """What was expected of every reward before it came, by all models together and by some of them alone."""
-        told = rewards_told(self._log, self._candidates, self._sign)
+        told = self._rewards_told()
         numbers = np.asarray(models, dtype=np.int64)
-        seen = look_back(self._new_mixture(self.models.as_listed()), told.rows, told.rewards, told.indices, numbers)
+        learned, mixture = self._replays.learned(told.indices), self._new_mixture(self.models.as_listed())
+        seen = look_back(mixture, told, numbers, learned)
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:
         return {"mixture": self._mixture.state()}
 
     def _restore(self, state: State) -> None:
-        take_up(self._mixture, state, lambda: rewards_told(self._log, self._candidates, self._sign))
-        same("n_observations of the mixture", self._mixture.n_observations, self.n_told, "the number of rewards")
-
-
-class MixtureThompson(EvidenceMixture):
-    """Thompson sampling from the evidence mixture: `EvidenceMixture(rule="thompson")` under a name of its own."""
-
-    name: ClassVar[str] = "mixture-thompson"
-
-    def __init__(self, models: ModelClass, domain: Domain, *, rule: str | None = None, **settings: Any) -> None:
-        super().__init__(models, domain, rule=rule or "thompson", **settings)
+        log, ids = self._log, self._log.told_in_order()
+        candidates, rewards = np.array(log.index)[ids], self._sign * np.array(log.reward)[ids]
+        replays = replayed(candidates, rewards, self._may_be_exact)
+        take_up(self._mixture, state, lambda: self._rewards_told().only(replays.learned(candidates)))
+        n_learned = self._mixture.n_observations
+        self._replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # 0.1.0 learned all
+        same("n_observations of the mixture", n_learned, self.n_told - len(self._replays), "the number of rewards")

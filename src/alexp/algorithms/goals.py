@@ -14,7 +14,7 @@ class Defaults(NamedTuple):
 
 
 NARROW = 0.7  # width of "ucb" where nothing is measured twice: it cannot lock there
-# By goal, and whether a candidate may be measured again.
+# By goal, and whether a candidate may be measured again, if models are linear.
 DEFAULTS = {
     ("sum", True): Defaults("ids", 1.0),
     ("sum", False): Defaults("ucb", 0.5, NARROW),
@@ -25,6 +25,12 @@ DEFAULTS = {
 CONTEXTUAL = Defaults("matching", 1.0)
 
 
-def defaults(goal: str, repeats: bool, contextual: bool) -> Defaults:
-    """What a goal means on a domain."""
-    return CONTEXTUAL if contextual and goal == "sum" else DEFAULTS[goal, repeats]
+# Kernels learn about their neighbours only: "ids" then keeps on visiting rows that it knows nothing of.
+KERNELS = Defaults("ucb", 1.0)
+
+
+def defaults(goal: str, repeats: bool, contextual: bool, kernels: bool) -> Defaults:
+    """What a goal means on a domain, for models that are linear or kernels."""
+    if goal == "sum" and contextual:
+        return CONTEXTUAL
+    return KERNELS if goal == "sum" and repeats and kernels else DEFAULTS[goal, repeats]

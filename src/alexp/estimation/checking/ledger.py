@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.estimation.factory import posteriors
 from alexp.problem.models import ModelClass
 
@@ -22,6 +22,10 @@ class Rewards:
 
     def __len__(self) -> int:
         return int(self.indices.size)
+
+    def only(self, kept: BoolArray) -> Rewards:
+        """Some of them."""
+        return Rewards(self.indices[kept], self.rewards[kept], self.rows[kept])
 
 
 class Following(ABC):

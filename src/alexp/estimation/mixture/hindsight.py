@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.estimation.checking.ledger import Rewards
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices
 
@@ -31,22 +32,19 @@ class Hindsight:
     log_odds: FloatArray
 
 
-def look_back(
-    mixture: Mixture, rows: FloatArray, rewards: FloatArray, indices: IntArray | None, models: IntArray
-) -> Hindsight:
-    """Feed an empty mixture with t rewards at dictionary rows (t, P), and note what it expected of each.
+def look_back(mixture: Mixture, told: Rewards, models: IntArray, learned: BoolArray) -> Hindsight:
+    """Feed an empty mixture with the rewards told, and note what it expected of each.
 
-    ``indices`` (t,) are the candidates; ``models`` (K,) those to be told apart. Takes as long as learning did.
-    Nothing is expected of the first two rewards, which may be of any size and level.
+    ``models`` (K,) are those to be told apart, ``learned`` (t,) says which rewards were learned from. Takes as long as
+    learning did. Nothing is expected of the first two rewards, which may be of any size and level.
     """
-    t, k = rewards.size, models.size
+    t, k = len(told), models.size
     mean, std = np.full((2, t), np.nan)
     model_mean, model_std = np.full((2, t, k), np.nan)
     log_odds = np.empty((t + 1, k))
     log_odds[0] = _log_odds(mixture, models)
     for step in range(t):
-        index = None if indices is None else indices[step : step + 1]
-        point = Choices(index, np.ascontiguousarray(rows[step][:, None]))
+        point = Choices(told.indices[step : step + 1], np.ascontiguousarray(told.rows[step][:, None]))
         scores = mixture.log_weights()
         if step >= _FIRST:
             mean[step], std[step] = _prediction(mixture, _normalised(scores), point)
@@ -54,7 +52,8 @@ def look_back(
             alone = np.full_like(scores, -np.inf)
             alone[:, model] = scores[:, model]  # all of them may be negligible, and then there is no prediction
             model_mean[step, place], model_std[step, place] = _prediction(mixture, _normalised(alone), point)
-        mixture.update(rows[step], float(rewards[step]), None if indices is None else int(indices[step]))
+        if learned[step]:
+            mixture.update(told.rows[step], float(told.rewards[step]), int(told.indices[step]))
         log_odds[step + 1] = _log_odds(mixture, models)
     return Hindsight(mean, std, model_mean, model_std, log_odds)
 
