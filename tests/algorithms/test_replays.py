@@ -44,8 +44,10 @@ def test_the_same_reward_again_is_not_learned(models):
 
 
 @BOTH
-@pytest.mark.parametrize("stated", [{"noise_std": 0.2}, {"rule": "thompson"}, {"goal": "best"}], ids=str)
-def test_it_is_where_noise_is_stated_or_another_rule_decides(models, stated):
+@pytest.mark.parametrize(
+    "stated", [{"noise_std": 0.2}, {"reward_bound": 3.0}, {"rule": "thompson"}, {"goal": "best"}], ids=str
+)
+def test_it_is_where_something_is_stated_or_another_rule_decides(models, stated):
     assert told(models, exact(3, 8, 3, 20), **stated)._mixture.n_observations == 4
 
 

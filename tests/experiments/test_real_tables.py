@@ -177,6 +177,9 @@ def test_outcome_by_hand(hill):
     assert contest.outcome(table, record([order[-1]], [0.0]))["top"] == 1.0
 
 
+REFERENCES = (reading.BEST_OF_ONE, report.BOTORCH)
+
+
 def by_hand(rows):
     usual = {"rounds": 9, "plate": 1, "repeats": False, "goal": "sum", "gap": 0.0, "top": 0.0, "best": 0.0}
     names = ("table", "entrant", "model", "seed", "regret")
@@ -199,6 +202,24 @@ def test_the_best_model_in_hindsight_and_ratios_by_hand():
     more = reading.chosen(by_hand([*rows, ("A", old, "", 3, 400.0)]), 9, 1, False, "sum")
     assert reading.regret_ratio(more, "LinUCB on one map", ["A", "B"]).mean == pytest.approx(0.5), "seeds of both"
     assert reading.chosen(runs, 9, 1, False, "best").empty
+
+
+def test_ratios_to_the_best_of_one_and_to_botorch_by_hand():
+    rows = [(table, "mixture, kernels", "", k, 6.0) for table in "AB" for k in range(3)]
+    rows += [("A", "LinUCB on one map", "m", k, 4.0) for k in range(3)]
+    rows += [("A", "Gaussian process, one kernel", "m", k, 5.0) for k in range(3)]
+    rows += [("B", "Gaussian process, one kernel", "m", k, 12.0) for k in range(3)]
+    rows += [("A", report.BOTORCH, "m", k, 3.0) for k in range(2)]
+    own = reading.chosen(by_hand(rows), 9, 1, False, "sum")
+    best = reading.best_of_one(own)
+    assert dict(best.groupby("table")["regret"].mean()) == {"A": 4.0, "B": 12.0}, "of ours, not of peers"
+    single, botorch = (report._against(own, reading.entrants_in(own), ["A", "B"], who) for who in REFERENCES)
+    assert "(3 seeds)" in single[0]
+    assert "| mixture, kernels | 1.50 | 0.50 | 0.87" in single[1]
+    assert "LinUCB" not in single[1], "they are the reference"
+    assert "(2 seeds)" in botorch[0]
+    assert "| mixture, kernels | 2.00 |  |  |" in botorch[1], "it has not played B"
+    assert report._against(own[own["entrant"] == "mixture, kernels"], ["mixture, kernels"], ["A"], REFERENCES[0]) == []
 
 
 def test_new_runs_replace_those_of_the_same_entrant_and_protocol():

@@ -105,8 +105,8 @@ class EvidenceMixture(RanksModels, Certified):
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
 
-    On a table with `noise_std=None`, "ids" and "ucb" learn a candidate's reward once, as long as measuring again gives
-    the very same: from then on it is known, and "ucb" decides.
+    On a table, with neither noise nor bound stated, "ids" and "ucb" learn a candidate's reward once, as long as it comes
+    out the very same: from then on it is known, and "ucb" decides.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -191,8 +191,8 @@ class EvidenceMixture(RanksModels, Certified):
     @property
     def _may_be_exact(self) -> bool:
         """Whether rewards may turn out to have no noise, so that candidates of a table are known once measured."""
-        silent = self.stated.noise_std is None and self.forget is None and not self.misfit_grid
-        return silent and self.repeats and isinstance(self.domain, FiniteSet) and self.rule in ("ids", "ucb")
+        unknown = self.ratio_grid is not None and self.stated.noise_std is None and self.forget is None
+        return unknown and self.repeats and isinstance(self.domain, FiniteSet) and self.rule in ("ids", "ucb")
 
     @property
     def _bound(self) -> float | None:

@@ -85,7 +85,7 @@ class Replays:
 def replayed(candidates: IntArray, rewards: FloatArray, watched: bool) -> Replays:
     """What was held back of a run, from its candidates and rewards in the order of tells."""
     out = Replays(watched)
-    for candidate, reward in zip(candidates.tolist(), rewards.tolist(), strict=True):
+    for candidate, reward in zip(candidates.tolist(), rewards.tolist(), strict=True) if watched else ():
         out.hold(candidate, reward)
         out.release()
     return out

@@ -55,6 +55,11 @@ class TableEntrant:
         """Whether another library does the work."""
         return self.algorithm.startswith(_PEERS)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether it is ours and plays with one model at a time, as if it were told which one to take."""
+        return self.each and not self.is_peer
+
     def scenarios(self, base: RealScenario) -> Iterator[RealScenario]:
         """The scenarios it plays on a table: one, or one per model."""
         scenario = base.with_(models=self.models)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _DRAWS = 2000  # of the bootstrap
 _SMALLEST = 1e-3  # regret below this counts as this in ratios
+BEST_OF_ONE = "the best single map or kernel in hindsight"
 DECIDED_BY = {"sum": "regret", "best": "gap"}  # what the best model in hindsight is best in
 
 
@@ -74,6 +75,15 @@ def entrants_in(runs: pd.DataFrame) -> list[str]:
 def tables_in(runs: pd.DataFrame) -> list[str]:
     """Tables by name."""
     return sorted(set(runs["table"]), key=str.lower)
+
+
+def best_of_one(runs: pd.DataFrame) -> pd.DataFrame:
+    """Who of ours plays one model at a time and lost least on a table, as an entrant of its own."""
+    kept = []
+    for _, own in runs[[TABLE_ENTRANTS[name].is_told for name in runs["entrant"]]].groupby("table", sort=False):
+        means = own.groupby("entrant", sort=False)["regret"].mean()
+        kept += [own[own["entrant"] == means.index[int(np.argmin(means.to_numpy()))]]]
+    return runs.iloc[:0] if not kept else runs.loc[[k for own in kept for k in own.index]].assign(entrant=BEST_OF_ONE)
 
 
 def regret_ratio(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from alexp.experiments.comparison.tables.arylation import GOOD, MARKS, after, curves, reached
 from alexp.experiments.comparison.tables.entrants import TABLE_ENTRANTS, YARDSTICK
 from alexp.experiments.comparison.tables.reading import (
+    BEST_OF_ONE,
     Summed,
+    best_of_one,
     by_table,
     chosen,
     entrants_in,
@@ -19,6 +21,9 @@ from alexp.experiments.comparison.tables.text import ARYLATION, ENTRANTS, MADE_B
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Found = TypeVar("Found")
+BOTORCH = "BoTorch SingleTaskGP"
 
 
 def tables_report(runs: pd.DataFrame | None, arylation: pd.DataFrame | None, figures: str = "figures") -> str:
@@ -60,7 +65,9 @@ def _section(runs: pd.DataFrame, goal: str, repeats: bool) -> list[str]:
         against = "the best row in every round" if repeats else "the best n rows"
         parts = [
             f"R(n) against {against}. {note} (median).",
-            _grid(found, names, tables, _regret, _ratio_column(runs, names, tables)),
+            _grid(found, names, tables, _regret, None if repeats else _ratio_column(runs, names, tables)),
+            *_against(runs, names, tables, BEST_OF_ONE),
+            *_against(runs, names, tables, BOTORCH),
         ]
     else:
         parts = [
@@ -99,6 +106,29 @@ def _ratio_column(runs: pd.DataFrame, names: Sequence[str], tables: Sequence[str
     return "× 0.1.0, geometric mean", ratio
 
 
+def _against(runs: pd.DataFrame, names: Sequence[str], tables: Sequence[str], reference: str) -> list[str]:
+    """Ratios of mean regrets to those of a reference, table by table, where it has played."""
+    import pandas as pd
+
+    known = pd.concat([runs, best_of_one(runs)], ignore_index=True)
+    judged = [name for name in names if name != reference and not TABLE_ENTRANTS[name].is_told]
+    ratios = {(name, table): regret_ratio(known, name, [table], reference) for name in judged for table in tables}
+    found = {where: ratio for where, ratio in ratios.items() if ratio is not None}
+    if not found:
+        return []
+
+    def over_all(name: str) -> str:
+        ratio = regret_ratio(known, name, tables, reference)
+        return "" if ratio is None else str(ratio)
+
+    sizes = known[known["entrant"] == reference].groupby("table")["seed"].nunique()
+    seeds = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+    return [
+        f"Times the regret of {reference} ({seeds} seeds), on the seeds that both have played:",
+        _grid(found, judged, tables, lambda ratio: f"{ratio.mean:.2f}", ("geometric mean", over_all)),
+    ]
+
+
 def _mean_column(found: dict[tuple[str, str], Summed], names: Sequence[str], tables: Sequence[str]) -> Column:
     return "mean", lambda name: _mean(found, name, tables, lambda own: own.gap.mean, 3)
 
@@ -115,10 +145,10 @@ def _mean(
 
 
 def _grid(
-    found: dict[tuple[str, str], Summed],
+    found: dict[tuple[str, str], Found],
     names: Sequence[str],
     tables: Sequence[str],
-    cell: Callable[[Summed], str],
+    cell: Callable[[Found], str],
     last: Column | None = None,
 ) -> str:
     """A Markdown table, entrants by tables; `last` is one more column."""
