@@ -105,8 +105,8 @@ class EvidenceMixture(RanksModels, Certified):
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
 
-    On a table, with neither noise nor bound stated, "ids" and "ucb" learn a candidate's reward once, as long as it comes
-    out the very same: from then on it is known, and "ucb" decides.
+    On a table, with neither noise nor bound stated, "ids" and "ucb" learn the reward of a candidate once, as long as it
+    is the very same again: from then on it is known, and "ucb" decides.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
