@@ -72,7 +72,7 @@ def test_what_was_measured_is_known_and_the_rest_is_as_models_expect(models):
 def test_the_largest_upper_bound_is_played():
     opt = told(LINEAR, exact(3, 8, 20, 41, 7, 20))
     assert opt.rule == "ids"
-    beta = np.sqrt(2.0 + 0.25 * np.log(7))
+    beta = np.sqrt(4.0 + 0.25 * np.log(7))
     bounds = [mean + beta * std for mean, std in (opt.predict(x) for x in range(N))]
     assert opt.ask().index == int(np.argmax(bounds))
 

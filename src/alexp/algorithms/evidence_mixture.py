@@ -106,7 +106,7 @@ class EvidenceMixture(RanksModels, Certified):
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
 
     On a table, with neither noise nor bound stated, "ids" and "ucb" learn the reward of a candidate once, as long as it
-    is the very same again: from then on it is known, and "ucb" decides.
+    is the very same again: from then on it is known, and argmax of m + beta s decides.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -304,8 +304,8 @@ class EvidenceMixture(RanksModels, Certified):
         """Width of the index in round t."""
         if self.beta is not None:
             return self.beta
-        constant, rule = self._defaults.beta, "ucb" if self._replays.known else self.rule
-        return sqrt(_BETA_SQUARED[rule] + 0.25 * log(t)) if constant is None else constant
+        constant = self._defaults.beta
+        return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if constant is None else constant
 
     @property
     def noise_estimate(self) -> float:
