@@ -19,11 +19,12 @@ ADVICE = """\
 - **You have a table, and believe none of the models:** `EvidenceMixture(models, domain, repeats=False)` with models
   made by `from_matrices(kernels="auto")`, `from_inputs` or `from_components`, and nothing stated; `goal="best"` if one
   good row is wanted soon rather than good rows all the time. [real-tables.md](real-tables.md) has what that is worth
-  and what was tried. `light=True` wants noise and bound stated, and on tables there is nothing
+  beside other libraries, and what was tried. `light=True` wants noise and bound stated, and on tables there is nothing
   to state: whether it beats the grid depends on whether the numbers happen to fit (it does on the two tables below,
-  played with repeats and noise). Where rows may be measured again, whatever trusts features alone keeps playing the row
-  it predicts best; `misfit_grid=(0.3,)` lets the mixture learn what single rows have beyond their features, at the
-  price of visiting more of them: no clear gain in a hundred rounds.
+  played with repeats and noise). Where rows may be measured again and rewards have no noise, the mixture notices that
+  they repeat and takes what was measured for known. With noise, whatever trusts features alone keeps playing the row it
+  predicts best; `misfit_grid=(0.3,)` lets the mixture learn what single rows have beyond their features, at the price
+  of visiting more of them: no clear gain in a hundred rounds.
 - Masters that see only rewards (EXP4-IX, Corral, SmoothedCorral, D3RB, ED2RB, Balancing) need far more rounds than
   models, whatever their constants. They are here to compare, and so is `EXP4LS`, ALExp without its Lasso."""
 
