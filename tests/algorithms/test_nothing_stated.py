@@ -204,6 +204,14 @@ def test_repeats_decide_rule_width_and_power():
     assert alexp.MixtureThompson(MODELS, DOMAIN, repeats=False).rule == "thompson"
 
 
+@pytest.mark.parametrize(("repeats", "power", "width"), [(True, 1.0, np.sqrt(2.0)), (False, 0.5, 0.7)])
+def test_kernels_play_ucb(repeats, power, width):
+    places = np.linspace(0.0, 1.0, 9)[:, None]
+    kernels = alexp.ModelClass.from_matrices({"a": places}, kernels={"a": [alexp.kernels.Matern()]})
+    opt = alexp.EvidenceMixture(kernels, alexp.FiniteSet(range(9)), repeats=repeats)
+    assert (opt.rule, opt.power, opt.beta_t(1)) == ("ucb", power, width)
+
+
 def test_power_tempers_the_evidence():
     whole, root = (alexp.EvidenceMixture(MODELS, DOMAIN, power=power, ratio_grid=(0.1,)) for power in (1.0, 0.5))
     for index in range(0, N, 4):
