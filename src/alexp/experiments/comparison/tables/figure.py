@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alexp.common.style import COLOURS, new_figure, save_figure
-from alexp.experiments.comparison.tables.entrants import YARDSTICK
-from alexp.experiments.comparison.tables.reading import by_table, chosen, entrants_in, tables_in
+from alexp.experiments.comparison.tables.reading import by_table, chosen, entrants_in, regret_ratio, tables_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,17 +18,15 @@ _MARKERS = "osD^vPX*<>"
 
 
 def draw_tables(runs: pd.DataFrame, rounds: int, plate: int, path: Path) -> None:
-    """Left: mean regret over that of the mixture of 0.1.0, goal "sum". Right: best hundredth found, goal "best"."""
+    """Left: mean regret over that of the mixture of 0.1.0, goal "sum", same seeds. Right: top 1% found, goal "best"."""
     ours = {goal: chosen(runs, rounds, plate, False, goal) for goal in ("sum", "best")}
-    names = entrants_in(runs)
+    names = [name for name in entrants_in(runs) if any((own["entrant"] == name).any() for own in ours.values())]
     figure, axes = new_figure(1, 2, width=6.2, height=1.6 + 0.32 * len(names))
     for k, table in enumerate(tables_in(runs)):
         style = {"color": COLOURS[k % len(COLOURS)], "marker": _MARKERS[k % len(_MARKERS)], "ls": "", "ms": 5.0}
-        found = by_table(ours["sum"])
-        unit = found.get((YARDSTICK, table))
-        rows = [(row, found[name, table]) for row, name in enumerate(names) if (name, table) in found]
-        if unit is not None:
-            axes[0, 0].plot([own.regret.mean / unit.regret.mean for _, own in rows], [r for r, _ in rows], **style)
+        ratios = [(row, regret_ratio(ours["sum"], name, [table])) for row, name in enumerate(names)]
+        known = [(row, ratio.mean) for row, ratio in ratios if ratio is not None]
+        axes[0, 0].plot([ratio for _, ratio in known], [row for row, _ in known], **style)
         found = by_table(ours["best"])
         rows = [(row, found[name, table]) for row, name in enumerate(names) if (name, table) in found]
         axes[0, 1].plot([own.top.mean for _, own in rows], [row for row, _ in rows], label=table, **style)
