@@ -94,7 +94,7 @@ measured first, one that loads what runs on the card.""",
 
 Packed factors against the two other ways to keep posteriors: one pass over the table for every reward (a mixture at
 five ridges), and predictions from the points told (agents). The ratio is that of the way the library chooses to the
-faster one.""",
+faster one. One core. Agents play a hundred steps here; the library reckons with more, where points told cost more.""",
     "study": """## Durable studies
 
 What writing everything to a database adds.""",
