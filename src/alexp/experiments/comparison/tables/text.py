@@ -26,10 +26,11 @@ ENTRANTS = """\
 - *LinUCB on one map*, *Gaussian process, one kernel* (a mixture of a single model of
   `from_matrices(kernels="auto")`): one run per map or kernel; reported is the one that was **best in hindsight**,
   which nobody can choose beforehand.
-- With `--peers`: *BoTorch SingleTaskGP*, *scikit-learn Gaussian process*, *random forest*: mean
-  plus one standard deviation for the sum, (log) expected improvement for the best, refitted before every round, one
-  run per map of the file, the best in hindsight reported. *Optuna TPE* plays inputs and components; the row closest
-  to its suggestion is measured. Elsewhere it is left out: a category per row says nothing about other rows."""
+- With `--peers`: *BoTorch SingleTaskGP*, *scikit-learn Gaussian process*, *random forest*: mean plus one standard
+  deviation for the sum, (log) expected improvement for the best, refitted before every round, one run per map of the
+  file, the best in hindsight reported. *Optuna TPE* plays inputs and components; the row closest to its suggestion is
+  measured. Elsewhere it is left out: a category per row says nothing about other rows. A row that is missing below was
+  not run: BoTorch takes minutes a run."""
 
 TRIED = """\
 Measured on prototypes before the defaults were chosen, six to ten seeds on twelve tables; ratios of geometric means
