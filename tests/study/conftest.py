@@ -11,11 +11,18 @@ import sqlalchemy as sa
 
 import alexp
 from alexp.study import Storage, create_study
+from alexp.study import replay as replay_module
 from alexp.study.database import chain, records
 from alexp.study.database.events import Event
 from alexp.study.database.schema import events, studies
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _no_matter_how_fast_the_machine_is(monkeypatch):
+    """Snapshots come after so many events only: one that a slow machine writes would hide what came before it."""
+    monkeypatch.setattr(replay_module, "REPLAY_SECONDS", np.inf)
 
 
 @pytest.fixture(scope="session")
