@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.replays import Replays, replayed
+from alexp.algorithms.mixture.replays import Replays, replayed
+from alexp.estimation.mixture import making
 from alexp.kernels import Matern
 
 N = 60
@@ -209,3 +210,15 @@ def test_less_is_lost_on_tables_that_no_model_explains(models):
     ratio, error = np.exp(logs.mean()), logs.std() / np.sqrt(len(logs))
     print(f"held back / learned: {ratio:.2f} [{ratio * np.exp(-2 * error):.2f}, {ratio * np.exp(2 * error):.2f}]")
     assert ratio * np.exp(2 * error) < 1.0
+
+
+def test_a_state_of_another_form_is_learned_from_rewards_without_those_held_back(monkeypatch):
+    wide = alexp.ModelClass.from_matrices({"a": PLACES @ np.random.default_rng(1).standard_normal((2, 70))})
+    monkeypatch.setattr(making, "takes_one_pass", lambda *_: True)
+    kept = told(wide, exact(3, 8, 3, 20, 41, 20))
+    monkeypatch.setattr(making, "takes_one_pass", lambda *_: False)
+    packed = saved_and_loaded(kept)
+    assert type(packed._mixture.grid) is not type(kept._mixture.grid)
+    assert packed._mixture.n_observations == 4
+    np.testing.assert_allclose(expectations(packed), expectations(kept), rtol=1e-6, atol=1e-8)
+    assert packed.predict(20) == (EXACT[20], 0.0)

@@ -177,7 +177,7 @@ def test_outcome_by_hand(hill):
     assert contest.outcome(table, record([order[-1]], [0.0]))["top"] == 1.0
 
 
-REFERENCES = (reading.BEST_OF_ONE, report.BOTORCH)
+REFERENCES = (reading.BEST_OF_ONE, entrants.BOTORCH)
 
 
 def by_hand(rows):
@@ -209,7 +209,7 @@ def test_ratios_to_the_best_of_one_and_to_botorch_by_hand():
     rows += [("A", "LinUCB on one map", "m", k, 4.0) for k in range(3)]
     rows += [("A", "Gaussian process, one kernel", "m", k, 5.0) for k in range(3)]
     rows += [("B", "Gaussian process, one kernel", "m", k, 12.0) for k in range(3)]
-    rows += [("A", report.BOTORCH, "m", k, 3.0) for k in range(2)]
+    rows += [("A", entrants.BOTORCH, "m", k, 3.0) for k in range(2)]
     own = reading.chosen(by_hand(rows), 9, 1, False, "sum")
     best = reading.best_of_one(own)
     assert dict(best.groupby("table")["regret"].mean()) == {"A": 4.0, "B": 12.0}, "of ours, not of peers"

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.goals import NARROW, defaults
-from alexp.algorithms.grids import check_multiples, grid, levels_and_scales, ratios_of
-from alexp.algorithms.improvement import best_so_far, expected_gains
+from alexp.algorithms.mixture.goals import NARROW, defaults
+from alexp.algorithms.mixture.grids import check_multiples, grid, levels_and_scales, ratios_of
+from alexp.algorithms.mixture.improvement import best_so_far, expected_gains
+from alexp.algorithms.mixture.replays import Replays, replayed
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.ranking import RanksModels, check_enumerable
-from alexp.algorithms.replays import Replays, replayed
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import same
@@ -309,7 +309,7 @@ class EvidenceMixture(RanksModels, Certified):
 
     @property
     def noise_estimate(self) -> float:
-        """Square root of the posterior mean of the noise variance."""
+        """Square root of the posterior mean of the noise variance; what models leave unexplained counts as noise."""
         return sqrt(self._mixture.noise_variance(self._weights()))
 
     def predict(self, x: Action = None, **presented: Unpack[Presented]) -> tuple[Any, Any]:
@@ -346,5 +346,5 @@ class EvidenceMixture(RanksModels, Certified):
         replays = replayed(candidates, rewards, self._may_be_exact)
         take_up(self._mixture, state, lambda: self._rewards_told().only(replays.learned(candidates)))
         n_learned = self._mixture.n_observations
-        self._replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # 0.1.0 learned all
+        self._replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
         same("n_observations of the mixture", n_learned, self.n_told - len(self._replays), "the number of rewards")

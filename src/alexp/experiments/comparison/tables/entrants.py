@@ -12,7 +12,7 @@ from alexp.experiments.core.plain import Json, Settings
 from alexp.experiments.core.tasks import Task, algorithm_class
 
 GOALS = ("sum", "best")
-YARDSTICK = "mixture of 0.1.0"
+YARDSTICK, BOTORCH = "mixture of 0.1.0", "BoTorch SingleTaskGP"
 _PEERS = "alexp.experiments.comparison.peers"
 
 
@@ -115,7 +115,7 @@ OURS: dict[str, TableEntrant] = {
     "random": TableEntrant("uniform"),
 }
 PEERS: dict[str, TableEntrant] = {
-    "BoTorch SingleTaskGP": _peer("botorch:BotorchGP"),
+    BOTORCH: _peer("botorch:BotorchGP"),
     "scikit-learn Gaussian process": _peer("sklearn:SklearnGP"),
     "random forest": _peer("sklearn:Forest"),
     "Optuna TPE, inputs": _peer("optuna:TPE", each=False, plays=_continuous, by_goal=lambda goal: {}),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from alexp.experiments.comparison.tables.arylation import GOOD, MARKS, after, curves, reached
-from alexp.experiments.comparison.tables.entrants import TABLE_ENTRANTS, YARDSTICK
+from alexp.experiments.comparison.tables.entrants import BOTORCH, TABLE_ENTRANTS, YARDSTICK
 from alexp.experiments.comparison.tables.reading import (
     BEST_OF_ONE,
     Summed,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Found = TypeVar("Found")
-BOTORCH = "BoTorch SingleTaskGP"
 
 
 def tables_report(runs: pd.DataFrame | None, arylation: pd.DataFrame | None, figures: str = "figures") -> str:

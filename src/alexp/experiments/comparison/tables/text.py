@@ -3,8 +3,9 @@
 PROTOCOL = """\
 Every row of these tables was measured by somebody, so that what an algorithm would have found can be looked up.
 Rewards are z-scores over the table, without noise. Under a seed all entrants are told the same five random rows
-(`observe`) and then choose for themselves; the five count as rounds. No row is measured twice. Nothing is stated:
-neither noise nor bounds. Other libraries are slow and have fewer seeds; ratios are of the seeds that both have.
+(`observe`) and then choose for themselves; the five count as rounds. No row is measured twice, unless a title says
+"with repeats". Nothing is stated: neither noise nor bounds. Other libraries are slow and have fewer seeds; ratios are
+of the seeds that both have.
 
 - **R(n)**: the sum of the n best rewards of the table minus the sum of those collected.
 - **Gap**: the best reward of the table minus the best one found.
@@ -104,8 +105,9 @@ standard error .012 to .015). CrossedBarrel is noisy, and its best row stands al
 - So the default improves on the best reward with deviations times 2, and where rows come back one by one every second
   round is ucb's. *The first place of every second plate by ucb*, too: 94.1, 99.3, .89 (200 seeds).
 
-With repeats, seeds from 60000, 8 to 24 of them (standard errors of a tenth to a fifth); R(100) of kernels on FreeSolv,
-Photoswitch, AgNP, CrossedBarrel and direct arylation. Every run either looks too long or stays with a row too early:
+With repeats (prototypes, seeds from 60000, 8 to 24 of them, standard errors of a tenth to a fifth); R(100) of kernels
+on FreeSolv, Photoswitch, AgNP, CrossedBarrel and direct arylation. Every run either looks too long or stays with a row
+too early:
 
 - *Every replay learned*, "ids": 223, 94, 34, 110, 137. *Replays that give the same held back*, then "ucb": 237, 94, 35,
   98, 104. *"ucb" from the start*, today's default: 280, 76 to 85, 35, 73 to 81, 106. With noise of .2, where nothing is
@@ -129,8 +131,9 @@ five, nothing stated. The first plate is random, or designed: five reactions far
 
 MADE_BY = """\
 `alexp compare --tables DIR --out docs` makes the runs of our entrants on every `*.npz` of DIR and on direct
-arylation; `--peers` adds other libraries (`pip install 'alexp[peers]'`), `--repeats` those with repeats,
-`--arylation` the runs in plates. Runs are added to `real-tables.csv` and `arylation.csv`, from which the page is
-made; `--stored` makes it again. A file has `y`, larger is better, and feature maps `m_*`; one narrow continuous map
-means inputs. Intervals are 95%: Student's t for means, a bootstrap over seeds for ratios, which are taken over the
+arylation; `--peers` adds other libraries (`pip install 'alexp[peers]'`; here with `--seeds 10` for scikit-learn and
+Optuna, 5 for the forest, 3 for BoTorch and 5 for it on AgNP, CrossedBarrel and direct arylation), `--repeats` those
+with repeats, `--arylation` the runs in plates. Runs are added to `real-tables.csv` and `arylation.csv`, from which the
+page is made; `--stored` makes it again. A file has `y`, larger is better, and feature maps `m_*`; one narrow continuous
+map means inputs. Intervals are 95%: Student's t for means, a bootstrap over seeds for ratios, which are taken over the
 seeds that both have played. Seconds are medians per round, taken beside other runs."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from alexp.algorithms.grids import RATIOS
+from alexp.algorithms.mixture.grids import RATIOS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.files import write_text
 from alexp.decision.selection import upper_confidence
