@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: browser demo test test-lowest install lint docs mutants rivals soak
+.PHONY: browser demo test test-all test-lowest install lint docs pages pages-check mutants rivals soak
 
 demo: install
 	$(BIN)/alexp demo --out demo
@@ -32,6 +32,18 @@ docs: install
 	ALEXP_FULL=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/test_docs.py tests/service/test_page.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python tools/site/check.py site
+
+# Numbers and figures of the documentation: which are stale (minutes), and what is stale made anew (up to hours). The
+# list, with every command, is docs/pages.toml; PAGES='clicks headline' names entries. ALEXP_TABLES is the folder of
+# real tables that some commands read.
+pages-check: install
+	$(BIN)/python tools/pages.py check $(PAGES)
+
+pages: install
+	$(BIN)/python tools/pages.py make $(PAGES)
+
+# Everything that can be tested without hours: the tests, the documentation, and whether its numbers are still true.
+test-all: test docs pages-check
 
 # Not part of `make test`: breaks the code on purpose, some three hundred times, and asks whether the tests notice.
 mutants: install
