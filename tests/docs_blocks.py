@@ -1,8 +1,9 @@
 """Code blocks of the documentation: found, and run as a reader would run them.
 
 The blocks of a page run in order, in one empty folder; those in Python share a namespace. A block of Python that begins
-with a comment `# name.py` is a file, which is written and not run; later blocks run it. `text` after a block, with a
-title, is what the block prints before a block say what else there is to know:
+with a comment `# name.py` is a file, which is written and not run; later blocks run it. A block `text` with a title is
+what the block before it prints, and a comment after a call of print is what that call prints; decimal numbers may
+differ by rounding, and "..." stands for anything. Remarks before a block say what else there is to know:
 
     <!-- not run: why it cannot be -->
     <!-- slow: why it takes long -->        run by `make docs`, not by `make test`
@@ -14,6 +15,7 @@ Quickly, a line `alexp ...` of a shell block is run in this process; in full, ev
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import json
@@ -23,7 +25,9 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
+import tokenize
 import tomllib
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -65,6 +69,24 @@ class Block:
     def file(self):
         found = re.match(r"# (\w+\.py)\n", self.code)
         return found[1] if self.language == "python" and found else None
+
+    @property
+    def beside_prints(self):
+        """Comments after calls of print, by the lines of these calls on the page."""
+        if self.language != "python":
+            return {}
+        tokens = tokenize.generate_tokens(io.StringIO(self.code).readline)
+        comments = {token.start[0]: token.string[1:].strip() for token in tokens if token.type == tokenize.COMMENT}
+        calls = [
+            node
+            for node in ast.walk(ast.parse(self.code))
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print" and node.end_lineno in comments
+        ]
+        return {
+            line + self.line - 1: comments[call.end_lineno]
+            for call in calls
+            for line in range(call.lineno, call.end_lineno + 1)
+        }
 
 
 def name_of(path):
@@ -116,6 +138,8 @@ class Reader:
     postgres : called for the URL of an empty database, where a page needs one.
     namespace : what the blocks in Python have defined so far.
     printed : what the blocks have printed so far.
+    promised : comments after calls of print in the blocks so far, by line.
+    kept : lines of those that have printed what they promise.
     """
 
     full: bool
@@ -123,9 +147,12 @@ class Reader:
     namespace: dict = field(default_factory=lambda: {"__name__": "__main__"})
     printed: str = ""
     storage: str | None = None
+    promised: dict = field(default_factory=dict)
+    kept: set = field(default_factory=set)
 
     def read(self, blocks):
         """Run what is to be run; what a block promises to print, it must print."""
+        self.namespace["print"] = self.show
         try:
             for block in blocks:
                 if not block.runs:
@@ -136,7 +163,19 @@ class Reader:
             for process in self.namespace.values():  # servers that a page has started, and did not come to stop
                 if isinstance(process, subprocess.Popen) and process.poll() is None:
                     process.kill()
+        broken = {line: text for line, text in self.promised.items() if line not in self.kept}
+        assert not broken, f"never printed: {broken}"
         return self
+
+    def show(self, *values, **options):
+        """`print` of the blocks: what it prints is what the comment beside it says."""
+        line, out = sys._getframe(1).f_lineno, io.StringIO()
+        print(*values, **{"file": out} | options)
+        if line in self.promised:
+            same = alike(self.promised[line], out.getvalue())
+            assert same, f"line {line} prints\n{out.getvalue()}\nand not\n{self.promised[line]}"
+            self.kept.add(line)
+        sys.stdout.write(out.getvalue())
 
     def look_at(self, block):
         """What is not run can be read at least."""
@@ -148,6 +187,7 @@ class Reader:
     def follow(self, block):
         with self.stored(block):
             if block.file:
+                assert not block.beside_prints, f"{block.place}: what a file prints is shown by the block that runs it"
                 Path(block.file).write_text(block.code, encoding="utf-8")
                 return
             printed = self.python(block) if block.language == "python" else self.shell(block)
@@ -170,6 +210,7 @@ class Reader:
 
     def python(self, block):
         assert block.language == "python", f"{block.place}: nobody knows how to run {block.language!r}"
+        self.promised |= block.beside_prints
         code = compile("\n" * (block.line - 1) + block.code, str(ROOT / block.page), "exec")
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(code, self.namespace)

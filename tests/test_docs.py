@@ -39,22 +39,7 @@ def reader(request, tmp_path, monkeypatch):
     os.environ.update(before)
 
 
-def kernels(reader):
-    shown_beside_prints("docs/kernels.md", reader)
-
-
-def contextual(reader):
-    shown_beside_prints("docs/contextual.md", reader)
-
-
-def shown_beside_prints(page, reader):
-    """What `print(...)  # text` prints is the text."""
-    code = "".join(block.code for block in BLOCKS[page])
-    assert reader.printed.splitlines() == re.findall(r"print\(.*\)\s+# (.*)", code)
-
-
 def evaluation(reader):
-    assert "b is better" in reader.printed
     assert reader.namespace["frozen"].log.n_told == 0  # being asked for a policy leaves no trace
 
 
@@ -87,9 +72,7 @@ def plates(reader):
 # What else must be true after the blocks of a page have run.
 AFTERWARDS = {
     "docs/architecture.md": architecture,
-    "docs/contextual.md": contextual,
     "docs/evaluation.md": evaluation,
-    "docs/kernels.md": kernels,
     "docs/studies.md": studies,
     "docs/theory.md": theory,
     "docs/tutorials/plates.md": plates,

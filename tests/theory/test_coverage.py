@@ -31,20 +31,13 @@ def test_reports_repeat():
     assert first.equals(second)
 
 
-def test_markdown_is_written_between_the_marks(tmp_path, monkeypatch, capsys):
+def test_the_command_prints_the_part_of_the_page(monkeypatch, capsys):
     monkeypatch.setattr(module, "PROCESSES", {"bounded differences": PROCESSES["bounded differences"]})
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{module._BEGIN}\nold\n{module._END}\nafter\n")
-    module.main(["--paths", "10", "--steps", "20", "--write", str(page)])
-    text = page.read_text()
-    assert "old" not in text
-    assert text.startswith("before")
-    assert text.endswith("after\n")
-    assert "Azuma" in text
-    assert "Azuma" in capsys.readouterr().out
-    page.write_text("no marks")
-    with pytest.raises(SystemExit, match="no part"):
-        module.main(["--paths", "10", "--steps", "20", "--write", str(page)])
+    module.main(["--paths", "10", "--steps", "20"])
+    head, _, azuma, _, said = capsys.readouterr().out.splitlines()
+    assert head.startswith("| statement | violated, delta = 0.05 | violated, delta = 0.2 |")
+    assert azuma.startswith("| time-uniform Azuma-Hoeffding | 0.0000 |")
+    assert said == "10 paths of 20 steps each, every step checked."
 
 
 def test_ridge_path_equals_a_plain_ridge_regression():

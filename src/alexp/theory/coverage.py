@@ -1,19 +1,16 @@
 """How often each "for all t" statement fails in simulation, and how much room it leaves.
 
-``python -m alexp.theory.coverage`` prints the table of docs/theory.md; with ``--write docs/theory.md`` it replaces the
-part of that file between its coverage marks.
+``python -m alexp.theory.coverage`` prints the table of docs/theory.md.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from alexp.common.files import write_text
 from alexp.theory import _coverage_paths as processes
 
 __all__ = ["PROCESSES", "coverage", "to_markdown"]
@@ -28,8 +25,6 @@ PROCESSES: dict[str, Callable[[np.random.Generator, int, int, Sequence[float]], 
     "explored rows": processes.explored_rows,
     "plausible models": processes.plausible_models,
 }
-
-_BEGIN, _END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 
 
 def coverage(
@@ -88,7 +83,7 @@ def to_markdown(table: pd.DataFrame) -> str:
         ]
         lines.append("| " + " | ".join(cells) + " |")
     paths, steps = int(table["paths"].iloc[0]), int(table["steps"].iloc[0])
-    return "\n".join(lines) + f"\n\n{paths:,} paths of {steps:,} steps each, every step checked.\n"
+    return "\n".join(lines) + f"\n\n{paths:,} paths of {steps:,} steps each, every step checked."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -97,16 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--paths", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", type=Path, help="Markdown file whose marked part is replaced")
     chosen = parser.parse_args(arguments)
-    text = to_markdown(coverage(paths=chosen.paths, steps=chosen.steps, seed=chosen.seed))
-    print(text)
-    if chosen.write is not None:
-        before, _, rest = chosen.write.read_text().partition(_BEGIN)
-        _, found, after = rest.partition(_END)
-        if not found:
-            raise SystemExit(f"{chosen.write} has no part between {_BEGIN} and {_END}")
-        write_text(chosen.write, f"{before}{_BEGIN}\n{text}{_END}{after}")
+    print(to_markdown(coverage(paths=chosen.paths, steps=chosen.steps, seed=chosen.seed)))
 
 
 if __name__ == "__main__":

@@ -18,13 +18,14 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
+from typing import TypeVar
 
 from alexp.common.validation import count
 from alexp.experiments.core.cache import ResultCache
@@ -34,7 +35,9 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MOST_BREAKDOWNS = 3
 _AHEAD = 8  # tasks handed out per process; waiting looks at each of them, so that handing out all is quadratic
 
-__all__ = ["Record", "Task", "run_task", "sweep"]
+__all__ = ["Record", "Task", "run_task", "spread", "sweep"]
+
+_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
 
 
 def sweep(
@@ -83,6 +86,22 @@ def sweep(
             if store is not None:
                 store.flush()
     return [done[task.key] for task in tasks]
+
+
+def spread(work: Callable[[_Item], _Result], items: Iterable[_Item], workers: int | None = None) -> list[_Result]:
+    """`[work(item) for item in items]`, computed by processes on this machine, one per core by default.
+
+    For experiments that are no tasks; `work` must be a function of a module, or a partial of one.
+    """
+    todo = list(items)
+    processes = _processes(workers, len(todo))
+    if processes <= 1:
+        return [work(item) for item in todo]
+    with (
+        _single_threaded(),
+        ProcessPoolExecutor(processes, mp_context=_context(), initializer=_start_worker) as pool,
+    ):
+        return list(pool.map(work, todo))
 
 
 def _processes(workers: int | None, n_tasks: int) -> int:
