@@ -1,11 +1,13 @@
 """The logistic regressions that the Gaussian mixture is held against on clicks, and the experiment itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
-from alexp.experiments.contextual.rewards import bernoulli
+from alexp.experiments.contextual.rewards import bernoulli, drift, playing, rules
 from alexp.experiments.contextual.rewards.logistic import LogisticMixture, sigmoid
 
 
@@ -62,13 +64,25 @@ def _even(problem, seed):
     return float(np.sum(rates.max(axis=1) - rates.mean(axis=1)))
 
 
-def test_the_page_is_written(tmp_path, monkeypatch):
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- clicks: begin -->\nold\n<!-- clicks: end -->\nafter\n", encoding="utf-8")
+def test_the_commands_print_the_parts_of_the_page(monkeypatch, capsys):
     monkeypatch.setattr(bernoulli, "PROBLEMS", (bernoulli.Clicks(0.5, 3, 1, 20),))
-    bernoulli.main(["--seeds", "2", "--write", str(page)])
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith("before\n<!-- clicks: begin -->\n| click rate")
-    assert text.endswith("<!-- clicks: end -->\nafter\n")
-    assert "old" not in text
-    assert text.count("\n| 0.5 |") == 2
+    bernoulli.main(["--seeds", "2", "--workers", "1"])
+    said, _, head, _, *rows = capsys.readouterr().out.splitlines()
+    assert said.startswith("Mean ± standard error (median) of 2 seeds;")
+    assert head.startswith("| click rate | arms |")
+    assert [row.split(" | ")[:5] for row in rows] == [["| 0.5", "3", "1 of 3", "20", rule] for rule in ("ucb", "thompson")]
+    regrets = [bernoulli.play(bernoulli.PROBLEMS[0], "logistic", "ucb", seed) for seed in range(2)]
+    assert rows[0].split(" | ")[7].startswith(f"{np.mean(regrets):.1f} ± ")
+
+
+@pytest.mark.parametrize("module", [rules, drift])
+def test_rules_and_forgetting(module, capsys):
+    module.main(["--seeds", "2", "--rounds", "5", "--workers", "1"])
+    said, _, head, _, *rows = capsys.readouterr().out.splitlines()
+    assert said == "Mean ± standard error of 2 seeds."
+    assert head == "| | " + " | ".join(stream.name for stream in module.STREAMS) + " |"
+    assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in module.ENTRANTS]
+    stream, (name, settings) = replace(module.STREAMS[-1], rounds=5), list(module.ENTRANTS.items())[-1]
+    regrets = [playing.play(stream, settings, seed) for seed in range(2)]
+    assert rows[-1].startswith(f"| {name} | ")
+    assert f"| {np.mean(regrets):.1f} ± " in rows[-1]

@@ -41,8 +41,8 @@ def test_geometric_mean_and_interval():
 
 
 def test_gaps_play_the_same_seeds_with_one_model_and_with_all():
-    (one,) = gap.gaps(seeds=2, first_seed=50_000, scenarios=["s=2 σ=.1"])
-    (again,) = gap.gaps(seeds=2, first_seed=50_001, scenarios=["s=2 σ=.1"])
+    (one,) = gap.gaps(seeds=2, first_seed=50_000, scenarios=["s=2 σ=.1"], workers=1)
+    (again,) = gap.gaps(seeds=2, first_seed=50_001, scenarios=["s=2 σ=.1"], workers=1)
     assert np.array_equal(one.untold[1], again.untold[0])
     assert set(one.told) == set(gap.TOLD)
     for name, told in one.told.items():
@@ -54,6 +54,20 @@ def test_locked_seeds_are_those_that_lose_at_the_end():
     steady = np.cumsum(np.full((1, 100), 0.2), axis=1)
     calm = np.cumsum(np.full((1, 100), 0.05), axis=1)
     assert Gap("a", np.vstack([steady, calm, steady]), {}).n_locked == 2
+
+
+def test_the_command_prints_the_part_of_the_page(capsys):
+    gap.main(["--seeds", "2", "--first-seed", "50000", "--problems", "s=2 σ=.1", "s=2 σ=.5", "--workers", "1"])
+    text = capsys.readouterr().out
+    found = list(gap.gaps(2, 50_000, scenarios=["s=2 σ=.1", "s=2 σ=.5"], workers=1))
+    mixture, *told, ratio, locked = text.splitlines()[3].split(" | ")[1:]
+    assert float(mixture) == pytest.approx(found[1].untold[:, -1].mean(), abs=0.006)
+    assert float(ratio) == pytest.approx(float(mixture) / min(map(float, told)), rel=0.01)
+    assert locked == f"{found[1].n_locked} |"
+    assert f"**{gap.geometric_mean(found).mean:.2f}**" in text
+    by_rounds = [float(cell) for cell in text.splitlines()[-1].strip("|").split("|")[1:]]
+    assert sum(by_rounds[:5]) == pytest.approx(float(mixture), abs=0.03)
+    assert sum(by_rounds[5:]) == pytest.approx(found[1].told["told ids"][:, -1].mean(), abs=0.03)
 
 
 @pytest.mark.parametrize(("settings", "what"), [({"who": "told ids"}, "who"), ({"scenarios": ["s=9"]}, "scenario")])

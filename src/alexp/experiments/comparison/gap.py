@@ -1,14 +1,15 @@
 """What not knowing the model costs, round by round: `python -m alexp.experiments.comparison.gap`.
 
-On the twelve problems of the yardstick an untold entrant, the mixture with nothing stated unless another is named, is
-held against the best told agent of every problem, under the same seeds. `Gap.spliced` asks when the difference is
-paid: rounds up to k as the untold entrant played them, and the rounds after k as the told agent "told ids" did.
+On the twelve problems of the yardstick an entrant that does not know the model, the mixture with nothing stated unless
+another is named, is compared with the best agent that does, under the same seeds. `Gap.spliced` asks when the
+difference arises: rounds up to k as the entrant played them, and the rounds after k as "told ids" did. The output is
+the part "gap" of docs/less-regret.md.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +17,14 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, one_of
 from alexp.experiments.comparison.entries import ENTRANTS, TOLD
+from alexp.experiments.core.runner import sweep
 from alexp.experiments.core.statistics import MeanEstimate, locked
-from alexp.experiments.core.tasks import run_task
 from alexp.experiments.core.well_specified import TWELVE
 
 UNTOLD, HEIR = "evidence-mixture, nothing stated", "told ids"
 FIRST_SEED, SEEDS = 95_000, 40
 ROUNDS = (5, 10, 20, 40)
+_PARTS = ((0, 5), (5, 10), (10, 20), (20, 40), (40, 100))  # of the rounds, for the second table
 _DRAWS = 2000  # of the bootstrap
 
 
@@ -53,17 +55,22 @@ class Gap:
 
 
 def gaps(
-    seeds: int = SEEDS, first_seed: int = FIRST_SEED, who: str = UNTOLD, scenarios: Sequence[str] = tuple(TWELVE)
+    seeds: int = SEEDS,
+    first_seed: int = FIRST_SEED,
+    who: str = UNTOLD,
+    scenarios: Sequence[str] = tuple(TWELVE),
+    workers: int | None = None,
 ) -> Iterator[Gap]:
     """The entrant and all told agents on the same seeds, problem after problem."""
     one_of("who", who, tuple(name for name, entrant in ENTRANTS.items() if not entrant.told))
     numbers = range(first_seed, first_seed + count("seeds", seeds, 2))
     for name in scenarios:
         one_of("scenario", name, tuple(TWELVE))
-        curves = {
-            one: np.array([run_task(ENTRANTS[one].task(TWELVE[name], seed)).regret for seed in numbers])
-            for one in (who, *TOLD)
-        }
+    runs = [(name, one, seed) for name in scenarios for one in (who, *TOLD) for seed in numbers]
+    tasks = [ENTRANTS[one].task(TWELVE[name], seed) for name, one, seed in runs]
+    records = iter(sweep(tasks, workers=workers, cache=None, progress=False))
+    for name in scenarios:
+        curves = {one: np.array([next(records).regret for _ in numbers]) for one in (who, *TOLD)}
         yield Gap(name, curves.pop(who), curves)
 
 
@@ -80,25 +87,50 @@ def geometric_mean(found: Sequence[Gap]) -> MeanEstimate:
     return MeanEstimate(centre, centre * float(np.std(draws)), float(low), float(high))
 
 
-def main(say: Callable[[str], None] = print) -> None:
-    """Print a line per problem, the geometric mean, and when the difference is paid."""
+def to_markdown(found: Sequence[Gap]) -> str:
+    """The two tables, and what follows from them."""
+    lines = [f"| problem | mixture | {' | '.join(TOLD)} | ratio | locked |", "|" + "---|" * (len(TOLD) + 4)]
+    for one in found:
+        told = [f"{one.told[name][:, -1].mean():.2f}" for name in TOLD]
+        ratio = f"{np.exp(one.log_ratio()):.2f}"
+        cells = [one.scenario, f"{one.untold[:, -1].mean():.2f}", *told, ratio, str(one.n_locked)]
+        lines.append(f"| {' | '.join(cells)} |")
+    runs, stuck = sum(len(one.untold) for one in found), sum(one.n_locked for one in found)
+    others = [f"{name} {sum(int(np.sum(locked(one.told[name]))) for one in found)}" for name in TOLD]
+    mean = geometric_mean(found)
+    spliced = [f"{np.exp(np.mean([one.spliced(k) for one in found])):.2f} (k = {k})" for k in ROUNDS]
+    lines += [
+        "",
+        f"Geometric mean of the ratio: **{mean.mean:.2f}**, 95% interval {mean.low:.2f} to {mean.high:.2f} (bootstrap over "
+        f"seeds). Locked runs: {stuck} of {runs}; {', '.join(others)}. If the model became known after k rounds, and "
+        f"{HEIR} played from there on, the ratio would be {', '.join(spliced)}.",
+        "",
+        "Mean regret by rounds:",
+        "",
+        f"| problem | {' | '.join(f'{start + 1} to {end}' for start, end in _PARTS)} | {HEIR}: "
+        f"{' | '.join(f'{start + 1} to {end}' for start, end in _PARTS)} |",
+        "|" + "---|" * (2 * len(_PARTS) + 1),
+    ]
+    lines += [f"| {one.scenario} | {' | '.join([*_by_rounds(one.untold), *_by_rounds(one.told[HEIR])])} |" for one in found]
+    return "\n".join(lines)
+
+
+def _by_rounds(curves: FloatArray) -> Iterator[str]:
+    """Mean regret of each part of the rounds."""
+    mean = np.append(0.0, curves.mean(axis=0))
+    yield from (f"{mean[end] - mean[start]:.2f}" for start, end in _PARTS)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line per problem, the geometric mean, and when the difference arises."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds per problem")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--who", default=UNTOLD, help="an entrant of `alexp compare`")
-    arguments = parser.parse_args()
-    found = []
-    for one in gaps(arguments.seeds, arguments.first_seed, arguments.who):
-        found.append(one)
-        told = "  ".join(f"{name} {curves[:, -1].mean():.2f}" for name, curves in one.told.items())
-        ratio = float(np.exp(one.log_ratio()))
-        say(f"{one.scenario:14s} {one.untold[:, -1].mean():6.2f}  {told}  ratio {ratio:.2f}  locked {one.n_locked}")
-    runs, stuck = sum(len(one.untold) for one in found), sum(one.n_locked for one in found)
-    say(f"geometric mean of the ratio to the best told agent: {geometric_mean(found)}")
-    told_locked = {name: sum(int(np.sum(locked(one.told[name]))) for one in found) for name in TOLD}
-    say(f"locked: {stuck} of {runs}; " + ", ".join(f"{name} {n}" for name, n in told_locked.items()))
-    for k in ROUNDS:
-        say(f"if the model was told after round {k}: {np.exp(np.mean([one.spliced(k) for one in found])):.2f}")
+    parser.add_argument("--problems", nargs="+", default=list(TWELVE), help="names of problems; all by default")
+    parser.add_argument("--workers", type=int, help="processes; all cores by default")
+    given = parser.parse_args(arguments)
+    print(to_markdown(list(gaps(given.seeds, given.first_seed, given.who, given.problems, given.workers))))
 
 
 if __name__ == "__main__":

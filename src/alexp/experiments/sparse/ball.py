@@ -1,12 +1,13 @@
 """Sparse rewards on a ball, with noise in the parameters: what SL-UCB is for, and its regret beside LinUCB's.
 
-`python -m alexp.experiments.sparse.ball` prints regret at n = 250, ..., 4000.
+`python -m alexp.experiments.sparse.ball` prints the table "ball" of docs/algorithms.md: regret at n = 250, ..., 4000.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -21,12 +22,19 @@ from alexp.common.codec import State
 from alexp.common.validation import count, one_of, positive
 from alexp.decision.agents import UCB
 from alexp.experiments.core.rounds import NOISE, PROBLEM, EnvironmentRound, RoundEnvironment
+from alexp.experiments.core.runner import spread
 from alexp.experiments.core.simulation import simulate
 from alexp.problem.contextual.balls import Ball
 from alexp.problem.models import ModelClass
 
 HORIZONS = (250, 500, 1000, 2000, 4000)
 PLAYERS = ("sl-ucb", "linucb", "told")
+ROWS: dict[str, tuple[str, State]] = {
+    "`SLUCB`": ("sl-ucb", {}),
+    "`SLUCB(scale=0.5)`": ("sl-ucb", {"scale": 0.5}),
+    "`LinUCB`, all coordinates": ("linucb", {}),
+    "`LinUCB` on the support": ("told", {}),
+}
 
 
 class BallEnvironment(RoundEnvironment):
@@ -122,29 +130,29 @@ def run(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print final regrets, mean and standard error over seeds, for every horizon."""
     parser = argparse.ArgumentParser(description="Regret on a ball at n = 250, ..., 4000.")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--sparsity", type=int, default=3)
     parser.add_argument("--horizons", type=int, nargs="+", default=HORIZONS)
     parser.add_argument("--noise", choices=("parameters", "rewards"), default="parameters")
+    parser.add_argument("--workers", type=int, help="processes; all cores by default")
     given = parser.parse_args(arguments)
-    rows: list[tuple[str, str, State]] = [
-        ("SL-UCB", "sl-ucb", {}),
-        ("SL-UCB, scale=0.5", "sl-ucb", {"scale": 0.5}),
-        ("LinUCB, all coordinates", "linucb", {}),
-        ("LinUCB, told the support", "told", {}),
-    ]
-    print(f"dim {given.dim}, sparsity {given.sparsity}, noise in the {given.noise}, {given.seeds} seeds")
-    for label, name, settings in rows:
-        cells = []
-        for n in given.horizons:
-            ends = [
-                run(n, given.dim, seed, name, sparsity=given.sparsity, noise=given.noise, **settings)[-1]
-                for seed in range(given.seeds)
-            ]
-            error = np.std(ends, ddof=1) / sqrt(len(ends)) if len(ends) > 1 else 0.0
-            cells.append(f"{np.mean(ends):8.1f} +-{error:5.1f}")
-        print(f"{label:28}" + "".join(cells), flush=True)
+    final = partial(_final, dim=given.dim, sparsity=given.sparsity, noise=given.noise)
+    runs = [(row, n, seed) for row in ROWS for n in given.horizons for seed in range(given.seeds)]
+    ends = np.reshape(spread(final, runs, given.workers), (len(ROWS), len(given.horizons), given.seeds))
+    means, errors = ends.mean(axis=2), ends.std(axis=2, ddof=1) / sqrt(given.seeds)
+    print(f"P = {given.dim}, s = {given.sparsity}, noise in the {given.noise}, mean ± standard error of {given.seeds} seeds.")
+    print("\n| | " + " | ".join(map(str, given.horizons)) + " |\n" + "|---|" + "---|" * len(given.horizons))
+    for row, mean, error in zip(ROWS, means, errors, strict=True):
+        cells = [f"{one:.1f} ± {other:.1f}" for one, other in zip(mean, error, strict=True)]
+        print(f"| {row} | " + " | ".join(cells) + " |")
+
+
+def _final(task: tuple[str, int, int], dim: int, sparsity: int, noise: str) -> float:
+    """Regret after the last round of one run: row of the table, rounds and seed."""
+    row, n, seed = task
+    name, settings = ROWS[row]
+    return float(run(n, dim, seed, name, sparsity=sparsity, noise=noise, **settings)[-1])
 
 
 if __name__ == "__main__":

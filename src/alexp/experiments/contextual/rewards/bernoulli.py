@@ -1,32 +1,29 @@
 """Is the Gaussian mixture of unknown noise good enough for clicks? Its regret beside that of logistic regressions.
 
-``python -m alexp.experiments.contextual.rewards.bernoulli`` prints the table of docs/clicks.md; with ``--write FILE``
-it replaces the part of that file between its marks. 40 seeds take some CPU minutes a row.
+``python -m alexp.experiments.contextual.rewards.bernoulli`` prints the first table of docs/clicks.md. 40 seeds take
+some CPU minutes a row.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from math import log, sqrt
-from pathlib import Path
 
 import numpy as np
 
 from alexp.algorithms.mixture.grids import RATIOS
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.files import write_text
 from alexp.decision.selection import upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.mixture.student import StudentMixture, trace_divisors
 from alexp.experiments.contextual.rewards.logistic import LogisticMixture, sigmoid
+from alexp.experiments.core.runner import spread
 from alexp.problem.candidates import Choices
 
 _HEAD = ("click rate", "arms", "features", "rounds", "rule")
-_BEGIN, _END = "<!-- clicks: begin -->", "<!-- clicks: end -->"
 NOISIER = (3.0, 30.0, 300.0)  # further ratios of noise to prior variance
 
 
@@ -149,22 +146,26 @@ def _drawn(learner: Learner, rows: FloatArray, rng: np.random.Generator) -> int:
     return int(np.argmax(learner.draw(rows, rng)))
 
 
-def table(problems: Sequence[Clicks], rules: Sequence[str], seeds: int, workers: int) -> str:
+def table(problems: Sequence[Clicks], rules: Sequence[str], seeds: int, workers: int | None = None) -> str:
     """One row per problem and rule: mean regret and its standard error, the median, and ratios to the logistic one."""
     lines = [
+        f"Mean ± standard error (median) of {seeds} seeds; ratios of means with 95% bootstrap intervals over seeds.",
+        "",
         "| " + " | ".join([*_HEAD, *ENTRANTS, "Gaussian / logistic", "noisier / logistic"]) + " |",
         "|" + "---|" * (len(_HEAD) + len(ENTRANTS) + 2),
     ]
-    with ProcessPoolExecutor(workers) as pool:
-        for problem in problems:
-            for rule in rules:
-                runs = {
-                    name: pool.map(partial(play, problem, name, rule), range(seeds), chunksize=1) for name in ENTRANTS
-                }
-                found = {name: np.array(list(values)) for name, values in runs.items()}
-                lines.append(_line(problem, rule, found))
-                print(lines[-1], flush=True)
+    rows = [(problem, rule) for problem in problems for rule in rules]
+    runs = [(problem, name, rule, seed) for problem, rule in rows for name in ENTRANTS for seed in range(seeds)]
+    found = np.reshape(spread(_play, runs, workers), (len(rows), len(ENTRANTS), seeds))
+    lines += [
+        _line(problem, rule, dict(zip(ENTRANTS, values, strict=True)))
+        for (problem, rule), values in zip(rows, found, strict=True)
+    ]
     return "\n".join(lines)
+
+
+def _play(run: tuple[Clicks, str, str, int]) -> float:
+    return play(*run)
 
 
 def _line(problem: Clicks, rule: str, found: dict[str, FloatArray]) -> str:
@@ -188,20 +189,15 @@ def _ratio(one: FloatArray, other: FloatArray) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play and print, or write into a page."""
+    """Play and print."""
     parser = argparse.ArgumentParser(description="Regret of the Gaussian mixture on clicks, beside logistic models.")
     parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, help="processes; all cores by default")
     parser.add_argument("--rules", nargs="*", choices=RULES, default=["ucb", "thompson"])
     parser.add_argument("--problems", type=int, nargs="*", help="numbers of the problems; all by default")
-    parser.add_argument("--write", type=Path, help="page whose part between the marks is replaced")
     chosen = parser.parse_args(arguments)
     numbers = range(len(PROBLEMS)) if chosen.problems is None else chosen.problems
-    text = table([PROBLEMS[k] for k in numbers], chosen.rules, chosen.seeds, chosen.workers)
-    if chosen.write is not None:
-        page = chosen.write.read_text(encoding="utf-8")
-        before, rest = page.split(_BEGIN)
-        write_text(chosen.write, f"{before}{_BEGIN}\n{text}\n{_END}{rest.split(_END)[1]}")
+    print(table([PROBLEMS[k] for k in numbers], chosen.rules, chosen.seeds, chosen.workers))
 
 
 if __name__ == "__main__":

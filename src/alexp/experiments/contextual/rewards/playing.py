@@ -11,6 +11,7 @@ import numpy as np
 from alexp.algorithms import EvidenceMixture
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
+from alexp.experiments.core.runner import spread
 from alexp.problem import Arms, Candidates, ModelClass
 
 _SETS, _SIZE = 10, 3  # feature sets, and columns of each
@@ -68,12 +69,21 @@ def _algorithm(stream: Stream, groups: Sequence[IntArray], settings: State, seed
     return EvidenceMixture(ModelClass.per_arm(sets, arms), arms, random_state=seed, **settings)
 
 
-def table(streams: Sequence[Stream], entrants: dict[str, State], seeds: int) -> str:
+def table(streams: Sequence[Stream], entrants: dict[str, State], seeds: int, workers: int | None = None) -> str:
     """Mean regret and its standard error, one row per entrant."""
-    lines = ["| | " + " | ".join(stream.name for stream in streams) + " |", "|---|" + "---|" * len(streams)]
-    for name, settings in entrants.items():
-        found = [np.array([play(stream, settings, seed) for seed in range(seeds)]) for stream in streams]
-        cells = [f"{values.mean():.1f} ± {values.std(ddof=1) / sqrt(seeds):.1f}" for values in found]
+    runs = [(stream, entrants[name], seed) for name in entrants for stream in streams for seed in range(seeds)]
+    found = np.reshape(spread(_play, runs, workers), (len(entrants), len(streams), seeds))
+    lines = [
+        f"Mean ± standard error of {seeds} seeds.",
+        "",
+        "| | " + " | ".join(stream.name for stream in streams) + " |",
+        "|---|" + "---|" * len(streams),
+    ]
+    for name, row in zip(entrants, found, strict=True):
+        cells = [f"{values.mean():.1f} ± {values.std(ddof=1) / sqrt(seeds):.1f}" for values in row]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        print(lines[-1], flush=True)
     return "\n".join(lines)
+
+
+def _play(run: tuple[Stream, State, int]) -> float:
+    return play(*run)

@@ -1,12 +1,13 @@
 """What rules, sharpness and floor of `EvidenceMixture` cost where candidates are new in every round.
 
-``python -m alexp.experiments.contextual.rewards.rules`` prints the table of docs/clicks.md.
+``python -m alexp.experiments.contextual.rewards.rules`` prints the table "rules" of docs/clicks.md.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 
 from alexp.common.codec import State
 from alexp.experiments.contextual.rewards.playing import Stream, table
@@ -31,7 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Play and print."""
     parser = argparse.ArgumentParser(description="Regret of rules where candidates are new in every round.")
     parser.add_argument("--seeds", type=int, default=20)
-    table(STREAMS, ENTRANTS, parser.parse_args(arguments).seeds)
+    parser.add_argument("--rounds", type=int, help="fewer rounds than the streams have")
+    parser.add_argument("--workers", type=int, help="processes; all cores by default")
+    chosen = parser.parse_args(arguments)
+    streams = [replace(stream, rounds=chosen.rounds or stream.rounds) for stream in STREAMS]
+    print(table(streams, ENTRANTS, chosen.seeds, chosen.workers))
 
 
 if __name__ == "__main__":
