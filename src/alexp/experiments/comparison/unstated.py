@@ -1,14 +1,14 @@
 """What stating nothing costs, and whether units matter: `python -m alexp.experiments.comparison.unstated`.
 
-`price` holds EvidenceMixture with nothing stated against the one that is told noise and size of the coefficients, on
-the scenarios of `alexp compare` with n = 100. `right_models` plays one problem in several units and asks whether the
-true model has the largest probability in the end.
+`price` compares EvidenceMixture with nothing stated with the one that knows noise and size of the coefficients, on the
+scenarios of `alexp compare` with n = 100; this is the part "unstated" of docs/algorithms.md. `right_models` (`--units`)
+plays one problem in several units and asks whether the true model has the largest probability in the end.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp, sqrt
 
@@ -20,11 +20,13 @@ from alexp.common.codec import State
 from alexp.experiments.comparison.contest import FIRST_SEED
 from alexp.experiments.comparison.entries import ENTRANTS, SCENARIOS, SHORT
 from alexp.experiments.core.environments import Environment
+from alexp.experiments.core.runner import sweep
 from alexp.experiments.core.statistics import MeanEstimate
-from alexp.experiments.core.tasks import Task, run_task
+from alexp.experiments.core.well_specified import WELL_SPECIFIED
 from alexp.problem import FiniteSet, ModelClass
 
 TOLD, UNTOLD = "evidence-mixture", "evidence-mixture, nothing stated"
+SEEDS = 100
 _DRAWS = 2000  # of the bootstrap
 
 
@@ -41,18 +43,21 @@ class Price:
         return float(np.log(np.mean(self.untold[picks]) / np.mean(self.told[picks])))
 
 
-def price(seeds: int = 40, first_seed: int = FIRST_SEED, scenarios: Sequence[str] = SHORT) -> Iterator[Price]:
+def price(
+    seeds: int = SEEDS,
+    first_seed: int = FIRST_SEED,
+    scenarios: Sequence[str] = SHORT,
+    workers: int | None = None,
+) -> Iterator[Price]:
     """Both mixtures on the same seeds, scenario after scenario."""
+    numbers = range(first_seed, first_seed + seeds)
+    tasks = [
+        ENTRANTS[who].task(SCENARIOS[name], seed) for name in scenarios for who in (TOLD, UNTOLD) for seed in numbers
+    ]
+    records = iter(sweep(tasks, workers=workers, cache=None, progress=False))
     for name in scenarios:
-        told, untold = (
-            np.array([_regret(ENTRANTS[who].task(SCENARIOS[name], first_seed + k)) for k in range(seeds)])
-            for who in (TOLD, UNTOLD)
-        )
+        told, untold = (np.array([float(next(records).regret[-1]) for _ in numbers]) for _ in range(2))
         yield Price(name, told, untold)
-
-
-def _regret(task: Task) -> float:
-    return float(run_task(task).regret[-1])
 
 
 def geometric_mean(prices: Sequence[Price]) -> MeanEstimate:
@@ -67,6 +72,23 @@ def geometric_mean(prices: Sequence[Price]) -> MeanEstimate:
     low, high = np.exp(np.quantile(draws, [0.025, 0.975]))
     centre = exp(float(np.mean([one.log_ratio() for one in prices])))
     return MeanEstimate(centre, centre * float(draws.std()), float(low), float(high))
+
+
+def to_markdown(prices: Sequence[Price]) -> str:
+    """The table of scenarios, and the geometric means."""
+    lines = ["| scenario | noise and size known | nothing stated | ratio |", "|---|---|---|---|"]
+    for one in prices:
+        cells = [f"{value:.2f}" for value in (one.told.mean(), one.untold.mean(), exp(one.log_ratio()))]
+        lines.append(f"| {one.scenario} | {' | '.join(cells)} |")
+    right = [one for one in prices if one.scenario in WELL_SPECIFIED]
+    of_all, of_right = geometric_mean(prices), geometric_mean(right)
+    lines += [
+        "",
+        f"Mean regret of {prices[0].told.size} seeds. Geometric mean of the ratio: {of_all.mean:.2f}, 95% interval "
+        f"{of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds); on the {len(right)} scenarios in which a model is "
+        f"true and everything stated is right, {of_right.mean:.2f} ({of_right.low:.2f} to {of_right.high:.2f}).",
+    ]
+    return "\n".join(lines)
 
 
 # -- units ---------------------------------------------------------------------------------------------------------
@@ -112,29 +134,26 @@ def finds_the_model(units: Units, seed: int, steps: int = 60, n: int = 300) -> b
     return int(np.argmax(opt.probabilities)) == 1
 
 
-def right_models(seeds: int = 40, first_seed: int = 0) -> dict[str, float]:
+def right_models(seeds: int = SEEDS, first_seed: int = 0) -> dict[str, float]:
     """Share of runs that end with the true model in front, setting by setting."""
     numbers = range(first_seed, first_seed + seeds)
     return {name: float(np.mean([finds_the_model(units, k) for k in numbers])) for name, units in SETTINGS.items()}
 
 
-def main(say: Callable[[str], None] = print) -> None:
-    """Print both tables."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what stating nothing costs, or how often the true model is found in several units."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=40, help="seeds per scenario and setting")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds per scenario and setting")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--units-only", action="store_true", help="leave the scenarios out")
-    arguments = parser.parse_args()
-    for name, share in right_models(arguments.seeds, arguments.first_seed).items():
-        say(f"{name:40s} right model {share:.0%}")
-    if arguments.units_only:
-        return
-    prices = []
-    for one in price(arguments.seeds, arguments.first_seed):
-        prices.append(one)
-        told, untold = one.told.mean(), one.untold.mean()
-        say(f"{one.scenario:24s} told {told:7.2f}   nothing stated {untold:7.2f}   ratio {untold / told:.3f}")
-    say(f"geometric mean of the ratio {geometric_mean(prices)}")
+    parser.add_argument("--scenarios", nargs="+", default=list(SHORT), help="names of scenarios; all with n = 100 by default")
+    parser.add_argument("--units", action="store_true", help="one problem in several units, in place of the scenarios")
+    parser.add_argument("--workers", type=int, help="processes; all cores by default")
+    given = parser.parse_args(arguments)
+    if given.units:
+        for name, share in right_models(given.seeds, given.first_seed).items():
+            print(f"{name:40s} right model {share:.0%}")
+    else:
+        print(to_markdown(list(price(given.seeds, given.first_seed, given.scenarios, given.workers))))
 
 
 if __name__ == "__main__":
