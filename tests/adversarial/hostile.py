@@ -449,4 +449,4 @@ def run(scale: float, seed: int) -> tuple[int, list[str]]:
 def soak(scale: float, seed: int) -> dict[str, int | float | str]:
     """Hostile inputs tried, and violations among them."""
     number, broken = run(scale, seed)
-    return {"tried": number, "violations": len(broken), "first": broken[0][:200] if broken else ""}
+    return {"tried": number, "violations": len(broken)} | ({"first": broken[0][:200]} if broken else {})

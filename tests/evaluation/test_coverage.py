@@ -67,3 +67,12 @@ def test_logs_are_what_they_claim():
     assert played.probabilities.min() >= adaptive.FLOOR - 1e-12
     assert (1.0 / played.propensities).mean() == pytest.approx(adaptive.ARMS, rel=0.1)
     assert played.rewards[:, -50:].mean() > 2.0 * played.rewards[:, :50].mean()  # it learns, so the log is adaptive
+
+
+@pytest.mark.parametrize("own", [[], ["--own"]])
+def test_the_command_prints_the_parts_of_the_page(own, capsys):
+    coverage.main([*own, "--logs", "2", "--rounds", "40", "--workers", "1"])
+    said, _, head, _, *rows = capsys.readouterr().out.splitlines()
+    assert said == "2 logs of 40 rounds, seed 0."
+    assert head.startswith("| interval | matching, softmax" if own else "| interval | greedy, sharp |")
+    assert [row.split(" | ")[0][2:] for row in rows] == [*(coverage.OWN if own else coverage.WAYS), *coverage.IID]

@@ -42,4 +42,6 @@ def test_the_command_prints_the_part_of_the_page(capsys):
         assert line == f"| {found.scenario} | {cells} |"
     all_of_them, right = unstated.geometric_mean(prices), unstated.geometric_mean(prices[:1])
     assert f"Geometric mean of the ratio: {all_of_them.mean:.2f}, 95% interval" in lines[-1]
-    assert f"on the 1 scenarios in which a model is true and everything stated is right, {right.mean:.2f} (" in lines[-1]
+    assert (
+        f"on the 1 scenarios in which a model is true and everything stated is right, {right.mean:.2f} (" in lines[-1]
+    )

@@ -4,13 +4,12 @@ from tests.adversarial import crowds
 
 
 def test_nobody_is_lost_or_doubled_on_a_file(tmp_path):
-    rate, wrong = crowds.crowd(f"sqlite:///{tmp_path / 's.db'}", clients=4, pairs=4)
+    wrong = crowds.crowd(f"sqlite:///{tmp_path / 's.db'}", clients=4, pairs=4)
     assert wrong == []
-    assert rate > 0.0
 
 
 def test_nobody_is_lost_or_doubled_on_a_server(postgres):
-    _, wrong = crowds.crowd(postgres, clients=12, pairs=4)
+    wrong = crowds.crowd(postgres, clients=12, pairs=4)
     assert wrong == []
 
 
@@ -21,6 +20,6 @@ def test_losses_would_be_noticed(tmp_path, monkeypatch):
             return [*told[1:], told[-1]], errors
 
     monkeypatch.setattr(crowds, "Clients", Forgetful)
-    _, wrong = crowds.crowd(f"sqlite:///{tmp_path / 's.db'}", clients=2, pairs=2, servers=1)
+    wrong = crowds.crowd(f"sqlite:///{tmp_path / 's.db'}", clients=2, pairs=2, servers=1)
     assert "4 trials were to be told, and 4 were" in wrong
     assert "something happened twice" in wrong

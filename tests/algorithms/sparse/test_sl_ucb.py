@@ -151,5 +151,9 @@ def test_sparse_beats_all_coordinates_and_loses_to_being_told(capsys):
     half = run(400, 60, 0, "sl-ucb", sparsity=1, scale=0.5)[-1]
     assert ends["told"] < half < ends["linucb"]
     assert run(30, 5, 0).shape == (30,)
-    main(["--seeds", "1", "--dim", "4", "--sparsity", "1", "--horizons", "20", "40"])
-    assert "told the support" in capsys.readouterr().out
+    main(["--seeds", "2", "--dim", "4", "--sparsity", "1", "--horizons", "20", "40", "--workers", "1"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "P = 4, s = 1, noise in the parameters. Mean ± standard error of 2 seeds."
+    ends = [run(40, 4, seed, "told", sparsity=1)[-1] for seed in range(2)]
+    assert lines[-1].startswith("| `LinUCB` on the support | ")
+    assert f"| {np.mean(ends):.1f} ± " in lines[-1]

@@ -101,9 +101,9 @@ def to_markdown(found: Sequence[Gap]) -> str:
     spliced = [f"{np.exp(np.mean([one.spliced(k) for one in found])):.2f} (k = {k})" for k in ROUNDS]
     lines += [
         "",
-        f"Geometric mean of the ratio: **{mean.mean:.2f}**, 95% interval {mean.low:.2f} to {mean.high:.2f} (bootstrap over "
-        f"seeds). Locked runs: {stuck} of {runs}; {', '.join(others)}. If the model became known after k rounds, and "
-        f"{HEIR} played from there on, the ratio would be {', '.join(spliced)}.",
+        f"Geometric mean of the ratio: **{mean.mean:.2f}**, 95% interval {mean.low:.2f} to {mean.high:.2f} (bootstrap "
+        f"over seeds). Locked runs: {stuck} of {runs}; {', '.join(others)}. If the model became known after k rounds, "
+        f"and {HEIR} played from there on, the ratio would be {', '.join(spliced)}.",
         "",
         "Mean regret by rounds:",
         "",
@@ -111,7 +111,9 @@ def to_markdown(found: Sequence[Gap]) -> str:
         f"{' | '.join(f'{start + 1} to {end}' for start, end in _PARTS)} |",
         "|" + "---|" * (2 * len(_PARTS) + 1),
     ]
-    lines += [f"| {one.scenario} | {' | '.join([*_by_rounds(one.untold), *_by_rounds(one.told[HEIR])])} |" for one in found]
+    lines += [
+        f"| {one.scenario} | {' | '.join([*_by_rounds(one.untold), *_by_rounds(one.told[HEIR])])} |" for one in found
+    ]
     return "\n".join(lines)
 
 

@@ -85,8 +85,8 @@ def to_markdown(prices: Sequence[Price]) -> str:
     lines += [
         "",
         f"Mean regret of {prices[0].told.size} seeds. Geometric mean of the ratio: {of_all.mean:.2f}, 95% interval "
-        f"{of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds); on the {len(right)} scenarios in which a model is "
-        f"true and everything stated is right, {of_right.mean:.2f} ({of_right.low:.2f} to {of_right.high:.2f}).",
+        f"{of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds); on the {len(right)} scenarios in which a model "
+        f"is true and everything stated is right, {of_right.mean:.2f} ({of_right.low:.2f} to {of_right.high:.2f}).",
     ]
     return "\n".join(lines)
 
@@ -145,7 +145,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds per scenario and setting")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--scenarios", nargs="+", default=list(SHORT), help="names of scenarios; all with n = 100 by default")
+    parser.add_argument(
+        "--scenarios", nargs="+", default=list(SHORT), help="names of scenarios; all with n = 100 by default"
+    )
     parser.add_argument("--units", action="store_true", help="one problem in several units, in place of the scenarios")
     parser.add_argument("--workers", type=int, help="processes; all cores by default")
     given = parser.parse_args(arguments)

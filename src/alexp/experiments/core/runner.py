@@ -37,7 +37,8 @@ _AHEAD = 8  # tasks handed out per process; waiting looks at each of them, so th
 
 __all__ = ["Record", "Task", "run_task", "spread", "sweep"]
 
-_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def sweep(

@@ -141,7 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs = [(row, n, seed) for row in ROWS for n in given.horizons for seed in range(given.seeds)]
     ends = np.reshape(spread(final, runs, given.workers), (len(ROWS), len(given.horizons), given.seeds))
     means, errors = ends.mean(axis=2), ends.std(axis=2, ddof=1) / sqrt(given.seeds)
-    print(f"P = {given.dim}, s = {given.sparsity}, noise in the {given.noise}, mean ± standard error of {given.seeds} seeds.")
+    print(f"P = {given.dim}, s = {given.sparsity}, noise in the {given.noise}.", end=" ")
+    print(f"Mean ± standard error of {given.seeds} seeds.")
     print("\n| | " + " | ".join(map(str, given.horizons)) + " |\n" + "|---|" + "---|" * len(given.horizons))
     for row, mean, error in zip(ROWS, means, errors, strict=True):
         cells = [f"{one:.1f} ± {other:.1f}" for one, other in zip(mean, error, strict=True)]

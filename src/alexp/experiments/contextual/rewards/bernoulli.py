@@ -156,7 +156,7 @@ def table(problems: Sequence[Clicks], rules: Sequence[str], seeds: int, workers:
     ]
     rows = [(problem, rule) for problem in problems for rule in rules]
     runs = [(problem, name, rule, seed) for problem, rule in rows for name in ENTRANTS for seed in range(seeds)]
-    found = np.reshape(spread(_play, runs, workers), (len(rows), len(ENTRANTS), seeds))
+    found: FloatArray = np.reshape(spread(_play, runs, workers), (len(rows), len(ENTRANTS), seeds))
     lines += [
         _line(problem, rule, dict(zip(ENTRANTS, values, strict=True)))
         for (problem, rule), values in zip(rows, found, strict=True)

@@ -72,7 +72,7 @@ def _algorithm(stream: Stream, groups: Sequence[IntArray], settings: State, seed
 def table(streams: Sequence[Stream], entrants: dict[str, State], seeds: int, workers: int | None = None) -> str:
     """Mean regret and its standard error, one row per entrant."""
     runs = [(stream, entrants[name], seed) for name in entrants for stream in streams for seed in range(seeds)]
-    found = np.reshape(spread(_play, runs, workers), (len(entrants), len(streams), seeds))
+    found: FloatArray = np.reshape(spread(_play, runs, workers), (len(entrants), len(streams), seeds))
     lines = [
         f"Mean ± standard error of {seeds} seeds.",
         "",
