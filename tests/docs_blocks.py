@@ -72,7 +72,7 @@ class Block:
 
     @property
     def beside_prints(self):
-        """Comments after calls of print, by the lines of these calls on the page."""
+        """Comments after calls of print, by the first and last line of the call on the page."""
         if self.language != "python":
             return {}
         tokens = tokenize.generate_tokens(io.StringIO(self.code).readline)
@@ -82,11 +82,8 @@ class Block:
             for node in ast.walk(ast.parse(self.code))
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print" and node.end_lineno in comments
         ]
-        return {
-            line + self.line - 1: comments[call.end_lineno]
-            for call in calls
-            for line in range(call.lineno, call.end_lineno + 1)
-        }
+        above = self.line - 1
+        return {(above + call.lineno, above + call.end_lineno): comments[call.end_lineno] for call in calls}
 
 
 def name_of(path):
@@ -138,8 +135,8 @@ class Reader:
     postgres : called for the URL of an empty database, where a page needs one.
     namespace : what the blocks in Python have defined so far.
     printed : what the blocks have printed so far.
-    promised : comments after calls of print in the blocks so far, by line.
-    kept : lines of those that have printed what they promise.
+    promised : comments after calls of print in the blocks so far, by first and last line of the call.
+    kept : lines of the calls that have printed what their comments say.
     """
 
     full: bool
@@ -163,18 +160,18 @@ class Reader:
             for process in self.namespace.values():  # servers that a page has started, and did not come to stop
                 if isinstance(process, subprocess.Popen) and process.poll() is None:
                     process.kill()
-        broken = {line: text for line, text in self.promised.items() if line not in self.kept}
-        assert not broken, f"never printed: {broken}"
+        missing = {lines: text for lines, text in self.promised.items() if lines not in self.kept}
+        assert not missing, f"never printed: {missing}"
         return self
 
     def show(self, *values, **options):
         """`print` of the blocks: what it prints is what the comment beside it says."""
         line, out = sys._getframe(1).f_lineno, io.StringIO()
         print(*values, **{"file": out} | options)
-        if line in self.promised:
-            same = alike(self.promised[line], out.getvalue())
-            assert same, f"line {line} prints\n{out.getvalue()}\nand not\n{self.promised[line]}"
-            self.kept.add(line)
+        for (first, last), text in self.promised.items():
+            if first <= line <= last:
+                assert alike(text, out.getvalue()), f"line {line} prints\n{out.getvalue()}\nand not\n{text}"
+                self.kept.add((first, last))
         sys.stdout.write(out.getvalue())
 
     def look_at(self, block):

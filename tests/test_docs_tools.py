@@ -76,6 +76,32 @@ def test_a_reader_notices(block, error, tmp_path, monkeypatch):
         Reader(False, None).read([block])
 
 
+@pytest.mark.parametrize(
+    ("code", "kept"),
+    [
+        ("print(1 + 1)  # 2\n", True),
+        ("print(1 + 1)  # 3\n", False),
+        ("print(0.5, 'a # b')  # 0.49 a # b\n", True),
+        ("print(\n    [1, 2]\n)  # [1, 2]\n", True),
+        ("print('long', 'text')  # long ...\n", True),
+        ("for x in (1, 2):\n    print(x)  # 1\n", False),
+        ("if False:\n    print(1)  # 1\n", False),
+        ("# said\nprint(1)\nx = 1  # one\n", True),
+        ("def f():\n    print(1)  # 2\n", False),
+        ("def f():\n    print(3)  # 3\nf()\n", True),
+        ("# file.py\nprint(1)  # 1\n", False),
+    ],
+)
+def test_a_comment_beside_a_print_is_what_it_prints(code, kept, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = [Block("p", 7, "python", "x = 0\n"), Block("p", 12, "python", code)]
+    if kept:
+        Reader(False, None).read(blocks)
+    else:
+        with pytest.raises(AssertionError, match=r"never printed|and not|what a file prints"):
+            Reader(False, None).read(blocks)
+
+
 def test_a_reader_leaves_slow_blocks_to_make_docs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     slow = Block("p", 1, "python", "done = True\n", slow="long")

@@ -10,7 +10,7 @@ import pytest
 
 from alexp.experiments.core import runner
 from alexp.experiments.core.cache import ResultCache
-from alexp.experiments.core.runner import sweep
+from alexp.experiments.core.runner import spread, sweep
 from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.core.tasks import Task, algorithm_names, run_seeds, run_task
 
@@ -186,3 +186,9 @@ def test_unknown_names_list_the_known_ones():
     assert {"alexp", "oracle", "naive", "etc", "ets", "corral", "exp4-ix"} <= set(algorithm_names())
     with pytest.raises(ValueError, match="workers must be at least 1"):
         sweep(TASKS, workers=0, cache=None)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_work_that_is_no_task_is_spread_and_keeps_its_order(workers):
+    assert spread(abs, (-3, 2, -1), workers) == [3, 2, 1]
+    assert spread(abs, [], workers) == []
