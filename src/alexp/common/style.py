@@ -15,6 +15,7 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 # One colour per method in every figure, by the name of its algorithm or alias; variants of a method differ in dashes.
 METHOD_COLOURS = {
     "alexp": "#0072B2",
+    "alexp-released": "#0072B2",
     "evidence-mixture": "#882255",
     "evidence-mixture, ucb": "#CC79A7",
     "mixture-thompson": "#9467BD",
