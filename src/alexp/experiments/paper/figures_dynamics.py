@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from alexp.common.arrays import FloatArray
-from alexp.common.style import COLOURS, DASHES, new_figure
+from alexp.common.style import COLOURS, DASHES, legend_below, new_figure
 from alexp.experiments.core.environments import ModelEnvironment
 from alexp.experiments.core.statistics import mean_and_error
 from alexp.experiments.core.tasks import SNAPSHOT_ROUND, run_seeds
@@ -26,7 +26,7 @@ def figure_4(results: Results) -> Drawn:
 
     Beyond the paper (b) is q_t of the mixture in the same run, since a mixture follows no single model.
     """
-    figure, (axes,) = new_figure(1, 3, width=4.2, height=3.2)
+    figure, (axes,) = new_figure(1, 3, width=4.2, height=3.5)
     tables = [_draw_snapshot(axes[0], results, "alexp", "(a)")]
     if results.scope.beyond:
         tables += [_draw_snapshot(axes[1], results, "mixture", "(b)"), _draw_both(axes[2], results)]
@@ -50,7 +50,7 @@ def _draw_snapshot(ax: Axes, results: Results, method: str, panel: str) -> pd.Da
     ax.axhline(1.0 / q.size, color="black", lw=0.8, ls=":", label="uniform")
     title = f"{panel} {look.label}" if results.scope.beyond else f"{panel} distribution over models"
     ax.set(xlabel="models, sorted by q", ylabel=f"$q_{{t,j}}$ at t = {SNAPSHOT_ROUND}", title=title)
-    ax.legend(frameon=False, fontsize=8, loc="upper right")
+    legend_below(ax)
     what = f"q of {method}, seed {results.scope.seeds[position]}"
     return pd.DataFrame({"panel": panel[1], "what": what, "x": models, "mean": q, "error": 0.0})
 
@@ -64,7 +64,7 @@ def _draw_visited(ax: Axes, results: Results) -> pd.DataFrame:
     ax.axhline(0.1 * n_models, color="black", lw=0.8, ls=":", label="10% of all models")
     ax.axvline(SNAPSHOT_ROUND, color="black", lw=0.8, ls="--")
     ax.set(xlabel="round t", ylabel="models visited $M_t$", title="(b) models that have played")
-    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    legend_below(ax, 1 if results.scope.beyond else 3, 7)
     return pd.concat(tables)
 
 
@@ -86,9 +86,8 @@ def _draw_true(ax: Axes, results: Results) -> pd.DataFrame:
     ax.plot(rounds, mean, color=COLOURS[0], lw=2.0, label="mean")
     ax.fill_between(rounds, mean - error, mean + error, color=COLOURS[0], alpha=0.25, lw=0)
     ax.axhline(0.25, color="black", lw=0.8, ls=":", label="0.25")
-    top = max(0.36, 1.25 * float(curves.max()))  # room for the legend above all curves
-    ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, top))
-    ax.legend(frameon=False, fontsize=8, loc="upper left", ncol=3)
+    ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, None))
+    legend_below(ax, 3)
     return pd.DataFrame({"panel": "c", "what": "q of the true model", "x": rounds, "mean": mean, "error": error})
 
 
@@ -97,8 +96,8 @@ def _draw_both(ax: Axes, results: Results) -> pd.DataFrame:
     for method in ("alexp", *MIXTURES):
         curves = np.array([record.q_true for record in results.runs["large", method]], dtype=np.float64)
         tables.append(_draw_mean(ax, method, curves, "c", f"q of the true model, {method}"))
-    ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, 1.25))
-    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, 1.0))
+    legend_below(ax, 1 if results.scope.beyond else 3, 7)
     return pd.concat(tables)
 
 
