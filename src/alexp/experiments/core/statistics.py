@@ -102,6 +102,19 @@ def ratio_of_ratios(one: Pair, other: Pair, draws: int = 4000, centre: Centre = 
     return _interval(values[0] / max(values[1], 1e-12), resamples[0] / np.maximum(resamples[1], 1e-12))
 
 
+def share(hits: ArrayLike) -> MeanEstimate:
+    """Share of cases in which something happened, with Wilson's 95% interval.
+
+    >>> print(share([True, True, True, False]))
+    0.75 [0.30, 0.95]
+    """
+    cases = np.asarray(hits, dtype=bool)
+    n, p, z = cases.size, float(cases.mean()), 1.959964
+    centre, half = p + z**2 / (2 * n), z * float(np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)))
+    scale = 1 + z**2 / n
+    return MeanEstimate(p, float(np.sqrt(p * (1 - p) / n)), (centre - half) / scale, (centre + half) / scale)
+
+
 def growth_exponent(sizes: ArrayLike, samples: Sequence[ArrayLike], draws: int = 4000) -> MeanEstimate:
     """Exponent of the mean in the size: least-squares slope on logarithmic scales, with a 95% bootstrap interval.
 
