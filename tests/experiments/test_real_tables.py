@@ -238,11 +238,15 @@ def test_rows_of_other_libraries_are_said_to_be_stored():
 
 
 def test_tables_for_a_quick_look(tmp_path):
-    write_tables(tmp_path)
-    first, second = (load_table(source) for source in table_sources(tmp_path)[:2])
-    assert (first.name, second.name) == ("diabetes", "digits")
+    first, second, third = (load_table(source) for source in write_tables(tmp_path))
+    assert (first.name, second.name, third.name) == ("diabetes", "digits", "reactions")
     assert first.inputs.shape == (80, 3)
     assert list(second.matrices) == ["rows", "bits"]
+    assert list(third.components) == list(load_table(ARYLATION).components)
+    assert len(third.models("kernels", np.arange(20)).names) > 10
+    np.savez(tmp_path / "short.npz", y=np.arange(4.0), m_a=np.ones((4, 2)), c_b=np.arange(3))
+    with pytest.raises(ValueError, match=r"every c_\* must have one row"):
+        load_table(str(tmp_path / "short.npz"))
 
 
 def test_new_runs_replace_those_of_the_same_entrant_and_protocol():
