@@ -180,7 +180,7 @@ def about_stability(table: pd.DataFrame) -> str:
     """Which learning rate orders most reliably, where the order fails, and what larger rates do."""
     least = table.groupby("eta")["ordered"].min()
     best = float(least.index[int(np.argmax(least.to_numpy()))])
-    weakest = table.loc[table["ordered"].idxmin()].to_dict()
+    weakest = table.iloc[int(np.argmin(table["ordered"].to_numpy()))].to_dict()
     below = bool((table["median"] < table["naive median"]).all())
     stuck = table.groupby("eta")["locked"].sum()
     every = ", ".join(f"{int(number)} at eta = {rate:g}" for rate, number in stuck.items())
