@@ -48,20 +48,21 @@ def options(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for figure and table.")] = Path("demo"),
     steps: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of problem and algorithms.")] = 8,
 ) -> None:
-    """Play the paper's M = 165 problem beside Oracle UCB and uniform play; print a table, draw a figure."""
+    """Play the paper's M = 165 problem beside Oracle UCB and uniform play; print and keep a table, draw a figure."""
     from rich.console import Console
 
-    from alexp.experiments.demo import demo_figure, demo_table, run_demo
+    from alexp.experiments.demo import demo_figure, demo_table, run_demo, store_demo
 
     result = run_demo(steps, seed)
     console = Console()
     console.print(demo_table(result))
     path = out / "demo.png"
     demo_figure(result, path)
+    store_demo(result, out / "demo.csv")
     console.print(f"figure written to {path}")
 
 

@@ -15,7 +15,7 @@ def test_without_a_gpu_there_is_a_sentence():
 
 @pytest.mark.skipif(not has_cuda(), reason="there is no GPU here")
 def test_every_number_is_measured():
-    records = run_benchmarks(["gpu"], quick=True)
+    records = run_benchmarks(["gpu"], quick=True)["records"]["gpu"]
     shown = {key for row in records for key in row if row[key] is not None}
     assert {key for _, key, _ in COLUMNS["gpu"]} <= shown
     assert len(table("gpu", records)[1]) == len(records)

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from alexp.bench import suite
 from alexp.bench.floor import bench_floor, multiply_adds_per_pair
 from alexp.bench.growth import bench_growth, exponent
 from alexp.bench.memory import bench_memory
 from alexp.bench.page.figure import draw
-from alexp.bench.page.report import SECTIONS, grid, markdown, updated
+from alexp.bench.page.report import SECTIONS, grid, markdown
 from alexp.bench.page.tables import COLUMNS, table
 from alexp.bench.page.targets import TARGETS, verdicts
 from alexp.bench.problems import LegendreProblem, Player
@@ -124,7 +125,8 @@ def test_unknown_benchmark_names_the_known_ones():
 
 def test_targets_are_judged_both_ways():
     rows = [
-        record("step", "Legendre s=3, p=10, M=165, N=2000", "step", median_ms=2.5, ratio=4800.0),
+        record("step", "Legendre s=3, p=10, M=165, N=2000", "step", median_ms=2.5),
+        record("lasso", "independent d=5, M=100, n=200", "celer", ratio=4.0),
         record("floor", "Legendre s=3, p=30, M=4,495, N=2000", "ucb sweep", ratio=2.9),
     ]
     _, judged = verdicts(rows)
@@ -163,15 +165,37 @@ def test_command_writes_records_page_and_plot(tmp_path):
     assert wrong.exit_code == 2
 
 
-def test_a_part_by_itself_renews_its_own_section():
-    page = markdown([record("study", "one", "ask", median_ms=1.0), record("wide", "old", "step", median_ms=2.0)])
-    renewed = updated(
-        page, [record("wide", "new", "step", median_ms=3.0), record("routes", "r", "one pass", ratio=1.0)]
+def test_the_page_names_machine_and_time_once_and_a_gpu_has_its_own():
+    page = markdown(
+        [record("study", "one", "ask", median_ms=1.0), record("wide", "w", "step", median_ms=2.0)], None, 150
     )
-    assert "old" in page
-    assert "| old" not in renewed
-    assert renewed.count("## Wide tables") == 1
-    assert "| one" in renewed
-    assert renewed.index("## Which fits where") > max(renewed.index("| new"), renewed.index("| one"))
-    assert renewed.count("Measured on") == 3  # the page, and each part by itself
+    assert page.startswith("# Benchmarks\n")
+    assert page.count("Measured on") == 1
+    assert page.count("NumPy 2") + page.count("NumPy 1") == 1
+    assert "All of it took 2.5 minutes." in page
+    card = markdown([record("gpu", "a card", "ask + tell", median_ms=1.0)])
+    assert card.startswith("# Benchmarks on a GPU\n")
     assert set(COLUMNS) <= set(SECTIONS)
+    assert set(suite.NAMES + suite.ALONE) == set(COLUMNS)
+
+
+def test_what_is_finished_is_not_measured_again(tmp_path, monkeypatch):
+    measured = []
+
+    def benchmark(name, quick, python):
+        measured.append(name)
+        if name == "step" and measured.count("step") == 1:
+            raise KeyboardInterrupt
+        return [record(name, "one", "two", median_ms=float(len(measured)))]
+
+    monkeypatch.setattr(suite, "_benchmark", benchmark)
+    kept = tmp_path / "kept.json"
+    with pytest.raises(KeyboardInterrupt):
+        run_benchmarks(["floor", "step"], resume=kept)
+    found = run_benchmarks(["floor", "step"], resume=kept)
+    assert measured == ["floor", "step", "step"]
+    assert [row["median_ms"] for rows in found["records"].values() for row in rows] == [1.0, 3.0]
+    assert set(found["seconds"]) == {"floor", "step"}
+    monkeypatch.setattr(suite, "version", lambda name: "another")
+    run_benchmarks(["floor"], resume=kept)
+    assert measured[-1] == "floor", "another version is measured anew"

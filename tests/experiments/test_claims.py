@@ -91,8 +91,8 @@ def test_lasso_baselines():
 
 
 def test_scaling_in_both_directions():
-    final = {("scaling-9", "alexp"): 2.0, ("scaling-13", "alexp"): 2.2}
-    final |= {("scaling-9", "etc"): 10.0, ("scaling-13", "etc"): 30.0}
+    final = {(f"scaling-{p}", "alexp"): 2.0 + 0.05 * (p - 9) for p in range(9, 14)}
+    final |= {(f"scaling-{p}", "etc"): 10.0 + 5.0 * (p - 9) for p in range(9, 14)}
     found = results(final)
     assert regret.scaling(found, ("alexp",), "flat", grows=False).verdict == HOLDS
     assert regret.scaling(found, ("etc",), "flat", grows=False).verdict == FAILS
@@ -101,6 +101,24 @@ def test_scaling_in_both_directions():
     noisy = results(final, spread=1.0)  # 2 to 11 against 2.2 to 11.2
     assert regret.scaling(noisy, ("alexp",), "flat", grows=False).verdict in (OPEN, PARTLY)
     assert regret.scaling(noisy, ("alexp",), "grows", grows=True).verdict == OPEN
+
+
+def test_growth_is_judged_at_every_size_and_the_one_that_stands_out_is_explained():
+    flat = {(f"scaling-{p}", "alexp"): 2.0 for p in range(9, 14)}
+    found = results(flat, [tried("alexp", f"scaling-{p}", 2.0, gamma=0.01, eta=10.0) for p in (9, 11, 12, 13)])
+    assert regret.stands_out(found, "alexp") == []
+    found.runs["scaling-12", "alexp"][:4] = [record(40.0, late=10.0)] * 4  # in the middle: both ends are as they were
+    found.tuned.grid["scaling-12"]["alexp"] = {"gamma": 0.01, "eta": 90.0}
+    found.tuned.grid["easy"] = found.tuned.grid["scaling-9"]
+    claim = regret.scaling(found, ("alexp",), "flat", grows=False)
+    assert claim.verdict == PARTLY
+    (said,) = regret.stands_out(found, "alexp")
+    assert said == claim.evidence[1]
+    assert (
+        "ALExp at M = 78 stands out: mean 17.2, 2.0 to 2.0 at the other sizes; 4 of 10 runs are locked, 0 to 0" in said
+    )
+    assert "the runs that are not locked have 2.1" in said
+    assert "eta_0 = 90 was chosen there, 10 to 10 elsewhere" in said
 
 
 def test_dynamics():
@@ -113,7 +131,9 @@ def test_dynamics():
     assert dynamics.ruled_out(undecided).verdict == FAILS
     behind = sharp.copy()
     behind[[7, 8]] = 0.4, 0.6
-    assert dynamics.leads(results({("large", "alexp"): 1.0}, snapshot=behind)).verdict == FAILS
+    second = dynamics.leads(results({("large", "alexp"): 1.0}, snapshot=behind))
+    assert second.verdict == FAILS
+    assert "seed 4, it has rank 2 of 165, with 0.67 of the largest q; 1 models" in second.evidence[1]
 
 
 @pytest.mark.parametrize(

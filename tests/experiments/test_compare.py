@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from alexp.experiments.comparison import contest, entries, tuning
+from alexp.experiments.comparison import advice, contest, entries, tuning
 from alexp.experiments.comparison.figure import draw
 from alexp.experiments.comparison.report import report
 from alexp.experiments.comparison.told import told
@@ -116,6 +116,28 @@ def test_geometric_means_by_hand():
     assert means.loc["alexp", "median"] == pytest.approx(4.0)
     assert means.loc["oracle", "locked"] == 2
     assert "x told" not in contest.geometric_means(frame[~frame["algorithm"].str.startswith("told")], ["a", "b"])
+
+
+def test_advice_by_hand():
+    means = {"evidence-mixture": (2.0, 8.0), "evidence-mixture, ucb": (1.0, 4.0), "exp4-ix, tuned": (6.0, 24.0)}
+    common = {"s.e.": 0.2, "locked": 1, "seeds": 5, "ms per step": 1.0}
+    frame = pd.DataFrame(
+        [
+            {"scenario": s, "algorithm": name, "mean": mean} | common
+            for name, both in means.items()
+            for s, mean in zip((advice.USUAL, "noise stated ×3"), both, strict=True)
+        ]
+    )
+    scenarios = [advice.USUAL, "noise stated ×3"]
+    assert advice.times(frame, "evidence-mixture, ucb", "evidence-mixture", scenarios) == pytest.approx(0.5)
+    assert advice.times(frame, "alexp", "evidence-mixture", scenarios) is None
+    assert advice.beside(frame, "evidence-mixture", "noise stated ×3") == "4.00 ± 0.41"  # 4 x |(.025, .1)|
+    text = advice.advice(frame, scenarios)
+    assert '`rule="ucb"` has 0.50 times the regret of the default rule' in text
+    assert "exp4-ix, the best of them with chosen constants, has 3.00 times the regret" in text
+    assert "with nothing stated regret" not in text, "it has not played"
+    assert "None" not in text
+    assert "nan" not in text
 
 
 def test_table_page_and_figure(short, tmp_path):

@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import alexp
@@ -68,17 +69,46 @@ def test_headline_table_has_the_published_shape(monkeypatch):
     assert markdown(table).count("\n") == 2 + len(table)
 
 
-def test_tuning_and_stability_tables(monkeypatch):
-    tiny = {size: scenario.with_(steps=6, resolution=30) for size, scenario in defaults.SCENARIOS.items()}
-    monkeypatch.setattr(defaults, "SCENARIOS", tiny)
-    monkeypatch.setattr(defaults, "CHOICES", defaults.CHOICES[:2])
-    monkeypatch.setattr(defaults, "TUNING_SEEDS", range(50_000, 50_002))
-    monkeypatch.setattr(defaults, "STABILITY_SEEDS", range(50_000, 50_003))
-    for name, table in (
-        ("tuning", defaults.tuning_table(locally)),
-        ("stability", defaults.stability_table(locally)),
-    ):
-        with (DOCS / f"{name}.csv").open() as file:
-            assert list(table.columns) == next(csv.reader(file))
-    with pytest.raises(KeyError):
-        defaults.main("nothing")
+@pytest.fixture
+def tiny(monkeypatch):
+    small = {size: scenario.with_(steps=6, resolution=30) for size, scenario in defaults.SCENARIOS.items()}
+    monkeypatch.setattr(defaults, "SCENARIOS", small)
+    default = alexp.Schedules()
+    monkeypatch.setattr(defaults, "CHOICES", [alexp.Schedules(gamma=0.1), default])
+
+
+@pytest.mark.parametrize("what", defaults.PAGES)
+def test_every_table_is_written_with_what_it_says(tiny, what, tmp_path):
+    table = defaults.write(what, tmp_path, locally, 3)
+    name, seeds = defaults.PAGES[what].name, defaults.PAGES[what].seeds
+    with (DOCS / f"{name}.csv").open() as file:
+        assert list(table.columns) == next(csv.reader(file))
+    page = " ".join((tmp_path / f"{name}.md").read_text().split())
+    assert f"Seeds {seeds[0]} to {seeds[2]}" in page
+    assert "nan" not in page
+
+
+def test_the_words_follow_from_the_numbers():
+    rates = {3.0: (0.95, 0.9), 4.0: (0.99, 0.8)}
+    rows = [
+        {"eta": rate, "s": s, "median": 2.0, "naive median": 3.0, "locked": 1, "ordered": ordered}
+        for rate, both in rates.items()
+        for s, ordered in zip((2, 9), both, strict=True)
+    ]
+    said = " ".join(defaults.about_stability(pd.DataFrame(rows)).split())
+    assert "That is eta = 3 (0.900)" in said
+    assert "0.800, at eta = 4 and s = 9" in said
+    assert "is below the naive" in said
+    assert "2 at eta = 3, 2 at eta = 4. " in said
+    rows[0]["median"] = 3.5
+    assert "is not always below the naive" in defaults.about_stability(pd.DataFrame(rows))
+    default = alexp.Schedules()
+    grid = [(default.gamma, 5.0, default.lam, 0, 4.0), (default.gamma, default.eta, default.lam, 2, 6.0)]
+    table = pd.DataFrame(grid, columns=["gamma", "eta", "lam", "locked", "gmean"])
+    assert "first row without a locked seed has eta = 5" in defaults.about_tuning(table)
+    assert "are row 2 of 2: gmean 6, 2 locked seeds" in defaults.about_tuning(table)
+
+
+def test_wrong_names_are_refused():
+    with pytest.raises(SystemExit):
+        defaults.main(["nothing"])

@@ -11,6 +11,7 @@ import alexp
 from alexp.experiments.comparison.tables import arylation, contest, entrants, reading, report
 from alexp.experiments.comparison.tables.data import ARYLATION, load_table, table_sources
 from alexp.experiments.comparison.tables.design import far_apart
+from alexp.experiments.comparison.tables.sample import write_tables
 from alexp.experiments.comparison.tables.scenario import RealScenario
 from alexp.experiments.core import kept
 from alexp.experiments.core.runner import sweep
@@ -222,6 +223,32 @@ def test_ratios_to_the_best_of_one_and_to_botorch_by_hand():
     assert report._against(own[own["entrant"] == "mixture, kernels"], ["mixture, kernels"], ["A"], REFERENCES[0]) == []
 
 
+def test_rows_of_other_libraries_are_said_to_be_stored():
+    rows = [("A", "mixture of 0.1.0", "", k, 4.0) for k in range(4)]
+    rows += [("A", "random forest", "m", k, 5.0) for k in range(3)] + [("B", "random forest", "m", 1, 5.0)]
+    runs = by_hand(rows)
+    old = report.tables_report(runs, None)
+    assert "Rows that were not made anew" in old
+    assert "- *random forest*: version not recorded; 1 to 3 seeds a table, from 0 to 2." in old
+    new = report.tables_report(
+        runs.assign(library=["" if who != "random forest" else "scikit-learn 1.9" for who in runs["entrant"]]), None
+    )
+    assert "- *random forest*: scikit-learn 1.9; 1 to 3 seeds" in new
+    assert "- *mixture of 0.1.0*: " not in new.partition("not made anew")[2].partition("##")[0]
+
+
+def test_tables_for_a_quick_look(tmp_path):
+    first, second, third = (load_table(source) for source in write_tables(tmp_path))
+    assert (first.name, second.name, third.name) == ("diabetes", "digits", "reactions")
+    assert first.inputs.shape == (80, 3)
+    assert list(second.matrices) == ["rows", "bits"]
+    assert list(third.components) == list(load_table(ARYLATION).components)
+    assert len(third.models("kernels", np.arange(20)).names) > 10
+    np.savez(tmp_path / "short.npz", y=np.arange(4.0), m_a=np.ones((4, 2)), c_b=np.arange(3))
+    with pytest.raises(ValueError, match=r"every c_\* must have one row"):
+        load_table(str(tmp_path / "short.npz"))
+
+
 def test_new_runs_replace_those_of_the_same_entrant_and_protocol():
     old = by_hand([("A", "random", "", 0, 8.0), ("A", "random", "", 1, 8.0), ("B", "random", "", 0, 7.0)])
     new = by_hand([("A", "random", "", 0, 6.0)])
@@ -276,7 +303,27 @@ def test_direct_arylation_in_plates(few_reactions, monkeypatch):
     assert arylation.after(found["50 chemists"], 10).mean == pytest.approx(79.8, abs=0.05)
     assert arylation.after(found["EDBO"], 5).mean == pytest.approx(50.0, abs=0.05)
     assert arylation.after(found["quick"], 25) is None
-    assert arylation.reached(np.array([[1.0, 99.0], [2.0, 98.0]]), 2) == 0.5
+    assert arylation.reached(np.array([[1.0, 99.0], [2.0, 98.0]]), 2).mean == 0.5
+
+
+def played(level, runs=40, spread=1.0):
+    """Runs of fifty experiments whose best yield after any of them is about `level`."""
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.minimum(level + spread * rng.standard_normal((runs, 1)), 100.0), 50, axis=1)
+    columns = {str(k + 1): rows[:, k] for k in range(50)}
+    return pd.DataFrame({"player": "mixture", "seed": range(runs), **columns})
+
+
+@pytest.mark.parametrize(
+    ("level", "words"), [(96.0, ("level", "behind")), (99.9, ("ahead", "level")), (80.0, ("behind",) * 2)]
+)
+def test_who_is_ahead_follows_from_the_intervals(level, words):
+    lines = arylation.standing(played(level, spread=0.2)).splitlines()
+    assert lines[0].startswith("40 runs beside 50 of EDBO and 50 chemists.")
+    beside = {line.partition(" beside ")[2][:4]: line for line in lines[2:]}
+    assert [beside["EDBO"].split(": *")[k + 1].partition("*")[0] for k in range(2)] == list(words)
+    assert ("*ahead*" in beside["50 c"]) == (level > 90)
+    assert arylation.standing(played(level).drop(columns=[str(k) for k in range(20, 51)])) == ""
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
@@ -289,7 +336,7 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
     from alexp.experiments.comparison.tables import data, pages
 
     monkeypatch.setattr(data, "ARYLATION", str(folder / "bits.npz"))  # in place of 1,728 reactions
-    monkeypatch.setattr(pages, "arylation_tasks", lambda seeds, first_seed: few_reactions)
+    monkeypatch.setattr(pages, "arylation_tasks", lambda seeds, first_seed, experiments: few_reactions)
     app = typer.Typer()
     app.command()(command)
     out = ["--tables", str(folder), "--out", str(tmp_path), "--cache", str(tmp_path / "cache")]
@@ -307,10 +354,10 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
         "n = 8, with repeats",
         "× 0.1.0",
         "50 chemists",
-        "What was tried",
         "hill",
     ):
         assert said in page
+    assert "Rows that were not made anew" not in page, "all of them were"
     assert page == report.tables_report(runs, kept.stored_runs(tmp_path / "arylation.csv", "alexp"))
     stored = CliRunner().invoke(app, [*out, "--stored"])
     assert stored.exit_code == 0, stored.output

@@ -15,17 +15,16 @@ ROUND = 100  # steps are timed from about this round on
 
 @dataclass(frozen=True)
 class StepCase:
-    """A problem, how many steps of it are timed, and the seconds a step of the authors' released code takes on it."""
+    """A problem, how many steps of it are timed, and whether the rounds before were played or observed."""
 
     problem: LegendreProblem
     timed: int
     played: bool = True
-    published_s: float | None = None
 
 
 CASES = (
-    StepCase(LegendreProblem(10, 2), 100, published_s=1.1),
-    StepCase(LegendreProblem(10, 3), 100, published_s=12.0),
+    StepCase(LegendreProblem(10, 2), 100),
+    StepCase(LegendreProblem(10, 3), 100),
     StepCase(LegendreProblem(30, 3), 30),
     StepCase(LegendreProblem(60, 3), 10, played=False),
     StepCase(LegendreProblem(182, 3), 5, played=False),
@@ -104,21 +103,17 @@ def _records(case: StepCase, laps: dict[str, list[Lap]]) -> list[Measurement]:
     whole = sum(lap.wall for lap in laps["step"])
     rows = []
     for subject, own in laps.items():
-        milliseconds = median_ms([lap.wall for lap in own])
-        against = case.published_s if subject == "step" else None
         rows.append(
             record(
                 "step", case.problem.label, subject,
-                median_ms=milliseconds,
+                median_ms=median_ms([lap.wall for lap in own]),
                 path_s=sum(lap.wall for lap in own),
-                ratio=None if against is None else 1e3 * against / milliseconds,
                 cpu_ms=median_ms([lap.cpu for lap in own]),
                 fastest_ms=1e3 * min(lap.wall for lap in own),
                 share=sum(lap.wall for lap in own) / whole,
                 history="played" if case.played else "observed",
                 steps=len(own),
                 n_models=case.problem.n_models,
-                ratio_of=None if against is None else f"{against:g} s of the authors' released code",
             )
         )  # fmt: skip
     return rows

@@ -1,14 +1,30 @@
-"""The benchmarks by name."""
+"""The benchmarks by name, and what is kept of a run that was stopped."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
+from time import perf_counter
+from typing import TypedDict
 
+from alexp.bench.page.report import machine
 from alexp.bench.records import Measurement
+from alexp.common.files import write_text
 
-NAMES = ("startup", "step", "lasso", "growth", "memory", "floor")  # what a plain `alexp bench` runs
-ALONE = ("study", "service", "context", "wide", "huge", "routes", "gpu")  # on request only
+# What a plain `alexp bench` runs, in the order of the page.
+NAMES = ("startup", "step", "lasso", "growth", "memory", "floor", "study", "service", "context", "wide", "routes")
+ALONE = ("gpu",)  # on request only: it needs a GPU, and has a page of its own
+
+
+class Kept(TypedDict):
+    """Records by benchmark with the seconds each took, and where and with which version they were measured."""
+
+    version: str
+    machine: str
+    records: dict[str, list[Measurement]]
+    seconds: dict[str, float]
 
 
 def run_benchmarks(
@@ -17,19 +33,42 @@ def run_benchmarks(
     quick: bool = False,
     progress: Callable[[str], None] = lambda name: None,
     rivals_python: Path | None = None,
-) -> list[Measurement]:
+    resume: Path | None = None,
+) -> Kept:
     """Records of the named benchmarks, of all of them if none is named; `quick` runs a small version of each.
 
-    `rivals_python` is the interpreter of an environment with rival solvers that do not fit into this one.
+    `rivals_python` is the interpreter of an environment with rival solvers that do not fit into this one. What is
+    finished is kept in `resume` and not measured again, on the same machine with the same versions.
     """
     unknown = [name for name in names if name not in NAMES + ALONE]
     if unknown:
         raise ValueError(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(NAMES + ALONE)}")
-    out: list[Measurement] = []
+    kept = _found(resume)
     for name in names or NAMES:
-        progress(name)
-        out += _benchmark(name, quick, rivals_python)
-    return out
+        if name not in kept["records"]:
+            progress(name)
+            begin = perf_counter()
+            kept["records"][name] = _benchmark(name, quick, rivals_python)
+            kept["seconds"][name] = perf_counter() - begin
+            if resume is not None:
+                write_text(resume, json.dumps(kept, indent=1))
+    wanted = names or NAMES
+    return {
+        "version": kept["version"],
+        "machine": kept["machine"],
+        "records": {name: kept["records"][name] for name in wanted},
+        "seconds": {name: kept["seconds"][name] for name in wanted},
+    }
+
+
+def _found(resume: Path | None) -> Kept:
+    """What was measured before, if it was with this version on this machine."""
+    empty: Kept = {"version": version("alexp"), "machine": machine(), "records": {}, "seconds": {}}
+    if resume is None or not resume.exists():
+        return empty
+    before: Kept = json.loads(resume.read_text("utf-8"))
+    same = (before["version"], before["machine"]) == (empty["version"], empty["machine"])
+    return before if same else empty
 
 
 def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measurement]:
@@ -70,10 +109,10 @@ def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measu
         from alexp.bench.device.gpu import bench_gpu
 
         return bench_gpu(quick)
-    if name in ("wide", "huge"):
+    if name == "wide":
         from alexp.bench.wide import bench_wide
 
-        return bench_wide(quick, huge=name == "huge")
+        return bench_wide(quick)
     if name == "service":
         from alexp.bench.service import bench_service
 

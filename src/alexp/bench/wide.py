@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from alexp.bench.records import Measurement, record
@@ -28,16 +29,26 @@ CASES = tuple(
     WideCase(n, d, single=n * d > 2e7, steps=220 if d == 64 else 20) for n in (10_000, 100_000) for d in (64, 512, 2048)
 )
 HUGE = WideCase(1_000_000, 512, single=True, steps=3)
+ROOM_GB = 12.0  # memory of a machine on which the largest case is measured
 QUICK = (WideCase(500, 64, steps=3), WideCase(500, 64, single=True, steps=3))
 
 
-def bench_wide(quick: bool = False, huge: bool = False) -> list[Measurement]:
-    """Fresh processes: CPU time of a step, its ratio to three products, and peak memory.
+def bench_wide(quick: bool = False) -> list[Measurement]:
+    """Fresh processes: CPU time of a step, its ratio to three products, and peak memory; the largest if it fits.
 
     Default settings, but without repeats, so that every round has a new point.
     `limit_mb` is 1.3 times the tables, 60 MB for every million values kept, and what importing took.
     """
-    return [_measured(case) for case in (QUICK if quick else (HUGE,) if huge else CASES)]
+    cases = QUICK if quick else (*CASES, HUGE) if _memory_gb() >= ROOM_GB else CASES
+    return [_measured(case) for case in cases]
+
+
+def _memory_gb() -> float:
+    """Memory of this machine; zero if it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    except (AttributeError, ValueError, OSError):
+        return 0.0
 
 
 def _measured(case: WideCase) -> Measurement:

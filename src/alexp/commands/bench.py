@@ -20,15 +20,15 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="startup, step, lasso, growth, memory, floor (all by default); study, service, context, wide, huge, "
-            "routes, gpu.",
+            help="startup, step, lasso, growth, memory, floor, study, service, context, wide, routes (all of these by "
+            "default); gpu.",
             metavar="NAME",
         ),
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the records as a JSON list.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the results into this file.")] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Write a page with all tables, or renew the sections of NAME in it.")
+        Path | None, typer.Option(help="Write a page with the tables of all that was measured.")
     ] = None,
     rivals: Annotated[
         Path | None,
@@ -36,14 +36,16 @@ def bench(
             help="Python of an environment with more rivals: $ALEXP_RIVALS_PYTHON or that of `make rivals` by default."
         ),
     ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Keep finished benchmarks in this file, and do not measure them again.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Tiny versions, to see that everything works.")] = False,
 ) -> None:
-    """Measure speed and memory: whole steps, the group Lasso against public solvers, growth, the machine's floor."""
+    """Measure speed and memory: start-up, steps, the group Lasso against public solvers, studies, contexts, tables."""
     from rich.console import Console
 
     from alexp.bench.page.figure import draw
     from alexp.bench.page.report import markdown as page
-    from alexp.bench.page.report import updated
     from alexp.bench.page.tables import present, table
     from alexp.bench.page.targets import verdicts
     from alexp.bench.suite import run_benchmarks
@@ -52,14 +54,16 @@ def bench(
     notes = Console(stderr=True)
     console = Console() if sys.stdout.isatty() else Console(width=160)
     try:
-        records = run_benchmarks(
+        measured = run_benchmarks(
             names or (),
             quick=quick,
             progress=lambda name: notes.print(f"measuring {name} ..."),
             rivals_python=rivals,
+            resume=resume,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    records = [row for rows in measured["records"].values() for row in rows]
     for name in present(records):
         console.print(_rich(name, *table(name, records)))
     if not quick and (judged := verdicts(records))[1]:
@@ -70,8 +74,7 @@ def bench(
         draw(records, plot)
     if markdown is not None:
         figure = None if plot is None else Path(os.path.relpath(plot, markdown.parent)).as_posix()
-        partly = bool(names) and markdown.exists()
-        write_text(markdown, updated(markdown.read_text("utf-8"), records) if partly else page(records, figure))
+        write_text(markdown, page(records, figure, sum(measured["seconds"].values())))
 
 
 def _rich(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

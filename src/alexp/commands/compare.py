@@ -16,7 +16,7 @@ def compare(
     scenarios: Annotated[list[str] | None, typer.Argument(help="Scenarios by name; all if none is named.")] = None,
     algorithms: Annotated[str | None, typer.Option(help="Names separated by semicolons; all by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Six scenarios and four seeds: a minute or two.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=2, help="40; tables 20, arylation 50, contexts 10.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=2, help="40; tables 20, arylation 200, contexts 10.")] = None,
     first_seed: Annotated[int | None, typer.Option(min=0, help="90000; tables 95000, contexts 97000; untuned.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the pages and the rest.")] = Path("compare"),
     tables: Annotated[Path | None, typer.Option(help="A folder of real tables *.npz to play on instead.")] = None,
@@ -24,7 +24,7 @@ def compare(
     contextual: Annotated[bool, typer.Option("--contextual", help="Play rounds with contexts instead.")] = False,
     peers: Annotated[bool, typer.Option("--peers", help="Tables, contexts: other libraries, too.")] = False,
     goal: Annotated[str, typer.Option(help='Tables: "sum", "best" or "both".')] = "both",
-    rounds: Annotated[int, typer.Option(min=2, help="Tables: rounds per run.")] = 100,
+    rounds: Annotated[int | None, typer.Option(min=2, help="Rounds per run; tables 100, arylation 50.")] = None,
     plate: Annotated[int, typer.Option(min=1, help="Tables: rounds that are asked for at a time.")] = 1,
     repeats: Annotated[bool, typer.Option("--repeats", help="Tables: a row may be measured again.")] = False,
     tune: Annotated[
@@ -63,8 +63,8 @@ def compare(
         elif contextual:
             written = _on_contexts(scenarios, names, quick, peers, seeds, first_seed, stored, run, out)
         elif tables is not None or arylation:
-            protocol = (rounds, plate, repeats)
-            written = _on_tables(tables, arylation, names, peers, goal, seeds, first_seed, protocol, stored, run, out)
+            how = (goal, rounds, plate, repeats)
+            written = _on_tables(tables, arylation, names, peers, seeds, first_seed, how, stored, run, out)
         else:
             written = _on_scenarios(scenarios, names, quick, seeds, first_seed, stored, run, out)
     except (ValueError, FileNotFoundError, ImportError) as error:
@@ -128,29 +128,31 @@ def _on_tables(
     arylation: bool,
     names: list[str] | None,
     peers: bool,
-    goal: str,
     seeds: int | None,
     first_seed: int | None,
-    protocol: tuple[int, int, bool],
+    how: tuple[str, int | None, int, bool],
     stored: bool,
     run: Run,
     out: Path,
 ) -> list[Path]:
     """Real tables, and direct arylation in plates."""
+    from alexp.experiments.comparison.tables import arylation as reactions
     from alexp.experiments.comparison.tables import contest, entrants, pages
     from alexp.experiments.comparison.tables.data import table_sources
 
     start = contest.FIRST_SEED if first_seed is None else first_seed
+    goal, rounds, plate, repeats = how
     if tables is not None and not stored:
         goals = entrants.GOALS if goal == "both" else (goal,)
         wanted = names or [*entrants.OURS, *(entrants.playing_peers(typer.echo) if peers else [])]
         planned = contest.TableContest.of(
-            table_sources(tables), wanted, goals, 20 if seeds is None else seeds, start, *protocol
+            table_sources(tables), wanted, goals, 20 if seeds is None else seeds, start, rounds or 100, plate, repeats
         )
         new = pages.add_runs(planned, run, out)
         typer.echo(contest.overview(new).to_string(float_format=lambda value: f"{value:.3g}"))
     if arylation and not stored:
-        pages.add_arylation(50 if seeds is None else seeds, start, run, out)
+        experiments = rounds or reactions.EXPERIMENTS
+        pages.add_arylation(reactions.SEEDS if seeds is None else seeds, start, experiments, run, out)
     return list(pages.write_pages(out))
 
 

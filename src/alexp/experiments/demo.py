@@ -10,7 +10,8 @@ import numpy as np
 
 from alexp.algorithms import ALExp, Algorithm, EvidenceMixture, LinUCB, UniformRandom
 from alexp.algorithms.protocol.vigilance import quietly
-from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
+from alexp.common.files import write_text
+from alexp.common.style import COLOURS, DASHES, legend_below, method_colour, new_figure, save_figure
 from alexp.experiments.core.environments import SyntheticEnvironment
 from alexp.experiments.core.simulation import Run, simulate
 from alexp.problem import Interval, ModelClass
@@ -18,6 +19,13 @@ from alexp.problem import Interval, ModelClass
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
+
+COLOUR_OF = {
+    "ALExp": "alexp",
+    "EvidenceMixture": "evidence-mixture",
+    "Oracle UCB": "oracle",
+    "uniform play": "uniform",
+}
 
 
 @dataclass(frozen=True)
@@ -57,39 +65,54 @@ def run_demo(steps: int = 100, seed: int = 8) -> Demo:
     return Demo(environment, algorithms, runs)
 
 
-def demo_table(demo: Demo) -> Table:
+def demo_rows(demo: Demo) -> list[dict[str, str]]:
     """Regret, chosen model, true model and time per step of every algorithm."""
+    names, rows = demo.environment.models.names, []
+    for name, run in demo.runs.items():
+        best = demo.algorithms[name].best()
+        rows.append(
+            {
+                "algorithm": name,
+                "regret": f"{run.regret[-1]:.2f}",
+                "chosen model": "-" if best.model is None else names[best.model],
+                "true model": names[demo.environment.true_model],
+                "best x": f"{best.x:+.3f}",
+                "ms per step": f"{1e3 * float(np.median(run.step_seconds)):.2f}",
+            }
+        )
+    return rows
+
+
+def demo_table(demo: Demo) -> Table:
+    """The rows for a terminal."""
     from rich.table import Table
 
     table = Table(title=f"{len(next(iter(demo.runs.values())).trials)} rounds, M = {demo.environment.models.n_models}")
-    for heading in ("algorithm", "regret", "chosen model", "true model", "best x", "ms per step"):
+    rows = demo_rows(demo)
+    for heading in rows[0]:
         table.add_column(heading, justify="left" if heading == "algorithm" else "right")
-    names = demo.environment.models.names
-    for name, run in demo.runs.items():
-        best = demo.algorithms[name].best()
-        chosen = "-" if best.model is None else names[best.model]
-        table.add_row(
-            name,
-            f"{run.regret[-1]:.2f}",
-            chosen,
-            names[demo.environment.true_model],
-            f"{best.x:+.3f}",
-            f"{1e3 * float(np.median(run.step_seconds)):.2f}",
-        )
+    for row in rows:
+        table.add_row(*row.values())
     return table
+
+
+def store_demo(demo: Demo, path: Path) -> None:
+    """The rows as CSV."""
+    rows = demo_rows(demo)
+    write_text(path, "".join(",".join(line) + "\n" for line in ([*rows[0]], *([*row.values()] for row in rows))))
 
 
 def demo_figure(demo: Demo, path: Path) -> None:
     """Cumulative regret; q_t of the leading models; the reward function with the points ALExp played."""
-    figure, axes = new_figure(1, 3, width=4.6, height=3.4)
+    figure, axes = new_figure(1, 3, width=4.6, height=3.8)
     regret_ax, q_ax, reward_ax = axes[0]
     for i, (name, run) in enumerate(demo.runs.items()):
         rounds = np.arange(1, run.regret.size + 1)
-        regret_ax.plot(rounds, run.regret, color=COLOURS[i], ls=DASHES[i], label=name)
+        regret_ax.plot(rounds, run.regret, color=method_colour(COLOUR_OF[name]), ls=DASHES[i], label=name)
         regret_ax.annotate(f"{run.regret[-1]:.1f}", (rounds[-1], run.regret[-1]), (3, -3), textcoords="offset points")
     _logarithmic(regret_ax)
     regret_ax.set(xlabel="round t", ylabel="cumulative regret", title="Regret")
-    regret_ax.legend(frameon=False, fontsize=8)
+    legend_below(regret_ax)
     _draw_probabilities(q_ax, demo)
     _draw_reward(reward_ax, demo)
     save_figure(figure, path)
@@ -115,7 +138,7 @@ def _draw_probabilities(ax: Axes, demo: Demo) -> None:
         star = " (true)" if j == truth else ""
         ax.plot(np.arange(1, len(q) + 1), q[:, j], color=COLOURS[i], ls=DASHES[i], label=f"{names[j]}{star}")
     ax.set(xlabel="round t", ylabel="probability $q_t$", title="ALExp's leading models")
-    ax.legend(frameon=False, fontsize=8)
+    legend_below(ax, 3)
 
 
 def _draw_reward(ax: Axes, demo: Demo) -> None:
@@ -126,5 +149,5 @@ def _draw_reward(ax: Axes, demo: Demo) -> None:
     ax.figure.colorbar(marks, ax=ax, label="round t")
     best = demo.algorithms["ALExp"].best()
     ax.axvline(best.x, color=COLOURS[1], ls="--", lw=1.0, label="recommended")
-    ax.set(xlabel="x", ylabel="reward", title="Played points")
-    ax.legend(frameon=False, fontsize=8)
+    ax.set(xlabel="x", ylabel="reward", title="Points that ALExp played")
+    legend_below(ax)

@@ -90,9 +90,17 @@ def test_the_best_set_in_hindsight_is_that_of_the_smallest_mean():
         "| wine | mixture | 11 | 10 (b, of 2) | 1.10 [1.10, 1.10] | yes | 2.00 [2.00, 2.00] (coba LinUCB) | 3.00"
         in page
     )
+    words = page.split("\n\n")[1]
+    assert "costs at most 15% against the best set in hindsight on 1 of 1 streams (most on wine, 1.10)" in words
+    assert "it is ahead of coba's best learner on wine; it is ahead of Vowpal Wabbit's best learner on wine." in words
     dear = merged(runs, pd.DataFrame(rows("mixture", "", [12.0] * 5)), KEY)
     assert len(dear) == len(runs)
     assert "| 1.20 [1.20, 1.20] | **no** |" in report.context_report(dear, "x.png")
+    assert "on 0 of 1 streams, more on wine (1.20)" in report.context_report(dear, "x.png")
+    level = merged(runs, pd.DataFrame(rows("coba LinUCB", "", [9.0, 10.0, 11.0, 12.0, 13.0])), KEY)
+    assert "it is not distinguishable from coba's best learner on wine" in report.context_report(level, "x.png")
+    cheap = merged(runs, pd.DataFrame(rows("VW", "", [5.0] * 5)), KEY)
+    assert "it is behind Vowpal Wabbit's best learner on wine" in report.context_report(cheap, "x.png")
 
 
 def test_moments_end_with_the_last_round():

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import alexp
 from alexp.cli import app
-from alexp.experiments.sparse.tables import contest, known, measures, pages, report
+from alexp.experiments.sparse.tables import contest, figure, known, measures, pages, report
 from alexp.experiments.sparse.tables.entrants import ENTRANTS, GRID
 from alexp.experiments.sparse.tables.instances import SparseScenario
 from alexp.experiments.sparse.tables.printed import CORRECTIONS, TABLE_2, Size
@@ -180,6 +180,29 @@ def test_the_page_says_what_was_found(runs):
     assert "| 60 +-0 |" not in text
     assert "30 / 33 / 60 +-0 | 28 / 32 / 34 +-4 | 1.76 | no |" in text
     assert "figures/tables.png" in text
+
+
+def test_one_colour_per_method_in_both_rows_of_the_figure():
+    for pair in (("ALExp", "ALExp, contexts"), ("mixture", "mixture, contexts"), ("oracle", "oracle, contexts"),
+                 ("even play", "even play, contexts"), ("Corral, vectors", "Corral"),
+                 ("LinUCB, all columns", "LinUCB, all columns, contexts")):  # fmt: skip
+        assert figure.colour_of(pair[0]) == figure.colour_of(pair[1])
+    for names in (figure.CONTEXTS, figure.VECTOR_SETS):
+        assert len({figure.colour_of(name) for name in names}) == len(names)
+
+
+def test_time_and_points_that_few_runs_make(runs):
+    one = runs[(runs["entrant"] == "SA Lasso") & (runs["part"] == "n") & (runs["seed"] == 98_000)]
+    assert report.core_minutes(one) == pytest.approx(GRID[-1] / 60e3)  # one run of 4,000 rounds, looked at five times
+    told = runs[(runs["entrant"] == "Li 2022") & (runs["part"] == "n") & (runs["seed"] == 98_000)]
+    assert report.core_minutes(told) == pytest.approx(sum(GRID) / 60e3)
+    assert report.loud_points(runs) == ""
+    loud = runs.copy()
+    worst = (loud["entrant"] == "mixture") & (loud["part"] == "p") & (loud["p"] == 60) & (loud["seed"] == 98_003)
+    loud.loc[worst, "regret"] *= 100.0
+    said = report.loud_points(loud)
+    assert "mixture at p = 60 (mean" in said
+    assert "1 of 6 runs above twice it" in said
 
 
 def test_shares_of_even_play_and_numbers_of_seeds(runs):

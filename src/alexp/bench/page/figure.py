@@ -10,7 +10,7 @@ import numpy as np
 
 from alexp.bench.page.tables import present
 from alexp.bench.records import Measurement
-from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
+from alexp.common.style import COLOURS, DASHES, legend_below, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def _step(ax: Axes, rows: Sequence[Measurement]) -> None:
             color=COLOURS[k], linestyle=DASHES[k], marker="o", markersize=3, label=subject,
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="number of models M", ylabel="ms", title="One ask + tell, N = 2000")
-    ax.legend(frameon=False, fontsize=8)
+    legend_below(ax, 5)
 
 
 def _lasso(ax: Axes, rows: Sequence[Measurement]) -> None:
@@ -58,7 +58,7 @@ def _lasso(ax: Axes, rows: Sequence[Measurement]) -> None:
     ax.set(xscale="log", xlabel="time of the rival / time of alexp", title="Group Lasso path, equal accuracy")
     ax.set_yticks(np.arange(len(instances)), instances, fontsize=6)
     ax.invert_yaxis()
-    ax.legend(frameon=False, fontsize=8)
+    legend_below(ax, 3)
 
 
 def _growth(ax: Axes, rows: Sequence[Measurement]) -> None:
@@ -71,8 +71,14 @@ def _growth(ax: Axes, rows: Sequence[Measurement]) -> None:
             value / value[0], cost / cost[0], color=COLOURS[k], linestyle=DASHES[k], marker="o", markersize=3,
             label=f"{axis}: exponent {slopes[axis]:.2f}",
         )  # fmt: skip
-    ax.set(xscale="log", yscale="log", xlabel="growth of M, N, t or d", ylabel="growth of CPU time", title="One step")
-    ax.legend(frameon=False, fontsize=8)
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="growth of M, N, t or d",
+        ylabel="growth of CPU time",
+        title="How a step grows",
+    )
+    legend_below(ax)
 
 
 def _floor(ax: Axes, rows: Sequence[Measurement]) -> None:

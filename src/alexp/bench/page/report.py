@@ -14,16 +14,22 @@ from alexp.bench.records import Measurement
 
 INTRODUCTION = """# Benchmarks
 
-`alexp bench --markdown docs/benchmarks.md --plot docs/figures/bench.png` writes this page and its figure; nothing on
-it is typed by hand. `alexp bench step` (or `startup`, `lasso`, `growth`, `memory`, `floor`, `study`, `context`, `wide`,
-`routes`, `gpu`) runs one part, which with `--markdown` replaces its own section of a page that is there. `--json FILE`
-stores the records, `--quick` shows what a part does in a few seconds. On another machine the milliseconds differ; the
-ratios are of two times from the same run.
+`alexp bench --markdown docs/benchmarks.md --plot docs/figures/bench.png` writes this page and its figure as a whole;
+nothing on it is typed by hand. `alexp bench step` (or another name) runs one part; `--json FILE` stores the records,
+`--resume FILE` keeps what is finished and goes on from there, `--quick` shows what a part does in a few seconds. On
+another machine the milliseconds differ; the ratios are of two times from the same run. What runs on a GPU is on
+[a page of its own](benchmarks-gpu.md).
 
 Rival solvers come with `pip install 'alexp[bench]'`, except adelie: it wants NumPy below 2, so `make rivals` gives it
 an environment of its own, .venv-rivals. Its process solves the same problems and takes its own time, so that neither
 its start nor the transfer counts. `--rivals PYTHON` or `$ALEXP_RIVALS_PYTHON` names another such environment; a rival
 that is nowhere is listed as not installed.
+"""
+
+ON_A_GPU = """# Benchmarks on a GPU
+
+`alexp bench gpu --markdown docs/benchmarks-gpu.md` writes this page on a machine with a GPU; nothing on it is typed by
+hand. The rest is in [benchmarks.md](benchmarks.md).
 """
 
 SECTIONS = {
@@ -39,8 +45,7 @@ before something needs them.""",
 Around round 100 at N = 2000, on all cores: wall time, the fastest step, and the CPU time of all threads together. The
 group Lasso is timed with taking in its row, "posterior" is the rank-one update of all ridge posteriors, "sweep" the
 search for every agent's best candidate. "Observed" histories were taken in without asking, to get to round 100
-sooner. The released code of the paper's authors was reported at 1.1 s per step for M = 55 and 12 s for M = 165 on a
-machine of this class.""",
+sooner.""",
     "lasso": """## The group Lasso path
 
 A row arrives, lambda_t of the paper changes, the whole problem is solved again; one core, CPU time. Rows are drawn
@@ -81,7 +86,8 @@ rows of features included.""",
 Three maps of N candidates with d features each, nothing stated, no candidate twice: what an ask and a tell of the
 mixture take, against one product of each table with a vector in the same run, in CPU time. With 64 features the rounds
 go on until values have been made anew, which is the slowest step. The limit of memory is 1.3 times the tables, 60 MB
-for every million values kept (candidates, maps and ridges), and what importing took.""",
+for every million values kept (candidates, maps and ridges), and what importing took. The largest case is measured
+where the machine has room for it.""",
     "gpu": """## On a GPU
 
 See [gpu.md](gpu.md) for what is computed where. Times are on the wall, the device waited for. "Peak" is what a copy
@@ -106,31 +112,22 @@ after the other, so that a crowd gets done what one study can.""",
 }
 
 
-def markdown(records: Sequence[Measurement], figure: str | None = None) -> str:
-    """The page: machine, targets, one section per benchmark; `figure` is the path of the plot seen from the page."""
-    parts = [INTRODUCTION, machine()]
+def markdown(records: Sequence[Measurement], figure: str | None = None, seconds: float | None = None) -> str:
+    """The page: machine, targets, one section per benchmark.
+
+    `figure` is the path of the plot seen from the page, `seconds` what all of it took.
+    """
+    names = present(records)
+    took = "" if seconds is None else f" All of it took {max(seconds / 60.0, 0.1):.2g} minutes."
+    parts = [ON_A_GPU if names == ["gpu"] else INTRODUCTION, f"Measured on {machine()}{took}"]
     headings, rows = verdicts(records)
     if rows:
         parts += ["## Targets", grid(headings, rows)]
     if figure is not None:
         parts.append(f"![Benchmarks]({figure})")
-    for name in present(records):
+    for name in names:
         parts += [SECTIONS[name], grid(*table(name, records))]
     return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def updated(page: str, records: Sequence[Measurement]) -> str:
-    """The page with the sections of these records in place of its own, each with the machine it was measured on."""
-    sections = page.rstrip().split("\n\n## ")
-    for name in present(records):
-        made = "\n\n".join([SECTIONS[name].strip(), machine(), grid(*table(name, records))]).removeprefix("## ")
-        title = made.partition("\n")[0]
-        places = [k for k, section in enumerate(sections) if section.partition("\n")[0] == title]
-        if places:
-            sections[places[0]] = made
-        else:
-            sections.append(made)
-    return "\n\n## ".join(sections) + "\n"
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -148,14 +145,13 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine() -> str:
-    """What the numbers were measured on, and how busy it was."""
+    """What the numbers were measured on, with the versions that matter."""
     parts = [
         f"{_processor()}, {os.cpu_count()} cores",
         f"Python {platform.python_version()}",
-        *(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")),
+        *(f"{title} {version(title.lower())}" for title in ("NumPy", "SciPy", "Numba")),
     ]
-    busy = f"; load average {os.getloadavg()[0]:.1f} at the end of the run" if hasattr(os, "getloadavg") else ""
-    return f"Measured on {', '.join(parts)}{busy}."
+    return f"{', '.join(parts)}."
 
 
 def _processor() -> str:

@@ -46,7 +46,7 @@ _GAP: Column = ("largest gap", "max_gap", _number(2))
 COLUMNS: dict[str, list[Column]] = {
     "startup": [_MS, _CPU],
     "step": [_MS, ("fastest ms", "fastest_ms", _number(3)), _CPU, ("share", "share", _percent),
-             ("released code / this", "ratio", _number(3)), ("history", "history", _text)],
+             ("history", "history", _text)],
     "lasso": [_MS, _PATH, _GAP, ("path ratio", "ratio", _number(3)), ("ratio if told", "told_ratio", _number(3)),
               ("steps measured", "steps", _text), ("steps that reached 1e-6", "reached_steps", _text)],
     "growth": [("exponent", "exponent", _fixed), ("between the last two", "last_exponent", _fixed),

@@ -50,6 +50,7 @@ class ContextCell:
                 "favourite": record.recommended,
                 "right": -1 if record.true_model < 0 else int(record.recommended == record.true_model),
                 "ms": 1e3 * record.seconds / record.regret.size,
+                "library": CONTEXT_ENTRANTS[self.entrant].library,
                 "curve": " ".join(f"{value:.5g}" for value in record.regret[moments(record.regret.size) - 1]),
             }
             for seed, record in zip(self.seeds, records, strict=True)

@@ -36,6 +36,11 @@ class ContextEntrant:
         """Whether another library does the work."""
         return self.maker != OURS
 
+    @property
+    def library(self) -> str:
+        """The version of the library that does the work, for peers; "" for ours."""
+        return str(import_module(self.maker.partition(":")[0]).installed()) if self.is_peer else ""
+
     def plays(self, scenario: ContextScenario) -> bool:
         """Whether it can."""
         return scenario.family != "linear" or not self.arms

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
+from alexp.common.style import DASHES, legend_below, method_colour, new_figure, save_figure
 from alexp.experiments.contextual.contest import ContextSummary, moments, summaries
 from alexp.experiments.contextual.entrants import ALONE, COBA, MIXTURE, VOWPAL
 from alexp.experiments.core.statistics import mean_and_error
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _OURS = (MIXTURE, ALONE, "mixture, ucb", "alexp", "lm-ucb", "linucb, all columns")
-_PLACES = (*_OURS, "coba", "VW")  # who has which colour in all panels
+_COLOUR_OF = {
+    MIXTURE: "evidence-mixture",
+    ALONE: "evidence-mixture",
+    "mixture, ucb": "evidence-mixture, ucb",
+    "linucb, all columns": "naive",
+}
+_PLACES = (*_OURS, "coba", "VW")  # who has which dashes in all panels
 
 
 def draw_streams(runs: pd.DataFrame, path: Path) -> None:
@@ -24,7 +30,7 @@ def draw_streams(runs: pd.DataFrame, path: Path) -> None:
     found = summaries(runs)
     streams = list(dict.fromkeys(scenario for scenario, _ in found))
     columns = min(len(streams), 3)
-    figure, axes = new_figure(-(-len(streams) // columns), columns, width=4.2, height=3.4)
+    figure, axes = new_figure(-(-len(streams) // columns), columns, width=4.2, height=4.0)
     for ax, scenario in zip(axes.ravel(), streams, strict=False):
         own = {entrant: one for (title, entrant), one in found.items() if title == scenario}
         rounds = int(runs.loc[runs["scenario"] == scenario, "rounds"].max())
@@ -39,11 +45,11 @@ def _panel(ax: Axes, own: dict[str, ContextSummary], rounds: int) -> None:
     for label, name, place in _shown(own):
         mean, error = mean_and_error(own[name].curves)
         k = _PLACES.index(place)
-        colour = COLOURS[k % len(COLOURS)]
+        colour = method_colour(_COLOUR_OF.get(place, place))
         ax.plot(moments(rounds), mean, color=colour, ls=DASHES[k % len(DASHES)], label=label)
         ax.fill_between(moments(rounds), mean - error, mean + error, color=colour, alpha=0.15, lw=0)
     ax.set_ylim(bottom=0.0)
-    ax.legend(frameon=False, fontsize=7)
+    legend_below(ax, 2, 7)
 
 
 def _shown(own: dict[str, ContextSummary]) -> Iterator[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ meet the same rounds in the same order with the same luck, and regret is that of
 ENTRANTS = """\
 - *mixture*: `EvidenceMixture` over all feature sets, nothing stated; its default plays every arm with a probability,
   for logs that others can learn from. *mixture, ucb*: `rule="ucb"`, which decides deterministically. *mixture, one
-  set*: the same with one set at a time; reported is the set that was **best in hindsight**, which nobody can choose
+  set*: the same with one set at a time; reported is the set that was **best in hindsight**, which cannot be chosen
   beforehand.
 - *mixture-thompson*, *alexp*, *lm-ucb* over all sets; *linucb, all columns* on the columns of all sets at once;
   *linucb, one set* as above. Where a noise level has to be stated it is .3.

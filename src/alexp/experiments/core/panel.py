@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
+from alexp.common.style import DASHES, legend_below, method_colour, new_figure, save_figure
 from alexp.experiments.core.scenarios import Scenario, scenario_named
 from alexp.experiments.core.statistics import estimate, locked, mean_and_error
 from alexp.experiments.core.tasks import Record, Task
@@ -72,9 +72,9 @@ class Panel:
         ax = axes[0, 0]
         for i, (name, group) in enumerate(self._by_algorithm(records).items()):
             mean, error = mean_and_error(np.array([record.regret for record in group]))
-            rounds, colour = np.arange(1, mean.size + 1), COLOURS[i % len(COLOURS)]
+            rounds, colour = np.arange(1, mean.size + 1), method_colour(name, i)
             ax.plot(rounds, mean, color=colour, ls=DASHES[i % len(DASHES)], label=name)
             ax.fill_between(rounds, mean - error, mean + error, color=colour, alpha=0.18, lw=0)
         ax.set(xlabel="round t", ylabel="cumulative regret", title=f"M = {self.scenario.n_models}, {self.seeds} seeds")
-        ax.legend(frameon=False)
+        legend_below(ax, min(len(self.algorithms), 4))
         save_figure(figure, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +100,37 @@ def ratio_of_ratios(one: Pair, other: Pair, draws: int = 4000, centre: Centre = 
         values.append(float(centre(above)) / max(float(centre(below)), 1e-12))
         resamples.append(_resampled(above, picks, centre) / np.maximum(_resampled(below, picks, centre), 1e-12))
     return _interval(values[0] / max(values[1], 1e-12), resamples[0] / np.maximum(resamples[1], 1e-12))
+
+
+def share(hits: ArrayLike) -> MeanEstimate:
+    """Share of cases in which something happened, with Wilson's 95% interval.
+
+    >>> print(share([True, True, True, False]))
+    0.75 [0.30, 0.95]
+    """
+    cases = np.asarray(hits, dtype=bool)
+    n, p, z = cases.size, float(cases.mean()), 1.959964
+    centre, half = p + z**2 / (2 * n), z * float(np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)))
+    scale = 1 + z**2 / n
+    return MeanEstimate(p, float(np.sqrt(p * (1 - p) / n)), (centre - half) / scale, (centre + half) / scale)
+
+
+def growth_exponent(sizes: ArrayLike, samples: Sequence[ArrayLike], draws: int = 4000) -> MeanEstimate:
+    """Exponent of the mean in the size: least-squares slope on logarithmic scales, with a 95% bootstrap interval.
+
+    One sample per size, independent of each other.
+
+    >>> print(growth_exponent([1.0, 2.0, 4.0], [[3.0, 3.0], [6.0, 6.0], [12.0, 12.0]]))
+    1.00 [1.00, 1.00]
+    """
+    centred = np.log(np.asarray(sizes, dtype=np.float64))
+    centred -= centred.mean()
+    weights, rng = centred / (centred @ centred), np.random.default_rng(0)
+    values = [np.asarray(sample, dtype=np.float64) for sample in samples]
+    picks = [rng.integers(value.size, size=(draws, value.size)) for value in values]
+    means = np.array([_resampled(value, own, np.mean) for value, own in zip(values, picks, strict=True)])
+    own_means = np.array([value.mean() for value in values])
+    return _interval(float(weights @ np.log(np.maximum(own_means, 1e-12))), weights @ np.log(np.maximum(means, 1e-12)))
 
 
 def difference(one: ArrayLike, other: ArrayLike) -> MeanEstimate:

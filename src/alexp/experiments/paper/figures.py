@@ -15,7 +15,7 @@ from alexp.experiments.core.scenarios import SCALING_DEGREES
 from alexp.experiments.core.statistics import mean_and_error
 from alexp.experiments.paper.grids import MAIN_SCENARIOS
 from alexp.experiments.paper.methods import METHODS
-from alexp.experiments.paper.results import Results, scaling_names
+from alexp.experiments.paper.results import Results
 
 TITLES = {
     "easy": "Easy: s = 2, p = 10, M = 55",
@@ -63,7 +63,7 @@ def _regret_panels(results: Results, scenarios: Sequence[str], methods: Sequence
             ax.set(yscale="log", ylim=(FLOOR, None))
         else:
             ax.set_ylim(0.0, 1.15 * max(tops))  # Corral may leave the panel, as in the paper
-    _legend_below(figure, axes, columns=_legend_columns(len(methods), columns))
+    legend_under(figure, axes, columns=_legend_columns(len(methods), columns))
     return figure, pd.concat(tables, ignore_index=True)
 
 
@@ -88,37 +88,39 @@ def _table(scenario: str, method: str, mean: FloatArray, error: FloatArray) -> p
     )
 
 
-def _legend_below(figure: Figure, axes: AnyArray, columns: int) -> None:
+def legend_under(figure: Figure, axes: AnyArray, columns: int) -> None:
+    """One legend for all panels, below them."""
     handles, labels = axes.ravel()[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncol=columns, frameon=False, fontsize=9)
 
 
 def figure_3(results: Results) -> Drawn:
     """Regret curves of each method as M grows from 45 to 91, and regret after 100 rounds far beyond."""
-    names, methods = scaling_names(SCALING_DEGREES), results.scope.methods
+    names, methods = list(results.sizes)[: len(SCALING_DEGREES)], results.scope.methods
     figure, axes = new_figure(2, len(methods) // 2 + 1, width=3.6, height=3.0)
     tables = []
     for ax, method in zip(axes.ravel(), methods, strict=False):
         for i, name in enumerate(names):
             mean, error = mean_and_error(results.curves(name, method))
-            rounds, m = np.arange(1, mean.size + 1), results.scope.scenario(name).n_models
-            ax.plot(rounds, mean, color=COLOURS[i], ls=DASHES[i], lw=1.6, label=f"M = {m}")
+            rounds = np.arange(1, mean.size + 1)
+            ax.plot(rounds, mean, color=COLOURS[i], ls=DASHES[i], lw=1.6, label=f"M = {results.sizes[name]}")
             ax.fill_between(rounds, mean - error, mean + error, color=COLOURS[i], alpha=0.15, lw=0)
             tables.append(_table(name, method, mean, error))
         ax.set(title=METHODS[method].label, xlabel="round t", ylim=(0.0, None))
     for ax in axes[:, 0]:
         ax.set_ylabel("cumulative regret")
-    axes[0, 0].legend(frameon=False, fontsize=8)
     far, key = axes.ravel()[len(methods) :]
     key.axis("off")
-    tables.append(_draw_scaling(far, results, scaling_names((*SCALING_DEGREES, *results.scope.far))))
+    tables.append(_draw_scaling(far, results))
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    key.add_artist(key.legend(handles, labels, frameon=False, loc="lower left", fontsize=8, title="curves", ncols=2))
     handles, labels = far.get_legend_handles_labels()
-    key.legend(handles, labels, frameon=False, loc="center left", fontsize=9, title="regret against M")
+    key.legend(handles, labels, frameon=False, loc="upper left", fontsize=8, title="all methods, far beyond")
     return figure, pd.concat(tables, ignore_index=True)
 
 
-def _draw_scaling(ax: Axes, results: Results, names: Sequence[str]) -> pd.DataFrame:
-    sizes = [results.scope.scenario(name).n_models for name in names]
+def _draw_scaling(ax: Axes, results: Results) -> pd.DataFrame:
+    names, sizes = list(results.sizes), list(results.sizes.values())
     tables = []
     for method in results.scope.methods:
         look, final = METHODS[method], [results.final(name, method)[:, None] for name in names]

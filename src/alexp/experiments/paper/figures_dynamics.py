@@ -7,11 +7,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from alexp.common.arrays import FloatArray
-from alexp.common.style import COLOURS, DASHES, new_figure
+from alexp.common.style import COLOURS, DASHES, legend_below, new_figure
 from alexp.experiments.core.environments import ModelEnvironment
 from alexp.experiments.core.statistics import mean_and_error
 from alexp.experiments.core.tasks import SNAPSHOT_ROUND, run_seeds
-from alexp.experiments.paper.figures import Drawn
+from alexp.experiments.paper.claims.dynamics import true_rank
+from alexp.experiments.paper.figures import Drawn, legend_under
 from alexp.experiments.paper.grids import MAIN_SCENARIOS
 from alexp.experiments.paper.methods import METHODS, MIXTURES
 from alexp.experiments.paper.results import Results
@@ -21,11 +22,11 @@ SHORT |= {"large": "large (M = 165)"}
 
 
 def figure_4(results: Results) -> Drawn:
-    """(a) q_t at t = 20 of one run, the true model starred; (b) models visited; (c) q_t of the true model.
+    """(a) q_t at t = 20 of one run, models sorted by it; (b) models visited; (c) q_t of the true model.
 
     Beyond the paper (b) is q_t of the mixture in the same run, since a mixture follows no single model.
     """
-    figure, (axes,) = new_figure(1, 3, width=4.2, height=3.2)
+    figure, (axes,) = new_figure(1, 3, width=4.2, height=3.5)
     tables = [_draw_snapshot(axes[0], results, "alexp", "(a)")]
     if results.scope.beyond:
         tables += [_draw_snapshot(axes[1], results, "mixture", "(b)"), _draw_both(axes[2], results)]
@@ -34,23 +35,22 @@ def figure_4(results: Results) -> Drawn:
     return figure, pd.concat(tables, ignore_index=True)
 
 
-def typical_seed(results: Results) -> int:
-    """Position of the seed whose regret is the median one: neither the luckiest nor a locked-in run."""
-    final = results.final("large", "alexp")
-    return int(np.argsort(final)[(final.size - 1) // 2])
-
-
 def _draw_snapshot(ax: Axes, results: Results, method: str, panel: str) -> pd.DataFrame:
-    position, look = typical_seed(results), METHODS[method]
+    position, look = results.typical, METHODS[method]
     record = results.runs["large", method][position]
     q, models = record.snapshot.astype(np.float64), np.arange(record.snapshot.size)
-    ax.bar(models, q, width=1.0, color=look.colour)
-    ax.plot(record.true_model, q[record.true_model] + 0.03 * q.max(), marker="*", ms=13, color=COLOURS[1], ls="none",
-            label="true model")  # fmt: skip
+    order = np.argsort(-q, kind="stable")
+    place = int(np.flatnonzero(order == record.true_model)[0])
+    ax.bar(models + 1, q[order], width=1.0, color=look.colour)
+    ax.bar([place + 1], q[[record.true_model]], width=1.0, color=COLOURS[1])
+    ax.annotate(
+        f"true model, rank {true_rank(record)} of {q.size}", (place + 1, q[record.true_model]), (0.45, 0.8),
+        textcoords="axes fraction", color=COLOURS[1], fontsize=8, arrowprops={"arrowstyle": "->", "color": COLOURS[1]},
+    )  # fmt: skip
     ax.axhline(1.0 / q.size, color="black", lw=0.8, ls=":", label="uniform")
     title = f"{panel} {look.label}" if results.scope.beyond else f"{panel} distribution over models"
-    ax.set(xlabel="model j", ylabel=f"$q_{{t,j}}$ at t = {SNAPSHOT_ROUND}", title=title)
-    ax.legend(frameon=False, fontsize=8)
+    ax.set(xlabel="models, sorted by q", ylabel=f"$q_{{t,j}}$ at t = {SNAPSHOT_ROUND}", title=title)
+    legend_below(ax)
     what = f"q of {method}, seed {results.scope.seeds[position]}"
     return pd.DataFrame({"panel": panel[1], "what": what, "x": models, "mean": q, "error": 0.0})
 
@@ -64,7 +64,7 @@ def _draw_visited(ax: Axes, results: Results) -> pd.DataFrame:
     ax.axhline(0.1 * n_models, color="black", lw=0.8, ls=":", label="10% of all models")
     ax.axvline(SNAPSHOT_ROUND, color="black", lw=0.8, ls="--")
     ax.set(xlabel="round t", ylabel="models visited $M_t$", title="(b) models that have played")
-    ax.legend(frameon=False, fontsize=8)
+    legend_below(ax, 1 if results.scope.beyond else 3, 7)
     return pd.concat(tables)
 
 
@@ -86,9 +86,8 @@ def _draw_true(ax: Axes, results: Results) -> pd.DataFrame:
     ax.plot(rounds, mean, color=COLOURS[0], lw=2.0, label="mean")
     ax.fill_between(rounds, mean - error, mean + error, color=COLOURS[0], alpha=0.25, lw=0)
     ax.axhline(0.25, color="black", lw=0.8, ls=":", label="0.25")
-    top = max(0.32, 1.1 * float(curves.max()))  # room for the legend above the line at 0.25
-    ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, top))
-    ax.legend(frameon=False, fontsize=8, loc="upper left", ncol=3)
+    ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, None))
+    legend_below(ax, 3)
     return pd.DataFrame({"panel": "c", "what": "q of the true model", "x": rounds, "mean": mean, "error": error})
 
 
@@ -98,7 +97,7 @@ def _draw_both(ax: Axes, results: Results) -> pd.DataFrame:
         curves = np.array([record.q_true for record in results.runs["large", method]], dtype=np.float64)
         tables.append(_draw_mean(ax, method, curves, "c", f"q of the true model, {method}"))
     ax.set(xlabel="round t", ylabel="$q_{t,j^*}$", title="(c) probability of the true model", ylim=(0.0, 1.0))
-    ax.legend(frameon=False, fontsize=8)
+    legend_below(ax, 1 if results.scope.beyond else 3, 7)
     return pd.concat(tables)
 
 
@@ -113,17 +112,16 @@ def figure_5(results: Results) -> Drawn:
     for ax, name in zip(axes, names, strict=True):
         for i, seed in enumerate(results.scope.seeds[: 1 if beyond else 4]):
             environment = results.scope.scenario(name).environment(run_seeds(seed)[0])
-            x, label = environment.domain.points, environment.models.names[environment.true_model]
+            x, label = environment.domain.points, "reward" if beyond else f"seed {seed}"
             colour = COLOURS[6] if beyond else COLOURS[i]
-            ax.plot(x, environment.rewards, color=colour, ls=DASHES[i], lw=1.5, label="reward" if beyond else label)
+            ax.plot(x, environment.rewards, color=colour, ls=DASHES[i], lw=1.5, label=label)
             thin = slice(None, None, 20)
             tables.append(pd.DataFrame({"scenario": name, "seed": seed, "x": x[thin].round(4),
                                         "reward": environment.rewards[thin].round(5)}))  # fmt: skip
             tables += _draw_measured(ax, results, name, environment) if beyond else []
         ax.set(xlabel="x", title=SHORT[name])
-        if beyond or name != "hard-meant":
-            ax.legend(frameon=False, fontsize=7)
     axes[0].set_ylabel("reward r(x)")
+    legend_under(figure, axes, columns=4)
     return figure, pd.concat(tables, ignore_index=True)
 
 
@@ -167,8 +165,7 @@ def figure_7(results: Results) -> Drawn:
             ax.set_xlim(0.9, 110.0)  # whole decades, so that the ticks stay apart
     for ax in axes[:, 0]:
         ax.set_ylabel("mean regret after n rounds")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncol=4, frameon=False, fontsize=9)
+    legend_under(figure, axes, columns=4)
     return figure, tuning_table(results)
 
 

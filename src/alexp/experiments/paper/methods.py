@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
-from alexp.common.style import COLOURS, DASHES
+from alexp.common.style import DASHES, METHOD_COLOURS
 from alexp.experiments.core.plain import Json, Settings
 from alexp.experiments.core.scenarios import Scenario
 from alexp.experiments.core.tasks import Task
@@ -19,6 +19,7 @@ LAMBDA_0 = 0.009  # scale of every Lasso's regularisation, as printed
 BETA = 2.0  # width of every UCB, as printed
 
 Values = Mapping[str, float]
+SIGNS = {"gamma": "gamma_0", "eta": "eta_0", "n0": "n_0", "ridge": "lambda~", "lambda": "lambda_0", "beta": "beta"}
 
 
 @dataclass(frozen=True)
@@ -33,26 +34,27 @@ class Method:
 
 
 _LOOKS = [
-    ("alexp", "ALExp", COLOURS[0], 0),
-    ("oracle", "Oracle UCB", COLOURS[6], 1),
-    ("naive", "Naive UCB", COLOURS[4], 4),
-    ("etc", "ETC", COLOURS[2], 2),
-    ("ets", "ETS", COLOURS[5], 5),
-    ("corral", "Corral (shared data)", COLOURS[1], 3),
-    ("corral-own", "Corral (own data)", COLOURS[3], 6),
-    ("corral-released", "Corral (released code)", COLOURS[7], 7),
-    ("exp4-ix", "EXP4-IX", "#7F7F7F", 1),
-    ("alexp-released", "ALExp (released code)", COLOURS[0], 3),
-    ("mixture", "EvidenceMixture (nothing stated)", "#882255", 0),
-    ("mixture-told", "EvidenceMixture (noise told)", "#882255", 3),
+    ("alexp", "ALExp", 0),
+    ("oracle", "Oracle UCB", 1),
+    ("naive", "Naive UCB", 4),
+    ("etc", "ETC", 2),
+    ("ets", "ETS", 5),
+    ("corral", "Corral (shared data)", 3),
+    ("corral-own", "Corral (own data)", 6),
+    ("corral-released", "Corral (released code)", 7),
+    ("exp4-ix", "EXP4-IX", 1),
+    ("alexp-released", "ALExp (released code)", 3),
+    ("mixture", "EvidenceMixture (nothing stated)", 0),
+    ("mixture-told", "EvidenceMixture (noise stated)", 3),
 ]
 PAPER = ("alexp", "oracle", "naive", "etc", "ets", "corral")  # the curves of the paper's figures
 EXTRA = ("corral-own", "corral-released", "exp4-ix", "alexp-released")
 MIXTURES = ("mixture", "mixture-told")  # what the second set of figures adds; they have no constants
 CORRALS = ("corral", "corral-own", "corral-released")
 METHODS = {
-    name: Method(name, "evidence-mixture" if name in MIXTURES else name, label, colour, DASHES[d])
-    for name, label, colour, d in _LOOKS
+    name: Method(name, algorithm, label, METHOD_COLOURS[algorithm], DASHES[d])
+    for name, label, d in _LOOKS
+    for algorithm in ["evidence-mixture" if name in MIXTURES else name]
 }
 
 

@@ -94,6 +94,18 @@ class Results:
         """R(n) of every seed, shape (seeds,)."""
         return self.curves(scenario, method)[:, -1]
 
+    @property
+    def typical(self) -> int:
+        """Position of the seed whose regret of ALExp on the large class is the median one."""
+        final = self.final("large", "alexp")
+        return int(np.argsort(final)[(final.size - 1) // 2])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The scenarios of Figure 3 in order, with their numbers of models."""
+        names = scaling_names((*SCALING_DEGREES, *self.scope.far))
+        return {name: self.scope.scenario(name).n_models for name in names}
+
     def tried(self, method: str, stage: str = "grid", scenario: str | None = None) -> list[Attempt]:
         """Attempts of one stage with a method, on one scenario or on all."""
         return [

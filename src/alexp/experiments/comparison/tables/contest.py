@@ -66,9 +66,9 @@ class TableCell:
             "rounds": self.scenario.steps, "plate": self.scenario.plate, "repeats": self.scenario.repeats
         }  # fmt: skip
         what = {"goal": self.goal, "table": self.scenario.family, "entrant": self.entrant, "model": self.model}
-        table = self.scenario.table
+        table, library = self.scenario.table, TABLE_ENTRANTS[self.entrant].library
         return [
-            {**protocol, **what, "seed": seed, **outcome(table, record)}
+            {**protocol, **what, "seed": seed, **outcome(table, record), "library": library}
             for seed, record in zip(self.seeds, records, strict=True)
         ]
 

@@ -157,7 +157,7 @@ def _monomials(x: FloatArray, degree: int) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def load_table(source: str) -> RealTable:
-    """The table of a file `*.npz`, with `y` and one or more `m_*`; or of the library, by its name."""
+    """The table of a file `*.npz`, with `y`, maps `m_*` and perhaps components `c_*`; or the library's, by its name."""
     if source == ARYLATION:
         shipped = direct_arylation()
         rewards = np.asarray(shipped.rewards, dtype=np.float64)
@@ -169,13 +169,16 @@ def load_table(source: str) -> RealTable:
         maps = {key[2:]: np.asarray(stored[key], dtype=np.float64) for key in stored.files if key.startswith("m_")}
         if "y" not in stored.files or not maps:
             raise ValueError(f"{path} must hold y, one number per row, and maps m_*; it has {', '.join(stored.files)}")
+        components = {key[2:]: np.asarray(stored[key]) for key in stored.files if key.startswith("c_")}
         rewards = np.asarray(stored["y"], dtype=np.float64)
     for name, features in maps.items():
         if features.ndim != 2 or features.shape[0] != rewards.size:
             raise ValueError(f"{path}: m_{name} must have one row per reward ({rewards.size}), got {features.shape}")
     if rewards.ndim != 1 or not all(np.all(np.isfinite(array)) for array in (rewards, *maps.values())):
         raise ValueError(f"{path}: y must be one-dimensional, and all numbers finite")
-    return RealTable(path.stem, rewards, maps)
+    if any(len(values) != rewards.size for values in components.values()):
+        raise ValueError(f"{path}: every c_* must have one row per reward ({rewards.size})")
+    return RealTable(path.stem, rewards, maps, components or None)
 
 
 def table_sources(folder: Path) -> list[str]:

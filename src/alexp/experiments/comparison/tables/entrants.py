@@ -56,6 +56,15 @@ class TableEntrant:
         return self.algorithm.startswith(_PEERS)
 
     @property
+    def library(self) -> str:
+        """The library that does the work and its version, for peers; "" for ours."""
+        if not self.is_peer:
+            return ""
+        kind = algorithm_class(self.algorithm)
+        assert issubclass(kind, Peer)
+        return f"{kind.package} {kind.installed()}"
+
+    @property
     def is_told(self) -> bool:
         """Whether it is ours and plays with one model at a time, as if it were told which one to take."""
         return self.each and not self.is_peer
@@ -96,12 +105,6 @@ _OLD: Settings = {"reward_bound": 1.0, "rule": "ids", "power": 1.0}
 
 OURS: dict[str, TableEntrant] = {
     YARDSTICK: TableEntrant("evidence-mixture", "linear", _OLD, told_repeats=False),
-    "mixture of 0.1.0, noise .1": TableEntrant(
-        "evidence-mixture", "linear", {**_OLD, "noise_std": 0.1}, told_repeats=False
-    ),
-    "mixture of 0.1.0, light": TableEntrant(
-        "evidence-mixture", "linear", {**_OLD, "noise_std": 0.1, "light": True}, told_repeats=False
-    ),
     "mixture, linear maps": TableEntrant("evidence-mixture", "linear", by_goal=_goal),
     "mixture, linear maps and waves": TableEntrant(
         "evidence-mixture", "linear and waves", plays=_continuous, by_goal=_goal

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from alexp.common.files import write_text
 from alexp.experiments.comparison.tables.arylation import arylation_tasks, draw_arylation, run_arylation
 from alexp.experiments.comparison.tables.contest import KEY, TableContest
+from alexp.experiments.comparison.tables.entrants import TABLE_ENTRANTS
 from alexp.experiments.comparison.tables.figure import draw_tables
 from alexp.experiments.comparison.tables.report import figure_name, protocols, tables_report
 from alexp.experiments.core.kept import keep_runs, store_runs, stored_runs
@@ -29,9 +30,9 @@ def add_runs(contest: TableContest, sweep: Sweep, out: Path) -> pd.DataFrame:
     return new
 
 
-def add_arylation(seeds: int, first_seed: int, sweep: Sweep, out: Path) -> pd.DataFrame:
+def add_arylation(seeds: int, first_seed: int, experiments: int, sweep: Sweep, out: Path) -> pd.DataFrame:
     """Run direct arylation in plates; earlier runs in `out` are replaced."""
-    runs = run_arylation(arylation_tasks(seeds, first_seed), sweep)
+    runs = run_arylation(arylation_tasks(seeds, first_seed, experiments), sweep)
     store_runs(runs, out / PLATES)
     return runs
 
@@ -40,6 +41,8 @@ def write_pages(out: Path) -> Iterator[Path]:
     """Page and figures from the runs in `out`; yields what was written."""
     plates = stored_runs(out / PLATES, COMMAND) if (out / PLATES).exists() else None
     runs = None if plates is not None and not (out / RUNS).exists() else stored_runs(out / RUNS, COMMAND)
+    if runs is not None:
+        runs = runs[runs["entrant"].isin(list(TABLE_ENTRANTS))]  # those that are no more are not shown
     for rounds, plate, repeats in [] if runs is None else protocols(runs):
         if not repeats:
             assert runs is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from alexp.experiments.comparison.tables.arylation import GOOD, MARKS, after, curves, reached
+from alexp.experiments.comparison.tables.arylation import GOOD, LATE, MARKS, after, curves, reached, standing
 from alexp.experiments.comparison.tables.entrants import BOTORCH, TABLE_ENTRANTS, YARDSTICK
 from alexp.experiments.comparison.tables.reading import (
     BEST_OF_ONE,
@@ -17,7 +17,7 @@ from alexp.experiments.comparison.tables.reading import (
     regret_ratio,
     tables_in,
 )
-from alexp.experiments.comparison.tables.text import ARYLATION, ENTRANTS, MADE_BY, PROTOCOL, TRIED
+from alexp.experiments.comparison.tables.text import ARYLATION, ENTRANTS, MADE_BY, PROTOCOL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ Found = TypeVar("Found")
 
 def tables_report(runs: pd.DataFrame | None, arylation: pd.DataFrame | None, figures: str = "figures") -> str:
     """The page as Markdown."""
-    parts = ["# Real tables", PROTOCOL, "## Who plays", ENTRANTS]
+    parts = ["# Real tables", PROTOCOL, "## Who plays", ENTRANTS, *([] if runs is None else [_stored(runs)])]
     for rounds, plate, repeats in [] if runs is None else protocols(runs):
         assert runs is not None
         how = f"n = {rounds}" + (f", plates of {plate}" if plate > 1 else "") + (", with repeats" if repeats else "")
@@ -38,9 +38,31 @@ def tables_report(runs: pd.DataFrame | None, arylation: pd.DataFrame | None, fig
         if not repeats:
             parts += [f"![Regret and top 1% found, table by table]({figures}/{figure_name(rounds, plate)})"]
     if arylation is not None:
-        parts += ["## Direct arylation, in plates of five", ARYLATION, _arylation(arylation)]
+        parts += ["## Direct arylation, in plates of five", ARYLATION, standing(arylation), _arylation(arylation)]
         parts += [f"![Best yield after k experiments]({figures}/arylation.png)"]
-    return "\n\n".join([*parts, "## What was tried", TRIED, "## How this page is made", MADE_BY]) + "\n"
+    return "\n\n".join([*(part for part in parts if part), "## How this page is made", MADE_BY]) + "\n"
+
+
+def _stored(runs: pd.DataFrame) -> str:
+    """Which rows are stored runs of other libraries: version, tables and seeds."""
+    lines = []
+    for name in entrants_in(runs):
+        own = runs[runs["entrant"] == name]
+        if not TABLE_ENTRANTS[name].is_peer:
+            continue
+        versions = sorted(set(own["library"]) - {""}) if "library" in own else []
+        seeds = own.groupby("table")["seed"].nunique()
+        numbers = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+        said = ", ".join(versions) or "version not recorded"
+        first, last = int(own["seed"].min()), int(own["seed"].max())
+        lines.append(f"- *{name}*: {said}; {numbers} seeds a table, from {first} to {last}.")
+    if not lines:
+        return ""
+    head = (
+        "**Rows that were not made anew.** Other libraries take hours, so their rows are stored runs of an earlier "
+        "time; the command of this page makes ours alone."
+    )
+    return "\n".join([head, "", *lines])
 
 
 def figure_name(rounds: int, plate: int) -> str:
@@ -162,17 +184,17 @@ def _grid(
 
 def _arylation(runs: pd.DataFrame) -> str:
     """Mean best yield after k experiments, and who has reached a yield of 99."""
-    titles = [*(str(k) for k in MARKS), *(f"{GOOD:.0f} reached by {k}" for k in (25, 50))]
+    titles = [*(str(k) for k in MARKS), *(f"{GOOD:.0f} reached by {k}" for k in LATE)]
     lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     for name, curve in curves(runs).items():
         cells = []
         for k in MARKS:
             mean = after(curve, k)
-            cells.append("" if mean is None else f"{mean.mean:.1f} ± {mean.error:.1f}")
-        for k in (25, 50):
+            cells.append("" if mean is None else f"{mean.mean:.1f} [{mean.low:.1f}, {mean.high:.1f}]")
+        for k in LATE:
             share = reached(curve, k)
-            cells.append("" if share is None else f"{share:.2f}")
+            cells.append("" if share is None else str(share))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     seeds = runs["seed"]
-    note = f"Mean best yield after k experiments ± standard error; seeds {int(seeds.min())} to {int(seeds.max())}."
+    note = f"Mean best yield after k experiments with 95% intervals; seeds {int(seeds.min())} to {int(seeds.max())}."
     return "\n".join(lines) + "\n\n" + note

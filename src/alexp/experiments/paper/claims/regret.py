@@ -12,14 +12,15 @@ from alexp.experiments.core.statistics import (
     MeanEstimate,
     difference,
     estimate,
+    growth_exponent,
     locked,
     ratio,
     ratio_of_ratios,
 )
 from alexp.experiments.paper.claims.rules import Claim, above, below, verdict
 from alexp.experiments.paper.grids import MAIN_SCENARIOS
-from alexp.experiments.paper.methods import METHODS
-from alexp.experiments.paper.results import Results, scaling_names
+from alexp.experiments.paper.methods import METHODS, SIGNS
+from alexp.experiments.paper.results import Results
 
 HARD = ("hard-printed", "hard-meant")
 
@@ -123,24 +124,60 @@ def lasso_baselines(results: Results) -> Claim:
     )
 
 
+NEAR, FAR, OUTSTANDING = 1.5, 2.0, 1.5  # growth that counts as hardly any; how far above the others stands out
+
+
 def scaling(results: Results, methods: Sequence[str], statement: str, grows: bool) -> Claim:
-    """Regret as M doubles, and far beyond: hardly any growth, or growth."""
-    small, big = scaling_names((SCALING_DEGREES[0], SCALING_DEGREES[-1]))
-    far = scaling_names(results.scope.far[-1:])[0] if results.scope.far else big
-    m = [results.scope.scenario(name).n_models for name in (small, big, far)]
+    """Regret at every M of Figure 3: hardly any growth, or growth."""
+    sizes, n_near = list(results.sizes.values()), len(SCALING_DEGREES)
     lines, parts = [], []
     for method in methods:
-        near = ratio(results.final(big, method), results.final(small, method), paired=False)
-        wide = ratio(results.final(far, method), results.final(small, method), paired=False)
-        parts += [above(near, 1.0)] if grows else [below(near, 1.5), below(wide, 2.0)]
-        shown = [f"{(r := results.final(name, method)).mean():.2f} ({np.median(r):.2f})" for name in (small, big, far)]
-        lines.append(
-            f"{METHODS[method].label}: mean (median) R(100) {shown[0]} at M = {m[0]}, {shown[1]} at M = {m[1]} "
-            f"(factor of means {near}), {shown[2]} at M = {m[2]} (factor {wide})"
+        finals = [results.final(name, method) for name in results.sizes]
+        factors = [ratio(final, finals[0], paired=False) for final in finals[1:]]
+        exponent = growth_exponent(sizes, finals)
+        limits = [NEAR] * (n_near - 1) + [FAR] * (len(sizes) - n_near)
+        parts += (
+            [above(exponent, 0.0)] if grows else [below(f, limit) for f, limit in zip(factors, limits, strict=True)]
         )
-    small_growth = (
-        f"mean regret grows by at most half from M = {m[0]} to M = {m[1]} and at most doubles up to M = {m[2]}, each "
-        "with its whole 95% interval"
+        shown = [
+            f"{final.mean():.2f} ({np.median(final):.2f}) at M = {m}" for m, final in zip(sizes, finals, strict=True)
+        ]
+        shown = [shown[0], *(f"{text} (x {factor})" for text, factor in zip(shown[1:], factors, strict=True))]
+        lines.append(f"{METHODS[method].label}: mean (median) R(100) {', '.join(shown)}; exponent in M {exponent}")
+        lines += stands_out(results, method)
+    flat = f"mean regret is at most {NEAR} times that at M = {sizes[0]} at every M up to {sizes[n_near - 1]}"
+    flat += f" and at most {FAR:g} times at every larger M of Figure 3, each with its whole 95% interval"
+    steep = "the exponent of mean regret in M, fitted over all M of Figure 3, is above 0 with its 95% interval"
+    return Claim(statement, f"{steep}, for each method" if grows else flat, tuple(lines), verdict(parts))
+
+
+def stands_out(results: Results, method: str) -> list[str]:
+    """A sentence on every M at which mean regret is far above its median over all M, with what is special there."""
+    finals = {name: results.final(name, method).mean() for name in results.sizes}
+    usual = float(np.median(list(finals.values())))
+    loud = [name for name, mean in finals.items() if mean > OUTSTANDING * usual]
+    if len(loud) > len(finals) // 4:  # a trend, not an exception
+        return []
+    return [_exception(results, method, name, [one for one in finals if one not in loud]) for name in loud]
+
+
+def _exception(results: Results, method: str, name: str, others: Sequence[str]) -> str:
+    """What is different at one size: locked runs, the mean without them, and the constants that were chosen."""
+    stuck = {one: locked(results.curves(one, method)) for one in (name, *others)}
+    counts, bad = [int(stuck[one].sum()) for one in others], stuck[name]
+    final, means = results.final(name, method), [results.final(one, method).mean() for one in others]
+    text = (
+        f"{METHODS[method].label} at M = {results.sizes[name]} stands out: mean {final.mean():.1f}, "
+        f"{min(means):.1f} to {max(means):.1f} at the other sizes; {int(bad.sum())} of {bad.size} runs are locked, "
+        f"{min(counts)} to {max(counts)} at the other sizes"
     )
-    growth = f"the 95% interval of the growth from M = {m[0]} to M = {m[1]} lies above 1, for each method"
-    return Claim(statement, growth if grows else small_growth, tuple(lines), verdict(parts))
+    if 0 < bad.sum() < bad.size:
+        text += f"; the runs that are not locked have {final[~bad].mean():.1f}"
+    chosen = results.tuned.values(method, name)
+    for key, value in chosen.items():
+        elsewhere = [results.tuned.values(method, one)[key] for one in others]
+        text += f"; {SIGNS[key]} = {value:.2g} was chosen there, {min(elsewhere):.2g} to {max(elsewhere):.2g} elsewhere"
+    tried = [one for one in results.tried(method, scenario=name) if one.tried.values == chosen]
+    if tried:
+        text += f"; on the {len(results.scope.grid.seeds)} tuning seeds {tried[0].locked} runs with it were locked"
+    return text

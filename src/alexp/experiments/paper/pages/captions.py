@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
+from alexp.experiments.paper.claims.dynamics import shown_run
+from alexp.experiments.paper.claims.regret import stands_out
+from alexp.experiments.paper.results import Results
+
 _NAMES = {
     "1": "easy-and-hard",
     "2": "large-class",
@@ -19,8 +23,8 @@ CAPTIONS = {
     "Figure 6 shows it whole.",
     "2": "A large class, M = 165.",
     "3": "Growing M: every method at M = 45 to 91 (own vertical scales), and regret after 100 rounds far beyond.",
-    "4": "Dynamics at M = 165: q at t = 20 in the run with median regret, models that have played, and q of the true "
-    "model.",
+    "4": "Dynamics at M = 165: q at t = 20 in the run of ALExp with median regret, models that have played, and q of "
+    "the true model.",
     "5": "Reward functions of the first four seeds.",
     "6": "All methods in full on a logarithmic scale, with three readings of Corral and the released code's ALExp; "
     "regret below 0.5 is cut off.",
@@ -32,8 +36,8 @@ BEYOND = CAPTIONS | {
     "5": "Reward of the first seed, and what was measured in the first 20 rounds: ALExp's below the curve, the "
     "mixture's above it.",
     "6": "The methods of Figures 1 and 2 in full on a logarithmic scale; regret below 0.5 is cut off.",
-    "7": "Every hyper-parameter that was tried, on the tuning seeds; dotted, the mixture, which has none and was told "
-    "nothing.",
+    "7": "Every hyper-parameter that was tried, on the tuning seeds; dotted, the mixture with its defaults and nothing "
+    "stated.",
 }
 
 
@@ -46,13 +50,26 @@ def stem(name: str, beyond: bool = False) -> str:
     return f"{'beyond' if beyond else 'figure'}-{name}-{_NAMES[name]}"
 
 
-def gallery(beyond: bool = False) -> str:
+def caption(name: str, results: Results) -> str:
+    """What stands below a figure, with what its data say of loud curves and of the true model's rank."""
+    text = (BEYOND if results.scope.beyond else CAPTIONS)[name]
+    if name == "3":
+        text = " ".join(
+            [text, *(f"{said}." for method in results.scope.methods for said in stands_out(results, method))]
+        )
+    if name == "4":
+        text += f" The true model: {shown_run(results)} (claim 11 is about all runs)."
+    return text
+
+
+def gallery(results: Results) -> str:
     """All figures with their captions, as Markdown."""
+    beyond = results.scope.beyond
     lines = ["## Figures", "", "Each figure is also there as SVG, and its numbers as CSV, under the same name."]
-    for name, caption in (BEYOND if beyond else CAPTIONS).items():
+    for name in CAPTIONS:
         file = f"figures/{stem(name, beyond)}"
         links = f"[SVG]({file}.svg), [data]({file}.csv)"
-        lines += ["", f"![Figure {name}]({file}.png)", "", f"**Figure {name}.** {caption} {links}"]
+        lines += ["", f"![Figure {name}]({file}.png)", "", f"**Figure {name}.** {caption(name, results)} {links}"]
     return "\n".join(lines)
 
 

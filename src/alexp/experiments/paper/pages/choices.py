@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from alexp.experiments.paper.grids import LASSO_SCALES, MAIN_SCENARIOS, WIDTHS
-from alexp.experiments.paper.methods import METHODS, Values
+from alexp.experiments.paper.methods import METHODS, SIGNS, Values
 from alexp.experiments.paper.pages.captions import flow
 from alexp.experiments.paper.results import Results
 from alexp.experiments.paper.tuning import Attempt, choose
-
-_SIGNS = {"gamma": "gamma_0", "eta": "eta_0", "n0": "n_0", "ridge": "lambda~", "lambda": "lambda_0"}
 
 
 def shown(values: Values) -> str:
@@ -17,7 +15,7 @@ def shown(values: Values) -> str:
     >>> shown({"gamma": 0.01234, "eta": 12.0}), shown({"n0": 14.0, "beta": 0.5})
     ('gamma_0 = 0.0123, eta_0 = 12', 'n_0 = 14, beta = 0.5')
     """
-    return ", ".join(f"{_SIGNS.get(name, name)} = {value:.3g}" for name, value in values.items())
+    return ", ".join(f"{SIGNS[name]} = {value:.3g}" for name, value in values.items())
 
 
 def choices(results: Results) -> str:

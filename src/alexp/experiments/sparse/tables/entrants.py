@@ -16,7 +16,7 @@ WIDE = (50, 100, 200, 400, 800, 1600)  # p of contexts, over which growth is mea
 SOME = (50, 100, 200, 400)  # the same for rows whose rounds take p^2 or more
 VECTORS = (30, 60, 120, 240)  # p of vectors
 AT = {"contexts": 100, "vectors": 30, "ball": 100}  # p at which slopes are measured
-_SIZES = {"contexts": (5, 0.5), "vectors": (2, 0.1), "ball": (3, 0.1)}  # columns that matter, and the noise
+SIZES = {"contexts": (5, 0.5), "vectors": (2, 0.1), "ball": (3, 0.1)}  # columns that matter, and the noise
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RowPlayer:
 
     def scenario(self, columns: int, steps: int) -> SparseScenario:
         """Where it plays with so many columns and rounds."""
-        size, noise = _SIZES[self.family]
+        size, noise = SIZES[self.family]
         return SparseScenario(
             family=self.family, layout=self.layout, n_columns=columns, steps=steps, size=size, noise_std=noise
         )
@@ -93,7 +93,7 @@ def _master(algorithm: str, settings: Settings, told_horizon: bool = False, widt
 
 
 ENTRANTS: Mapping[str, RowPlayer] = {
-    "O2CS-EW": _vectors("T2.1", "o2cs-ew", note="theory's width: even play for n < 10^4"),
+    "O2CS-EW": _vectors("T2.1", "o2cs-ew", note="theory's width"),
     "O2CS-EW, width x .05": _vectors("T2.1", "o2cs-ew", settings={"scale": 0.05}, note="no theory covers that width"),
     "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, note="d* = 10 of 5, 10, 20, ..., p"),
     "SL-UCB": RowPlayer(
@@ -118,7 +118,7 @@ ENTRANTS: Mapping[str, RowPlayer] = {
     "ESTC": _vectors(
         "T2.8", "estc", "columns", settings={"sparsity": "$size", **_HORIZON}, width_settings=_CHEAP_DESIGN,
         told_horizon=True, further=BEYOND, width_rounds=10_000, seeds=10,
-        note="told n and s; growth with an H-optimal design, E-optimal ones take minutes at p = 120",
+        note="told n and s; growth with an H-optimal design, since E-optimal ones are slow",
     ),
     "ESTC, doubling": _vectors(
         "T2.8", "doubling", "columns", settings={"algorithm": "estc", "sparsity": "$size"}, widths=(), note="told s",
@@ -147,7 +147,7 @@ ENTRANTS: Mapping[str, RowPlayer] = {
     "TH Lasso": _contexts("", "th-lasso", "columns"),
     "mixture": _vectors("", "evidence-mixture", note="EvidenceMixture, told the groups"),
     "mixture, contexts": _contexts(
-        "", "evidence-mixture", note="EvidenceMixture, told the groups; by default plays evenly once in 100 rounds"
+        "", "evidence-mixture", note="EvidenceMixture, told the groups; its rule for contexts keeps exploring"
     ),
     "LinUCB, all columns": _vectors("", "linucb"),
     "LinUCB, all columns, contexts": _contexts("", "linucb", widths=SOME),

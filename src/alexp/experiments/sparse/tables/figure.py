@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alexp.common.style import COLOURS, DASHES, new_figure, save_figure
+from alexp.common.style import DASHES, METHOD_COLOURS, new_figure, save_figure
 from alexp.experiments.sparse.tables.entrants import ENTRANTS
 from alexp.experiments.sparse.tables.measures import Exponent, in_rounds, in_width
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_CONTEXTS = (
+CONTEXTS = (
     "even play, contexts", "LASSO Bandit", "Li 2022", "ModCB", "DR Lasso", "LinUCB, all columns, contexts",
     "ALExp, contexts", "SA Lasso", "TH Lasso", "Corral", "mixture, contexts", "oracle, contexts",
 )  # fmt: skip
-_VECTORS = (
+VECTOR_SETS = (
     "even play", "ESTC", "PopArt", "O2CS-EW, width x .05", "Corral, vectors", "EXP4-LS, vectors",
     "LinUCB, all columns", "ALExp", "mixture", "oracle",
 )  # fmt: skip
@@ -26,7 +26,10 @@ _VECTORS = (
 def draw(runs: pd.DataFrame, path: Path) -> None:
     """Two panels for contexts and two for the fixed set."""
     figure, axes = new_figure(2, 2, width=6.2, height=4.2)
-    for names, (left, right), title in ((_CONTEXTS, axes[0], "contexts"), (_VECTORS, axes[1], "fixed set of vectors")):
+    for names, (left, right), title in (
+        (CONTEXTS, axes[0], "contexts"),
+        (VECTOR_SETS, axes[1], "fixed set of vectors"),
+    ):
         for k, name in enumerate(one for one in names if one in ENTRANTS):
             _curve(left, in_rounds(runs, name), name, k)
             _curve(right, in_width(runs, name), name, k)
@@ -38,13 +41,18 @@ def draw(runs: pd.DataFrame, path: Path) -> None:
     save_figure(figure, path)
 
 
+def colour_of(name: str) -> str:
+    """The colour of the algorithm behind a row: the same on contexts and on vectors, and in every other figure."""
+    one = ENTRANTS[name]
+    told = {"linucb": "oracle" if "model" in one.settings else "naive"}
+    return METHOD_COLOURS[told.get(one.algorithm, one.algorithm)]
+
+
 def _curve(ax: Axes, found: Exponent | None, name: str, k: int) -> None:
     from matplotlib.ticker import NullLocator
 
     if found is not None:
-        # The second time round a colour comes with another dash and another marker.
-        colour, again = k % len(COLOURS), k // len(COLOURS)
-        dash, marker = DASHES[(k + 3 * again) % len(DASHES)], ".v"[again]
-        ax.loglog(found.x, found.means, color=COLOURS[colour], ls=dash, marker=marker, ms=5, label=name)
+        dash, marker = DASHES[k % len(DASHES)], ".v"[k // len(DASHES) % 2]
+        ax.loglog(found.x, found.means, color=colour_of(name), ls=dash, marker=marker, ms=5, label=name)
         ax.set_xticks(found.x, [f"{x:.0f}" for x in found.x])
         ax.xaxis.set_minor_locator(NullLocator())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from alexp.experiments.core.statistics import MeanEstimate, estimate
 from alexp.experiments.sparse.tables.entrants import ENTRANTS
+from alexp.experiments.sparse.tables.figure import CONTEXTS, VECTOR_SETS
 from alexp.experiments.sparse.tables.known import MASTER_ROUNDS, MASTERS, MASTERS_KNOWN, released
 from alexp.experiments.sparse.tables.measures import Exponent, in_rounds, in_width, promised, verdict
 from alexp.experiments.sparse.tables.printed import CORRECTIONS, TABLE_1, TABLE_2, PrintedRow
@@ -37,6 +38,7 @@ def page(runs: pd.DataFrame, figure: str) -> str:
         markdown(*measured_2(runs)),
         READING,
         f"![Regret against n and against p]({figure})",
+        loud_points(runs),
         "## Table 1, with what was measured",
         markdown(*printed_1()),
         markdown(*measured_1(runs)),
@@ -49,8 +51,31 @@ def page(runs: pd.DataFrame, figure: str) -> str:
         RELEASED_TEXT,
         markdown(*released_beside(runs)),
         seeds_text(runs),
+        f"All runs together took {core_minutes(runs):.0f} minutes of one core.",
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def core_minutes(runs: pd.DataFrame) -> float:
+    """Time of all runs: a run that is looked at several times counts once, one that is told n counts for every n."""
+    apart = runs["entrant"].map(lambda name: name in ENTRANTS and ENTRANTS[name].told_horizon)
+    once = runs[~apart].sort_values("n").drop_duplicates(["entrant", "part", "p", "seed"], keep="last")
+    return sum(float((own["ms"] * own["n"]).sum()) for own in (runs[apart], once)) / 60e3
+
+
+def loud_points(runs: pd.DataFrame) -> str:
+    """Points of the figure whose mean is made by a few runs: more than twice the median over seeds."""
+    loud = []
+    for name in dict.fromkeys((*CONTEXTS, *VECTOR_SETS)):
+        own = runs[(runs["entrant"] == name) & runs["part"].isin(["n", "p"])]
+        for (part, p, n), cell in own.groupby(["part", "p", "n"]):
+            mean, median = float(cell["regret"].mean()), float(cell["regret"].median())
+            if mean > 2.0 * median:
+                far = int((cell["regret"] > 2.0 * median).sum())
+                where = f"n = {n}" if part == "n" else f"p = {p}"
+                runs_above = f"{far} of {len(cell)} runs above twice it"
+                loud.append(f"{name} at {where} (mean {mean:.1f}, median {median:.1f}; {runs_above})")
+    return f"Points that a few runs make, with a mean of more than twice the median: {'; '.join(loud)}." if loud else ""
 
 
 def printed_2() -> tuple[Line, list[Line]]:

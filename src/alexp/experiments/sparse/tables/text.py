@@ -1,25 +1,38 @@
 """What the page says around its tables."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from alexp.experiments.sparse.tables.entrants import GRID, SIZES, VECTORS, WIDE
+from alexp.experiments.sparse.tables.measures import FLAT, log_slope
+
 INTRODUCTION = """# Tables 1 and 2 of the paper, measured
 
 The paper argues by two tables of rivals: which method needs what, and how its regret grows with the rounds n and the
 models M. Here every row is played, on instances that satisfy its assumptions, and the exponents are measured. `alexp
 tables --out docs` makes this page and its runs (`tables.csv`), and goes on where it was stopped; `alexp tables
---stored --out docs` writes the page again from stored runs. All runs take about 95 minutes of one core, half of that on
-two."""
+--stored --out docs` writes the page again from stored runs."""
 
-READING = """**How to read it.** *Exponents* are least-squares slopes of the log of mean regret on log n over n = 250,
-500, ..., 4000, and on log p; 95% intervals by resampling seeds. *Printed* is the slope of the printed bound over the
-same points, logarithms included and constants left out: (n^2 d)^(1/3) sqrt(log(M n)) has 0.69 there, not 0.67.
-*Kept*, decided before anything was run: **flat** if the interval ends below 0.1 (regret has stopped growing, and
+READING = f"""**How to read it.** *Exponents* are least-squares slopes of the log of mean regret on log n over n =
+{", ".join(map(str, GRID))}, and on log p; 95% intervals by resampling seeds. *Printed* is the slope of the
+printed bound over the same points, logarithms included and constants left out: not the exponent of its powers alone.
+*Kept*, decided before anything was run: **flat** if the interval ends below {FLAT} (regret has stopped growing, and
 every rate holds); **yes** if the interval begins at or below the printed slope; **no** otherwise. A *no* at these n
 is no refutation: bounds are about large n, and a method whose theory has it explore for thousands of rounds has a
 slope of one until then. A *yes* is no proof either: upper bounds may be loose, and most are."""
 
-GROWTH = """Over these grids log M has an exponent of 0.27 in p (M = 10 .. 320 and 15 .. 120 models), sqrt(M) of 0.5, M
-itself of one. *Of even play's* is R at the grid's end over that of even play in the same place: who is near one has
-learned nothing by then, and how that grows with p says nothing about a method. On contexts masters that
-see only rewards are such: a reward tells them about one model, and 4,000 rounds are few for twenty."""
+
+def _log_growth(widths: Sequence[int], size: int) -> str:
+    """The exponent of log M in p over the widths that growth is measured on, with the numbers of models."""
+    models = np.array(widths, dtype=np.float64) / size
+    return f"{float(log_slope(models, np.log(models))):.2f} (M = {models[0]:.0f} .. {models[-1]:.0f})"
+
+
+GROWTH = f"""Over these grids log M has an exponent in p of {_log_growth(WIDE, SIZES["contexts"][0])} on contexts and of
+{_log_growth(VECTORS, SIZES["vectors"][0])} on vectors, sqrt(M) one of 0.5, M itself of one. *Of even play's* is R
+at the grid's end over that of even play in the same place: a method near one has learned nothing by then, and how
+that grows with p says nothing about it. A reward tells masters that see only rewards about one model of M."""
 
 HOW = """## How it is measured
 
@@ -36,7 +49,7 @@ nested sets of 5, 10, 20, ... columns of which the second is the smallest true o
 masters know which columns belong together; sparse methods need not. All are told the noise, a bound on rewards and
 one on coefficients; where theory asks for more (n, s) the remark says so. Constants are those of the released codes
 where there are any (SA Lasso .8, TH Lasso .1, DR Lasso 1 and .5 with a clip of 3, LASSO Bandit .04 and .5), and the
-library's defaults elsewhere: nobody was tuned for this page. Methods that are told n play a run for every n;
+library's defaults elsewhere: nothing was tuned for this page. Methods that are told n play a run for every n;
 `Doubling` makes them anytime."""
 
 MASTERS_TEXT = """## Masters where released code was run
