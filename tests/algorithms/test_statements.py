@@ -300,17 +300,27 @@ def test_too_much_work_is_said(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("setting", "runs", "least", "most"),
+    ("setting", "runs", "least", "most", "misled"),
     [
-        (alarms.SETTINGS[0], 40, 0.0, 0.05),
-        (alarms.SETTINGS[1], 16, 0.9, 1.0),
-        (alarms.SETTINGS[2], 20, 0.6, 1.0),
-        (alarms.SETTINGS[3], 16, 0.9, 1.0),
+        (alarms.SETTINGS[0], 40, 0.0, 0.05, (0, 2)),
+        (alarms.SETTINGS[1], 16, 0.9, 1.0, (0, 16)),
+        (alarms.SETTINGS[2], 20, 0.5, 0.8, (3, 10)),  # neither the alarm nor the certificates can be relied on
+        (alarms.SETTINGS[3], 16, 0.9, 1.0, (1, 8)),
     ],
     ids=["true", "noise", "repeats", "distinct"],
 )
-def test_alarms(setting, runs, least, most):
+def test_alarms(setting, runs, least, most, misled):
     """A small version of docs/certificates.md."""
     found = alarms.measure(setting, runs)
     print(found)
-    assert least <= sum(t is not None for t in found.at) / runs <= most
+    assert least <= sum(run.alarm is not None for run in found.runs) / runs <= most
+    assert misled[0] <= sum(run.misled for run in found.runs) <= misled[1]
+
+
+def test_the_table_of_alarms_has_intervals():
+    runs = [alarms.Run(7, True)] * 5 + [alarms.Run(None, False)] * 5
+    shares = "5 of 10 | 0.500 (0.187 to 0.813)"
+    assert str(alarms.Alarms(alarms.SETTINGS[2], runs)) == f"| half outside, repeats | {shares} | 7 | {shares} |"
+    assert alarms.interval(0, 1000) == (0.0, pytest.approx(1.0 - 0.025 ** (1 / 1000)))
+    head, rule, row = alarms.to_markdown([alarms.Alarms(alarms.SETTINGS[0], runs)]).splitlines()
+    assert head.count("|") == rule.count("|") == row.count("|")
