@@ -318,7 +318,7 @@ def test_alarms(setting, runs, least, most, misled):
 
 
 def test_the_table_of_alarms_has_intervals():
-    runs = [alarms.Run(7, True)] * 5 + [alarms.Run(None, False)] * 5
+    runs = [alarms.AlarmRun(7, True)] * 5 + [alarms.AlarmRun(None, False)] * 5
     shares = "5 of 10 | 0.500 (0.187 to 0.813)"
     assert str(alarms.Alarms(alarms.SETTINGS[2], runs)) == f"| half outside, repeats | {shares} | 7 | {shares} |"
     assert alarms.interval(0, 1000) == (0.0, pytest.approx(1.0 - 0.025 ** (1 / 1000)))

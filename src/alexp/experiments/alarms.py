@@ -52,7 +52,7 @@ KINDS: tuple[type[Certified], ...] = (LMUCB, EvidenceMixture)  # who chooses the
 _LOOKS = 10  # rounds between two looks at the stop report
 
 
-class Run(NamedTuple):
+class AlarmRun(NamedTuple):
     """One run: number of rewards at the first alarm, if any, and whether a certified stop report was ever false."""
 
     alarm: int | None
@@ -64,7 +64,7 @@ class Alarms:
     """What happened in some runs."""
 
     setting: World
-    runs: list[Run]
+    runs: list[AlarmRun]
 
     def __str__(self) -> str:
         found = [run.alarm for run in self.runs if run.alarm is not None]
@@ -99,7 +99,7 @@ def problem_of(setting: World, seed: int) -> tuple[ModelClass, Environment]:
     )
 
 
-def play(setting: World, seed: int, rounds: int = 100, delta: float = 0.05) -> Run:
+def play(setting: World, seed: int, rounds: int = 100, delta: float = 0.05) -> AlarmRun:
     """One adaptive run, whose stop report is looked at every ten rounds."""
     models, environment = problem_of(setting, seed)
     kind = KINDS[seed % len(KINDS)]
@@ -115,7 +115,7 @@ def play(setting: World, seed: int, rounds: int = 100, delta: float = 0.05) -> R
                 report = algorithm.stop_report(delta)
                 gap = environment.best_value - environment.rewards[report.index]
                 misled |= report.certified and bool(gap > report.epsilon + 1e-9)
-    return Run(algorithm.check_models(delta).at, misled)
+    return AlarmRun(algorithm.check_models(delta).at, misled)
 
 
 def measure(setting: World, runs: int, rounds: int = 100, delta: float = 0.05) -> Alarms:
