@@ -29,6 +29,7 @@ def tool(tmp_path, monkeypatch):
         "from alexp.sums import double\n\n\ndef test_double():\n    assert double(3) == 6\n"
     )
     (tests / "test_broken.py").write_text("def test_broken():\n    assert 1 == 2\n")
+    (tests / "test_plugin.py").write_text("import no_such_plugin\n")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they start slowly
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "LIST", tmp_path / "mutants.json")
@@ -50,6 +51,7 @@ def test_verdicts(tool, capsys):
         entry("T2", "x + x", "x - x"),
         entry("I1", "return x + x + x", "return x +"),
         entry("B1", "return x + x\n", "return 3 * x\n", tests=["tests/test_broken.py"]),
+        entry("B2", "return x + x\n", "return 3 * x\n", tests=["tests/test_plugin.py"]),
     ]
     tool.LIST.write_text(json.dumps(entries))
     before = (tool.ROOT / "src" / "alexp" / "sums.py").read_text()
@@ -58,11 +60,12 @@ def test_verdicts(tool, capsys):
     verdicts = {line.split()[3]: line.split()[0] for line in printed.splitlines() if " s  " in line}
     assert verdicts == {
         "K1": "killed", "S1": "survived", "S2": "survived", "O1": "killed",
-        "T1": "stale", "T2": "stale", "I1": "invalid", "B1": "killed",
+        "T1": "stale", "T2": "stale", "I1": "invalid", "B1": "killed", "B2": "killed",
     }  # fmt: skip
     assert "S1 changed (src/alexp/sums.py): NO REASON IS KNOWN" in printed
     assert "S2 changed (src/alexp/sums.py): equivalent because" in printed
     assert "left out: tests/test_broken.py::test_broken fails on the unchanged tree" in printed
+    assert "left out: tests/test_plugin.py fails on the unchanged tree" in printed
     assert (tool.ROOT / "src" / "alexp" / "sums.py").read_text() == before
     assert tool.main(["--only", "K1", "S2"]) == 0
     assert tool.main(["--list", "--files", "*/other.py"]) == 0
