@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +29,7 @@ def tool(tmp_path, monkeypatch):
         "from alexp.sums import double\n\n\ndef test_double():\n    assert double(3) == 6\n"
     )
     (tests / "test_broken.py").write_text("def test_broken():\n    assert 1 == 2\n")
+    (tests / "test_plugin.py").write_text("import no_such_plugin\n")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they start slowly
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "LIST", tmp_path / "mutants.json")
@@ -46,7 +50,8 @@ def test_verdicts(tool, capsys):
         entry("T1", "return x * x", "return x"),
         entry("T2", "x + x", "x - x"),
         entry("I1", "return x + x + x", "return x +"),
-        entry("E1", "return x + x + x", "return 3 * x", tests=["tests/test_broken.py"]),
+        entry("B1", "return x + x\n", "return 3 * x\n", tests=["tests/test_broken.py"]),
+        entry("B2", "return x + x\n", "return 3 * x\n", tests=["tests/test_plugin.py"]),
     ]
     tool.LIST.write_text(json.dumps(entries))
     before = (tool.ROOT / "src" / "alexp" / "sums.py").read_text()
@@ -55,14 +60,105 @@ def test_verdicts(tool, capsys):
     verdicts = {line.split()[3]: line.split()[0] for line in printed.splitlines() if " s  " in line}
     assert verdicts == {
         "K1": "killed", "S1": "survived", "S2": "survived", "O1": "killed",
-        "T1": "stale", "T2": "stale", "I1": "invalid", "E1": "error",
+        "T1": "stale", "T2": "stale", "I1": "invalid", "B1": "killed", "B2": "killed",
     }  # fmt: skip
     assert "S1 changed (src/alexp/sums.py): NO REASON IS KNOWN" in printed
     assert "S2 changed (src/alexp/sums.py): equivalent because" in printed
-    assert "test_broken fails on the unchanged tree too" in printed
+    assert "left out: tests/test_broken.py::test_broken fails on the unchanged tree" in printed
+    assert "left out: tests/test_plugin.py fails on the unchanged tree" in printed
     assert (tool.ROOT / "src" / "alexp" / "sums.py").read_text() == before
     assert tool.main(["--only", "K1", "S2"]) == 0
     assert tool.main(["--list", "--files", "*/other.py"]) == 0
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+
+
+def test_a_run_in_pieces_goes_on_where_it_ended(tool, tmp_path, capsys):
+    out = tmp_path / "verdicts.jsonl"
+    entries = [
+        entry("K1", "return x + x\n", "return 3 * x\n"),
+        entry("S1", "return x + x + x", "return 4 * x", tests=["tests/test_fine.py"]),
+        entry("T1", "return x * x", "return x"),
+    ]
+    (tool.ROOT / "tests" / "test_fine.py").write_text("def test_fine():\n    pass\n")
+    tool.LIST.write_text(json.dumps(entries))
+    tool.main(["--out", str(out), "--minutes", "0"])
+    assert [line["id"] for line in lines_of(out)] == ["T1"]  # needs no tests
+    tool.main(["--out", str(out), "--part", "2/3"])
+    steps = [(line["id"], line.get("verdict", line.get("passed"))) for line in lines_of(out)[1:]]
+    assert steps == [("S1", ["tests/test_fine.py"]), ("S1", ["tests/test_double.py"]), ("S1", "survived")]
+    with out.open("a") as file:
+        file.write('{"id": "K1", "cha')  # the machine was switched off
+    capsys.readouterr()
+    (tool.ROOT / "tests" / "test_fine.py").write_text("def test_fine():\n    assert False\n")
+    tool.main(["--out", str(out)])  # S1 is not tried again, or it would be left out of test_fine
+    printed = capsys.readouterr().out
+    assert "left out" not in printed
+    assert next(line for line in printed.splitlines() if line.startswith("all")).split()[1:4] == ["1", "1", "1"]
+    assert {line["id"] for line in lines_of(out)[-2:]} == {"K1", "T1"}
+    entries[1]["new"] = "return 2 * x"  # another change, about which nothing is known
+    tool.LIST.write_text(json.dumps(entries))
+    tool.main(["--out", str(out), "--only", "S1"])
+    assert "left out: tests/test_fine.py::test_fine" in capsys.readouterr().out
+
+
+_KERNEL = """
+from alexp.common.compiling import ieee
+@ieee.leaf
+def doubled(x):
+    return 2.0 * x
+"""
+_ENTRY = """
+from alexp.common.compiling import ieee
+from alexp._kernel import doubled
+@ieee.entry
+def quadrupled(x):
+    return doubled(doubled(x))
+"""
+_OTHER = """
+from alexp.common.compiling import ieee
+@ieee.entry
+def tripled(x):
+    return 3.0 * x
+"""
+_TEST = """
+from alexp._entry import quadrupled
+from alexp._other import tripled
+def hits(function):
+    return sum(function.stats.cache_hits.values())
+def test_entries():
+    assert quadrupled(1.5) == 6.0 and tripled(1.5) == 4.5
+def test_reuse():
+    assert (hits(quadrupled), hits(tripled)) == (0, 1)
+"""
+
+
+def test_compiled_code_of_a_changed_kernel_is_made_anew_and_other_code_is_not(tool, capsys):
+    library, tests = tool.ROOT / "src" / "alexp", tool.ROOT / "tests"
+    common = TOOL.parents[1] / "src" / "alexp" / "common"
+    shutil.copytree(common, library / "common", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in (("_kernel", _KERNEL), ("_entry", _ENTRY), ("_other", _OTHER)):
+        (library / f"{name}.py").write_text(text)
+    (tests / "test_double.py").write_text(_TEST)
+    own = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    command = [sys.executable, "-m", "pytest", "-q", "tests/test_double.py", "-k", "entries"]
+    for more in ({}, {"NUMBA_CACHE_DIR": str(tool.ROOT / ".numba-cache")}):  # beside the sources, and the tool's own
+        subprocess.run(command, cwd=tool.ROOT, env=own | {"PYTHONPATH": str(tool.ROOT / "src")} | more, check=True)
+    assert len(list((library / "__pycache__").rglob("*.nbc"))) == 2
+
+    def kernel(id_, new):
+        return entry(id_, "return 2.0 * x", new) | {"file": "src/alexp/_kernel.py"}
+
+    tool.LIST.write_text(json.dumps([kernel("K1", "return 2.5 * x"), kernel("S1", "return x + x")]))
+    assert tool.main([]) == 1
+    printed = capsys.readouterr().out
+    assert "_kernel.py): tests/test_double.py::test_entries" in printed
+    assert "survived: S1" in printed  # with tripled from the tool's folder and quadrupled made anew
+    kept = list((tool.ROOT / ".numba-cache").iterdir())
+    assert len(kept) == 1, kept
+    assert len(list(kept[0].iterdir())) == 2
 
 
 def test_stale_mutants_find_their_text(tool, capsys):

@@ -2,27 +2,37 @@
 
 `tools/mutants.json` lists the changes: `id`, `title`, `file`, `old` and `new` text, and optionally `tests` (files to
 run first, most likely first), `occurrence` (which of several equal texts, from 1) and `reason` (why a change is known
-to go unnoticed: "equivalent because ..."). The working tree is never touched: Python is told, by an import hook in
-every process of the test run, to compile the changed text in place of the file.
+to go unnoticed: "equivalent because ..."). Sources are never touched: an import hook in every process of the test run
+compiles the changed text in place of the file. Machine code is kept in `.numba-cache`, and read from nowhere else: code
+of functions that cannot depend on the changed module is shared by all mutants, all other code is made anew.
 
     python tools/mutants.py                      all of them, `make mutants`
     python tools/mutants.py --only T17 T19       some, by id
     python tools/mutants.py --files '*/theory/*' some, by file
     python tools/mutants.py --list               which there are, which no longer apply, and where their text may be now
     python tools/mutants.py --relocate           enter the new file where a text has moved unchanged
+    python tools/mutants.py --out verdicts.jsonl --minutes 9    in pieces: repeat until nothing is open
+
+`--out` appends a line of JSON for every verdict and for every step on the way, and continues where the file ends.
+`--part 2/5` takes every fifth mutant, beginning with the second, for several machines.
 
 Verdicts: killed (a test failed that passes on the unchanged tree, or time ran out), survived, stale (the old text is
-not there any more: adapt the entry), invalid (the new text does not compile). The exit status is 0 when every mutant
-was killed or survives for a stated reason.
+not there any more: adapt the entry), invalid (the new text does not compile), open (`--minutes` were over). Tests that
+fail on the unchanged tree as well are left out. The exit status is 0 when every mutant was killed or survives for a
+stated reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
 import difflib
+import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +43,10 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
+from math import inf
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_suffix(".json")
@@ -52,6 +65,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "src/alexp": ("tests",),
 }
 
+_AT_ONCE = 4  # files of tests in one run, once those that are likely to notice have passed
 _SHARP = ("test_by_hand", "test_notice")  # files of exact values, the first to notice anything
 
 _HOOK = '''
@@ -116,10 +130,9 @@ class Mutant:
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @property
-    def in_compiled_file(self) -> bool:
-        """Whether kernels compiled from the unchanged file must not be reused."""
-        text = (ROOT / self.file).read_text(encoding="utf-8")
-        return "njit" in text or "from alexp.common.compiling import" in text
+    def digest(self) -> str:
+        """Names the change: a verdict holds for it alone."""
+        return hashlib.sha256(repr((self.file, self.text())).encode()).hexdigest()[:16]
 
     def stages(self) -> list[list[str]]:
         """Files of tests in the order in which they are worth running: the named ones, the exact ones, the rest."""
@@ -130,7 +143,7 @@ class Mutant:
         exact = [file for file in files if Path(file).stem.startswith(_SHARP)]
         near, far = [f for f in exact if f.startswith(home)], [f for f in exact if not f.startswith(home)]
         stages, seen = [], set[str]()
-        for stage in (named, near, far, files):
+        for stage in (named, near, far, *(files[i : i + _AT_ONCE] for i in range(0, len(files), _AT_ONCE))):
             stages.append([file for file in stage if file not in seen])
             seen.update(stage)
         return [stage for stage in stages if stage]
@@ -172,23 +185,121 @@ def load() -> list[Mutant]:
     return mutants
 
 
+@cache
+def _imports() -> dict[str, set[str]]:
+    """Modules that each module of the library imports; `from a import b` may mean the module a.b."""
+    files = {Mutant("", "", str(file.relative_to(ROOT)), "", "").module: file for file in (ROOT / "src").rglob("*.py")}
+    found: dict[str, set[str]] = {}
+    for module, file in files.items():
+        names = set[str]()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+        found[module] = names & files.keys()
+    return found
+
+
+def dependents(module: str) -> set[str]:
+    """The module, and all modules that import it directly or through others."""
+    found, imports = {module}, _imports()
+    while more := {name for name, used in imports.items() if used & found} - found:
+        found |= more
+    return found
+
+
+class Code:
+    """Machine code of the unchanged tree, kept from run to run.
+
+    Its files are named "module.function-hash.nbc". A function of a module may be made of all that this module imports.
+    One that is defined inside another function may be made of anything, and is never shared.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def lend(self, changed: str, place: Path) -> None:
+        """Link to a new folder what does not depend on the changed module."""
+        self._link(self.folder, place, dependents(changed))
+
+    def take_back(self, changed: str, place: Path) -> None:
+        """Keep what was made beside that and does not depend on the changed module either."""
+        self._link(place, self.folder, dependents(changed))
+
+    @staticmethod
+    def _link(source: Path, target: Path, without: set[str]) -> None:
+        for file in source.glob("alexp-code-*/*.nbc"):
+            module = file.name.rpartition("-")[0].rpartition(".")[0]
+            if module in without or module not in _imports():
+                continue
+            new = target / file.relative_to(source)
+            new.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.link(file, new)
+
+
+class OutOfTime(Exception):
+    """The minutes that were granted are over."""
+
+
+class Log:
+    """Verdicts and steps on the way as lines of JSON; a line that was cut off counts as missing."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._lock = path, threading.Lock()
+        self._lines: list[dict[str, Any]] = []
+        if path is not None and path.exists():
+            text = path.read_text(encoding="utf-8")
+            for line in text.splitlines():
+                with contextlib.suppress(ValueError):
+                    self._lines.append(json.loads(line))
+            if not text.endswith("\n"):
+                path.write_text(text + "\n", encoding="utf-8")
+
+    def of(self, mutant: Mutant) -> tuple[Outcome | None, set[str]]:
+        """The verdict on a mutant, if there is one, and the tests that have not noticed it."""
+        lines = [line for line in self._lines if (line["id"], line["change"]) == (mutant.id, mutant.digest)]
+        passed = {file for line in lines for file in line.get("passed", ())}
+        for line in lines:
+            if line.get("verdict") in ("killed", "survived"):
+                return Outcome(mutant, line["verdict"], line["detail"], line["seconds"]), passed
+        return None, passed
+
+    def write(self, mutant: Mutant, **facts: object) -> None:
+        """Append what has become known."""
+        if self._path is not None:
+            line = json.dumps({"id": mutant.id, "change": mutant.digest, **facts})
+            with self._lock, self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+
 class Runner:
     """Runs the tests against mutants; remembers which tests pass on the unchanged tree."""
 
-    def __init__(self, scratch: Path, timeout: float) -> None:
-        self.scratch, self.timeout = scratch, timeout
+    def __init__(self, scratch: Path, timeout: float, minutes: float = inf, log: Log | None = None) -> None:
+        self.scratch, self.timeout, self.end = scratch, timeout, time.monotonic() + 60.0 * minutes
         (scratch / "hook").mkdir()
         (scratch / "hook" / "sitecustomize.py").write_text(_HOOK, encoding="utf-8")
-        self._sound: dict[str, bool] = {}
+        self.code, self.log = Code(scratch.parent), log or Log(None)
+        self.sound: dict[str, bool] = {}
         self._lock = threading.Lock()
 
     def __call__(self, mutant: Mutant) -> Outcome:
         """Try one mutant."""
         began = time.monotonic()
-        verdict, detail = self._try(mutant)
-        return Outcome(mutant, verdict, detail, time.monotonic() - began)
+        known, passed = self.log.of(mutant)
+        if known is not None:
+            return known
+        try:
+            verdict, detail = self._try(mutant, passed)
+        except OutOfTime:
+            return Outcome(mutant, "open")
+        outcome = Outcome(mutant, verdict, detail, time.monotonic() - began)
+        self.log.write(mutant, verdict=verdict, detail=detail, seconds=round(outcome.seconds, 1))
+        return outcome
 
-    def _try(self, mutant: Mutant) -> tuple[str, str]:
+    def _try(self, mutant: Mutant, passed: set[str]) -> tuple[str, str]:
         text = mutant.text()
         if text is None:
             return "stale", "the old text is not there exactly once"
@@ -196,40 +307,57 @@ class Runner:
             compile(text, mutant.file, "exec")
         except SyntaxError as error:
             return "invalid", f"line {error.lineno}: {error.msg}"
-        place = self.scratch / mutant.id
-        place.mkdir()
+        place = Path(tempfile.mkdtemp(prefix="mutant-", dir=self.scratch))
         (place / "text.py").write_text(text, encoding="utf-8")
-        extra = {"MUTANT_MODULE": mutant.module, "MUTANT_TEXT": str(place / "text.py")}
-        if mutant.in_compiled_file:
-            extra["NUMBA_CACHE_DIR"] = str(place / "numba")
-        for stage in mutant.stages():
-            code, output = self._pytest(stage, extra)
-            if code != 0:
-                return self._judge(code, output)
+        extra = {"MUTANT_MODULE": mutant.module, "MUTANT_TEXT": str(place / "text.py"), "NUMBA_CACHE_DIR": str(place)}
+        try:
+            for stage in mutant.stages():
+                if stage := [file for file in stage if file not in passed]:
+                    self.code.lend(mutant.module, place)
+                    found = self._noticed(stage, extra)
+                    self.code.take_back(mutant.module, place)
+                    if found is not None:
+                        return found
+                    self.log.write(mutant, passed=stage)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
         return "survived", mutant.reason
 
-    def _judge(self, code: int | None, output: str) -> tuple[str, str]:
-        if code is None:
-            return "killed", f"no end after {self.timeout:g} s"
-        found = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-        if code not in (1, 2) or found is None:
-            return "error", f"pytest ended with {code}: {output.strip()[-200:]!r}"
-        if not self._passes_unchanged(found.group(1)):
-            return "error", f"{found.group(1)} fails on the unchanged tree too"
-        return "killed", found.group(1)
+    def _noticed(self, tests: Sequence[str], extra: dict[str, str]) -> tuple[str, str] | None:
+        """The verdict, or None if all tests pass that pass on the unchanged tree."""
+        while True:
+            broken = [test for test, sound in self.sound.items() if not sound]
+            chosen = [test for test in tests if test not in broken]
+            if not chosen:
+                return None
+            code, output = self._pytest([*chosen, *(f"--deselect={test}" for test in broken if "::" in test)], extra)
+            if code == 0 or (code == 5 and broken):  # 5: no test is left
+                return None
+            if code is None:
+                return "killed", f"no end after {self.timeout:g} s"
+            if code < 0:
+                return "killed", f"{signal.Signals(-code).name} in {' '.join(chosen)}"
+            found = re.search(r"^(?:FAILED|ERROR) ([^\s[]+)", output, re.MULTILINE)
+            if code not in (1, 2) or found is None:
+                return "error", f"pytest ended with {code}: {output.strip()[-200:]!r}"
+            if self._passes_unchanged(found.group(1)):
+                return "killed", found.group(1)
 
     def _passes_unchanged(self, test: str) -> bool:
         with self._lock:
-            if test not in self._sound:
-                self._sound[test] = self._pytest([test], {})[0] == 0
-            return self._sound[test]
+            if test not in self.sound:
+                self.sound[test] = self._pytest([test], {"NUMBA_CACHE_DIR": str(self.code.folder)})[0] == 0
+            return self.sound[test]
 
     def _pytest(self, tests: Sequence[str], extra: dict[str, str]) -> tuple[int | None, str]:
-        environment = os.environ | extra
+        environment = {"OPENBLAS_NUM_THREADS": "1"} | os.environ | extra
         paths = [str(self.scratch / "hook"), str(ROOT / "src"), str(ROOT)]
         environment["PYTHONPATH"] = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-rfE"]
+        left = self.end - time.monotonic()
+        if left <= 0.0:
+            raise OutOfTime
         process = subprocess.Popen(
             [*command, *tests],
             cwd=ROOT,
@@ -240,10 +368,12 @@ class Runner:
             start_new_session=True,
         )
         try:
-            output, _ = process.communicate(timeout=self.timeout)
+            output, _ = process.communicate(timeout=min(self.timeout, left))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)  # with everything the tests have started
             process.communicate()
+            if left < self.timeout:
+                raise OutOfTime from None
             return None, ""
         return process.returncode, output
 
@@ -282,7 +412,7 @@ def relocate() -> None:
 
 def report(outcomes: Sequence[Outcome]) -> str:
     """Verdicts by folder, then everything that was not killed."""
-    verdicts = ("killed", "survived", "stale", "invalid", "error")
+    verdicts = ("killed", "survived", "stale", "invalid", "error", "open")
     folders: dict[str, dict[str, int]] = {}
     for outcome in outcomes:
         folder = "/".join(Path(outcome.mutant.file).parts[2:3])
@@ -294,7 +424,7 @@ def report(outcomes: Sequence[Outcome]) -> str:
     totals = {v: sum(counts[v] for counts in folders.values()) for v in verdicts}
     lines.append(f"{'all':<14}" + "".join(f"{totals[v]:>10}" for v in verdicts))
     for verdict in verdicts[1:]:
-        for outcome in outcomes:
+        for outcome in outcomes if verdict != "open" else ():
             if outcome.verdict == verdict:
                 reason = outcome.mutant.reason if verdict == "survived" else outcome.detail
                 lines.append(f"{verdict}: {_label(outcome.mutant)}: {reason or 'NO REASON IS KNOWN'}")
@@ -312,6 +442,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--files", metavar="GLOB", help="mutants of files whose path matches")
     parser.add_argument("--jobs", type=int, default=2, help="test runs at the same time")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds until a mutant counts as killed")
+    parser.add_argument("--part", metavar="K/N", help="every N-th mutant, beginning with the K-th")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="file for verdicts; those in it are not looked for again"
+    )
+    parser.add_argument("--minutes", type=float, default=inf, help="stop then; --out lets the next call continue")
     parser.add_argument("--list", action="store_true", help="run nothing, say which mutants there are")
     parser.add_argument("--relocate", action="store_true", help="correct the files of mutants whose text has moved")
     chosen = parser.parse_args(arguments)
@@ -322,6 +457,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit(f"no such mutants: {' '.join(sorted(unknown))}")
     mutants = [m for m in mutants if not chosen.only or m.id in chosen.only]
     mutants = [m for m in mutants if not chosen.files or fnmatch(m.file, chosen.files)]
+    if chosen.part:
+        k, n = map(int, chosen.part.split("/"))
+        mutants = mutants[k - 1 :: n]
     if chosen.list or chosen.relocate:
         stale = [mutant for mutant in mutants if mutant.text() is None]
         for mutant in mutants:
@@ -329,16 +467,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{len(mutants)} mutants, {len(stale)} stale")
         return 1 if stale else 0
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch, ThreadPoolExecutor(max(chosen.jobs, 1)) as pool:
-        runner = Runner(Path(scratch), chosen.timeout)
+    code = ROOT / ".numba-cache"
+    code.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="run-", dir=code) as scratch,
+        ThreadPoolExecutor(max(chosen.jobs, 1)) as pool,
+    ):
+        runner = Runner(Path(scratch), chosen.timeout, chosen.minutes, Log(chosen.out))
         for done in as_completed([pool.submit(runner, mutant) for mutant in mutants]):
             outcome = done.result()
             outcomes.append(outcome)
+            if outcome.verdict == "open":
+                continue
             line = f"{outcome.verdict:<9}{outcome.seconds:6.0f} s  {_label(outcome.mutant)}: {outcome.detail}"
             print(line, flush=True)
     outcomes.sort(key=lambda outcome: mutants.index(outcome.mutant))
     print()
     print(report(outcomes))
+    for test in sorted(test for test, sound in runner.sound.items() if not sound):
+        print(f"left out: {test} fails on the unchanged tree")
     return 0 if all(outcome.fine for outcome in outcomes) else 1
 
 

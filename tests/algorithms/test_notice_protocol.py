@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.algorithms.protocol.reading import read_log
+from alexp.algorithms.protocol.streams import ASK, Streams
+from alexp.common.codec import unpack
 from alexp.testing import on_tables
 
 from .plain import Ridge, problem, reward
@@ -102,3 +105,22 @@ def test_an_abandoned_trial_leaves_nothing_behind(name):
     for _ in range(3):
         opt.abandon(opt.ask())
     assert learned(own) == before
+
+
+def test_all_words_of_a_seed_count():
+    """A Generator gives 128 bits of entropy, 32 at a time; none of them, and none of a long int, is lost."""
+    words = [int(word) for word in np.random.default_rng(5).integers(0, 2**32, size=4, dtype=np.uint64)]
+    drawn = Streams(np.random.default_rng(5))
+    assert drawn.entropy == words[0] + words[1] * 2**32 + words[2] * 2**64 + words[3] * 2**96
+    seeds = [drawn.entropy, *(drawn.entropy ^ 2**bit for bit in (0, 31, 32, 63, 64, 95, 96, 127))]
+    assert len({Streams(seed).generator(ASK, 3).random() for seed in seeds}) == len(seeds)
+
+
+def test_a_stored_reward_has_the_limit_of_one_that_is_told():
+    models, domain, _ = problem()
+    opt = make("lm-ucb", models, domain)
+    opt.observe(0, 1e100)
+    stored, sizes = unpack(opt.to_dict()["log"]), (domain.n_candidates, models.n_models)
+    assert read_log(stored, *sizes).reward[0] == 1e100
+    with pytest.raises(ValueError, match="reward"):
+        read_log(stored | {"reward": np.array([-1e101])}, *sizes)

@@ -232,6 +232,30 @@ def test_the_sentence_fits_on_one_line():
     assert len(described("x" * 500)) == 60
 
 
+@pytest.mark.parametrize(
+    ("kind", "stated", "clause"),
+    [
+        (alexp.EvidenceMixture, {"reward_bound": 1.2}, "rewards are within reward_bound = 1.2"),
+        (alexp.LMUCB, {"reward_bound": 1.2, "norm_bound": 1.5}, "its norm is within norm_bound = 1.5"),
+    ],
+)
+def test_a_certificate_says_what_it_rests_on(kind, stated, clause):
+    opt = play(kind(MODELS, DOMAIN, noise_std=0.1, random_state=0, **stated), hill)
+    report = opt.stop_report()
+    assert report.certified
+    assert report.rests_on == opt.rests_on
+    wanted = f"if one of the {MODELS.n_models} models is true, the noise is at most noise_std = 0.1 and {clause}"
+    assert report.rests_on == wanted
+    assert f", {wanted}" in str(report)
+
+
+def test_an_estimate_rests_on_nothing_that_was_stated():
+    opt = play(alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.1, random_state=0), hill)
+    assert opt.stop_report().rests_on is None
+    with pytest.raises(alexp.NotCertified, match="reward_bound nor norm_bound"):
+        _ = opt.rests_on
+
+
 def test_one_default_level_everywhere():
     opt = play(alexp.LMUCB(MODELS, DOMAIN, **STATED), hill, 5)
     assert opt.confidence(0.3) == opt.confidence(0.3, 0.05)
@@ -242,6 +266,7 @@ def test_one_default_level_everywhere():
 def test_the_oracle_speaks_of_its_own_model():
     opt = play(alexp.LinUCB(MODELS, DOMAIN, model=1, **STATED), hill)
     assert opt.plausible_models().tolist() == [1]
+    assert opt.rests_on.startswith("if the model is true, ")
     wrong = alexp.LinUCB(MODELS, DOMAIN, model=0, **STATED)
     for index in range(0, 41, 2):
         wrong.observe(index, hill(DOMAIN[index]))
@@ -275,17 +300,27 @@ def test_too_much_work_is_said(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("setting", "runs", "least", "most"),
+    ("setting", "runs", "least", "most", "misled"),
     [
-        (alarms.SETTINGS[0], 40, 0.0, 0.05),
-        (alarms.SETTINGS[1], 16, 0.9, 1.0),
-        (alarms.SETTINGS[2], 20, 0.6, 1.0),
-        (alarms.SETTINGS[3], 16, 0.9, 1.0),
+        (alarms.SETTINGS[0], 40, 0.0, 0.05, (0, 2)),
+        (alarms.SETTINGS[1], 16, 0.9, 1.0, (0, 16)),
+        (alarms.SETTINGS[2], 20, 0.5, 0.8, (3, 10)),  # neither the alarm nor the certificates can be relied on
+        (alarms.SETTINGS[3], 16, 0.9, 1.0, (1, 8)),
     ],
     ids=["true", "noise", "repeats", "distinct"],
 )
-def test_alarms(setting, runs, least, most):
+def test_alarms(setting, runs, least, most, misled):
     """A small version of docs/certificates.md."""
     found = alarms.measure(setting, runs)
     print(found)
-    assert least <= sum(t is not None for t in found.at) / runs <= most
+    assert least <= sum(run.alarm is not None for run in found.runs) / runs <= most
+    assert misled[0] <= sum(run.misled for run in found.runs) <= misled[1]
+
+
+def test_the_table_of_alarms_has_intervals():
+    runs = [alarms.AlarmRun(7, True)] * 5 + [alarms.AlarmRun(None, False)] * 5
+    shares = "5 of 10 | 0.500 (0.187 to 0.813)"
+    assert str(alarms.Alarms(alarms.SETTINGS[2], runs)) == f"| half outside, repeats | {shares} | 7 | {shares} |"
+    assert alarms.interval(0, 1000) == (0.0, pytest.approx(1.0 - 0.025 ** (1 / 1000)))
+    head, rule, row = alarms.to_markdown([alarms.Alarms(alarms.SETTINGS[0], runs)]).splitlines()
+    assert head.count("|") == rule.count("|") == row.count("|")

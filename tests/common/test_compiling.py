@@ -209,6 +209,13 @@ def test_code_kept_beside_read_only_sources_is_used(tree, request):
     assert python(tree, _USE, None, **bound).stdout.split() == ["6.0", "1"]
 
 
+def test_a_named_folder_is_the_only_one(tree, tmp_path):
+    assert python(tree, _USE, None).stdout.split() == ["6.0", "0"]  # beside the sources
+    assert python(tree, _USE, None).stdout.split() == ["6.0", "1"]
+    assert used(tree, tmp_path / "named") == ["6.0", "0"]
+    assert used(tree, tmp_path / "named") == ["6.0", "1"]
+
+
 def test_a_terminal_is_told_once_why_it_waits(monkeypatch, capsys):
     monkeypatch.setattr(Notice, "patience", 0.0)
     monkeypatch.setattr(Notice, "said", False)

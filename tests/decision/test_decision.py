@@ -18,7 +18,7 @@ def choices(n=40, models=None, seed=0):
 
 def pool_with_data(agent, rounds=12, **kwargs):
     models, everything = choices(**kwargs)
-    pool = AgentPool(agent, models, noise_std=0.1, reward_bound=2.0)
+    pool = AgentPool(agent, models, noise_std=0.1, norm_bound=2.0)
     rng = np.random.default_rng(1)
     rows, y = [], []
     for _ in range(rounds):

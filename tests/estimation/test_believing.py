@@ -57,7 +57,7 @@ def test_a_bank_that_believes(intercept, members):
 @pytest.mark.parametrize("n", [2, 400], ids=["by-candidate", "by-coefficients"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_mixture_shrinks_within_components_only(n, intercept):
-    settings = {"noise_std": 0.3, "reward_bound": 1.0, "noise_grid": (1.0, 2.0)}
+    settings = {"noise_std": 0.3, "norm_bound": 1.0, "noise_grid": (1.0, 2.0)}
     mixture = Mixture(4, COLUMNS, OFFSETS, np.array([1.0, 1.5]), intercept, **settings)
     seen, rewards = data(6, 3)
     for row, y in zip(seen, rewards, strict=True):
@@ -82,7 +82,7 @@ def test_a_mixture_shrinks_within_components_only(n, intercept):
 
 def test_effects_believe_in_rows_of_the_weight_they_will_have():
     """Telling every component what it expects shrinks the models' variances as believing does."""
-    settings = {"noise_std": 0.3, "reward_bound": 1.0, "n_candidates": 9, "effect_grid": (0.0, 0.5)}
+    settings = {"noise_std": 0.3, "norm_bound": 1.0, "n_candidates": 9, "effect_grid": (0.0, 0.5)}
     mixture = EffectMixture(4, COLUMNS, OFFSETS, np.ones(2), True, **settings)
     features, rewards = data(9, 6)
     for index in (0, 1, 1, 5):

@@ -78,7 +78,7 @@ def test_the_ridge_stays_when_everything_is_forgotten():
 @pytest.mark.parametrize("intercept", [False, True])
 def test_evidence_of_known_noise_is_a_power_likelihood(intercept):
     rows, rewards = data(25)
-    settings = {"noise_std": 0.3, "reward_bound": 2.0, "noise_grid": (0.5, 2.0), "scale_grid": (1.0, 4.0)}
+    settings = {"noise_std": 0.3, "norm_bound": 2.0, "noise_grid": (0.5, 2.0), "scale_grid": (1.0, 4.0)}
     mixture = Mixture(4, COLUMNS, OFFSETS, np.ones(4), intercept, forget=FORGET, **settings)
     for row, y in zip(rows, rewards, strict=True):
         mixture.update(row, y)

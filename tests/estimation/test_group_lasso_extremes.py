@@ -111,6 +111,24 @@ def test_certified_whatever_the_digits():
     assert 20 <= raised <= 75  # the rest, columns of 1e10 among others of 1e-10 included, at the lambda asked for
 
 
+@pytest.mark.filterwarnings("ignore::alexp.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [214, 497, 524, 562])
+def test_subsets_whose_coefficients_cannot_be_rounded_get_a_larger_lambda(seed):
+    path, rows, y, groups, lam = wide_problem(seed)
+    fit = path.solve(lam)
+    assert fit.lam > lam
+    assert exact_gap(rows, y, groups, fit, len(y)) <= 3e-6
+
+
+@pytest.mark.filterwarnings("ignore::alexp.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [46, 47, 74])
+def test_steps_for_a_finer_gap_end_where_digits_are_lacking(seed):
+    path, _, _, _, lam = wide_problem(seed)
+    fit = path.solve(lam)
+    assert fit.gap <= 1e-6
+    assert fit.iterations <= 30  # 1000 if nothing but the finer gap ends them
+
+
 def with_outlier(size, **options):
     rng = np.random.default_rng(3)
     rows, y = rng.normal(size=(12, 4)), rng.normal(size=12)

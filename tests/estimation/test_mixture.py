@@ -17,7 +17,7 @@ def make(groups=GROUPS, intercept=False, divisors=None, noise=NOISE, **grids):
     columns = np.concatenate(groups).astype(np.int64)
     offsets = np.cumsum([0] + [len(g) for g in groups]).astype(np.int64)
     divisors = np.ones(len(groups)) if divisors is None else np.asarray(divisors)
-    return Mixture(4, columns, offsets, divisors, intercept, noise_std=noise, reward_bound=BOUND, **(grids or GRIDS))
+    return Mixture(4, columns, offsets, divisors, intercept, noise_std=noise, norm_bound=BOUND, **(grids or GRIDS))
 
 
 def data(t, seed=0):

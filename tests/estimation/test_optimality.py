@@ -35,7 +35,7 @@ def student(t, seed=0, intercept=False):
 
 
 def gaussian(t, seed=0, intercept=False, columns=COLUMNS, offsets=OFFSETS):
-    settings = {"noise_std": 0.5, "reward_bound": 1.0, "noise_grid": (0.5, 1.0)}
+    settings = {"noise_std": 0.5, "norm_bound": 1.0, "noise_grid": (0.5, 1.0)}
     return feed(Mixture(4, columns, offsets, np.ones(len(offsets) - 1), intercept, **settings), t, seed)
 
 
@@ -196,7 +196,7 @@ def test_chunks_do_not_matter(monkeypatch):
 
 
 def test_effects_are_drawn():
-    settings = {"noise_std": 0.1, "reward_bound": 1.0, "n_candidates": 5, "effect_grid": (0.0, 0.5)}
+    settings = {"noise_std": 0.1, "norm_bound": 1.0, "n_candidates": 5, "effect_grid": (0.0, 0.5)}
     mixture = EffectMixture(4, COLUMNS, OFFSETS, np.ones(4), False, **settings)
     table = points(5).table
     for k in range(150):

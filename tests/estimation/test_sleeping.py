@@ -17,7 +17,7 @@ GRIDS = {"noise_grid": (1 / 3, 1.0, 3.0), "scale_grid": (1.0, 4.0)}
 def pair(monkeypatch, intercept=False):
     """A mixture that lets components sleep, and one that does not."""
     groups = (MODELS.n_columns, MODELS.columns_flat, MODELS.offsets, MODELS.scales, intercept)
-    settings = {"noise_std": 0.05, "reward_bound": 1.0, **GRIDS}
+    settings = {"noise_std": 0.05, "norm_bound": 1.0, **GRIDS}
     eager = Mixture(*groups, **settings)
     monkeypatch.setattr(module, "_LAZY", 0)
     return Mixture(*groups, **settings), eager

@@ -156,3 +156,29 @@ def test_contradictions_are_noticed():
     assert found.contradicted
     assert "EMPTY" in str(found)
     assert not ope.ips(log, np.full((2000, 2), 0.5), reward_range=(0, 1), method="drifting").contradicted
+
+
+@pytest.mark.parametrize("propensity", [1e-160, 5e-324])
+@pytest.mark.parametrize("estimator", [ope.ips, ope.snips, ope.dm, ope.dr])
+def test_propensities_whose_weights_overflow_are_refused(estimator, propensity):
+    propensities = np.full(60, 0.5)
+    propensities[[2, 3]] = np.nan, propensity
+    more = {"model": np.full((60, 2), 0.4)} if estimator in (ope.dm, ope.dr) else {}
+    with pytest.warns(ope.LogWarning, match="no propensity"):
+        log = ope.Log(np.linspace(0.0, 1.0, 60), propensities, np.arange(60) % 2, 2)
+    with pytest.raises(ValueError, match=f"round 3 is {propensity:g}.*set it to NaN"):
+        estimator(log, np.full((60, 2), 0.5), reward_range=(0, 1), **more)
+    elsewhere = np.full((60, 2), 0.5)
+    elsewhere[3] = [1.0, 0.0]  # the weight is zero, whatever the propensity
+    assert 0.0 < estimator(log, elsewhere, reward_range=(0, 1), **more).value < 1.0
+
+
+@pytest.mark.parametrize("method", ["betting", "hedged", "bernstein", "drifting"])
+def test_weights_up_to_the_limit_are_numbers(method):
+    propensities = np.full(60, 0.5)
+    propensities[3] = 1e-99
+    log = ope.Log(np.linspace(0.0, 1.0, 60), propensities, np.arange(60) % 2, 2)
+    with pytest.warns(ope.LogWarning, match="too small"), np.errstate(all="raise", under="ignore"):
+        found = ope.ips(log, np.full((60, 2), 0.5), reward_range=(0, 1), method=method)
+    assert found.value == pytest.approx(0.5e99 * (3 / 59) / 60)
+    assert found.effective_size == pytest.approx(1.0)

@@ -455,6 +455,9 @@ def test_what_a_study_says(http):
     check = checked(answers.CheckAnswer, study.get("check-models", delta=0.1))
     assert (check["delta"], check["contradicted"]) == (0.1, False)
     plausible = checked(answers.Plausible, study.get("plausible-models"))
+    assert plausible["rests_on"] == stop["rests_on"]
+    assert stop["rests_on"].startswith("if one of the 6 models is true, the noise is at most noise_std = ")
+    assert stop["rests_on"] in stop["text"]
     assert plausible["names"] == [q["names"][j] for j in plausible["models"]]
     for wrong in (0, 1, -3, "x", "nan"):
         assert study.get("check-models", 422, delta=wrong)["field"] == "query.delta"
@@ -466,6 +469,7 @@ def test_what_was_not_stated_is_not_certified(study):
     assert study.get("plausible-models", 409)["type"] == "urn:alexp:not-certified"
     assert study.get("check-models", 409)["type"] == "urn:alexp:not-certified"
     assert study.get("stop-report")["certified"] is False
+    assert study.get("stop-report")["rests_on"] is None
 
 
 def test_what_an_algorithm_does_not_have_is_said(http):

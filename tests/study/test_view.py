@@ -100,6 +100,9 @@ def test_how_the_models_stand(storage):
     assert view.certificates.epsilon == stop.epsilon
     assert view.certificates.n_plausible == stop.plausible.size
     assert view.certificates.plausible.tolist() == stop.plausible.tolist()
+    assert view.certificates.rests_on == stop.rests_on
+    tile = stop.epsilon <= 4.0  # a bound above 2 reward_bound says nothing and has none
+    assert render(view, now=0.0).count(stop.rests_on) == 3 + tile  # and sentence, models ruled out, band
     history = standing.history
     assert history.told.tolist() == [0, 1, 2, 3, 4, 5, 7, 7, 7, 7, 8]
     for (_, belief), row in zip(study.beliefs(), history.q, strict=False):

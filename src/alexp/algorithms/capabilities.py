@@ -44,6 +44,10 @@ class Certifies(Protocol):
     def certifies(self) -> bool:
         """Whether enough was stated for this instance to give them, as long as the rewards do not contradict it."""
 
+    @property
+    def rests_on(self) -> str:
+        """What they rest on, as a clause that begins with "if"."""
+
     def plausible_models(self, delta: float = ...) -> IntArray:
         """Numbers of the models not ruled out."""
 

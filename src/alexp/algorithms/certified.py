@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from alexp.algorithms.capabilities import WeighsModels, offers
-from alexp.algorithms.certificates.certifier import Certifier, PlausibleFits, missing, rewards_told
+from alexp.algorithms.certificates.certifier import Certifier, PlausibleFits, condition, missing, rewards_told
 from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
 from alexp.algorithms.protocol.assumptions import NotCertified
 from alexp.algorithms.protocol.base import Algorithm
@@ -55,6 +55,13 @@ class Certified(Algorithm):
     def certifies(self) -> bool:
         """Whether enough was stated: the noise, and a bound."""
         return missing(self.stated) is None and self.forget is None
+
+    @property
+    def rests_on(self) -> str:
+        """What every certificate rests on, as a clause: "if one of the 3 models is true, ..."."""
+        if (reason := missing(self.stated)) is not None:
+            raise NotCertified(reason)
+        return condition(self.stated, self._certified_models().n_models)
 
     def plausible_models(self, delta: float = DELTA) -> IntArray:
         """Numbers of the models not yet ruled out, in increasing order; at least one, or NotCertified.
@@ -137,7 +144,7 @@ class Certified(Algorithm):
         between = certifier.between(PlausibleFits(fits, local, radii), self.domain, position, now)
         return StopReport(
             best.x, best.index, delta, now, target, numbers, numbers[ranked],
-            certified=True, between_candidates=between, checked=checked,
+            certified=True, between_candidates=between, checked=checked, rests_on=self.rests_on,
         )  # fmt: skip
 
     # -- what subclasses may change ----------------------------------------------------------------------------

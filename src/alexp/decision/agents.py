@@ -33,7 +33,7 @@ class Crowd:
     models: IntArray
     choices: Choices
     noise_std: float
-    reward_bound: float
+    norm_bound: float
     rng: np.random.Generator
 
 
@@ -44,7 +44,7 @@ class View:
     Attributes
     ----------
     model : number of the model.
-    mean, std : (n,) posterior mean, and reward_bound x ridge x ||phi||_{V^-1} (the paper's sigma_t), where V has
+    mean, std : (n,) posterior mean, and norm_bound x ridge x ||phi||_{V^-1} (the paper's sigma_t), where V has
         the rows of pending trials as well.
     features : (n, P) dictionary rows of the choices.
     rng : generator for agents that randomise.
@@ -56,7 +56,7 @@ class View:
     features: FloatArray
     n_observations: int
     noise_std: float
-    reward_bound: float
+    norm_bound: float
     rng: np.random.Generator
 
 
@@ -82,10 +82,10 @@ class Agent:
         rows = []
         for local, model in enumerate(crowd.models):
             mean = crowd.fits.mean(local, features)
-            std = crowd.reward_bound * self.ridge * crowd.believed.width(local, features)
+            std = crowd.norm_bound * self.ridge * crowd.believed.width(local, features)
             view = View(
                 int(model), mean, std, features, crowd.fits.n_observations,
-                crowd.noise_std, crowd.reward_bound, crowd.rng,
+                crowd.noise_std, crowd.norm_bound, crowd.rng,
             )  # fmt: skip
             rows.append(_as_distribution(self.policy(view), len(crowd.choices), type(self).__name__))
         return Suggestions.distributions(rows, len(crowd.choices))
@@ -107,9 +107,9 @@ def _as_distribution(answer: int | FloatArray, n: int, who: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class UCB(Agent):
-    """Optimism: argmax of mean + beta x reward_bound x ridge x ||phi||_{V^-1}, V = Phi'Phi + ridge^2 I.
+    """Optimism: argmax of mean + beta x norm_bound x ridge x ||phi||_{V^-1}, V = Phi'Phi + ridge^2 I.
 
-    `ridge` is the paper's lambda-tilde in units of `reward_bound`. `beta="theory"` replaces the whole factor by
+    `ridge` is the paper's lambda-tilde in units of `norm_bound`. `beta="theory"` replaces the whole factor by
     the time-uniform confidence width sqrt(sigma^2 (logdet(V/ridge^2) + 2 log(1/delta)) + ridge^2 B^2).
     """
 
@@ -132,15 +132,15 @@ class UCB(Agent):
         """Unless every model has a width of its own."""
         return self.beta != "theory"
 
-    def widths(self, fits: Posteriors, noise_std: float, reward_bound: float) -> FloatArray | float:
+    def widths(self, fits: Posteriors, noise_std: float, norm_bound: float) -> FloatArray | float:
         """What multiplies ||phi||_{V^-1}: one number for each of the fits' models (M,), or one for all."""
         if self.beta == "theory":
-            return ucb_width(fits.log_determinants(), self.ridge, noise_std, reward_bound, self.delta)
-        return float(self.beta) * reward_bound * self.ridge
+            return ucb_width(fits.log_determinants(), self.ridge, noise_std, norm_bound, self.delta)
+        return float(self.beta) * norm_bound * self.ridge
 
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates."""
-        width = self.widths(crowd.fits, crowd.noise_std, crowd.reward_bound)
+        width = self.widths(crowd.fits, crowd.noise_std, crowd.norm_bound)
         return Suggestions.certain(crowd.believed.argmax_ucb(crowd.choices, width), len(crowd.choices))
 
 
@@ -191,7 +191,7 @@ class EpsilonGreedy(Agent):
 
 @dataclass(frozen=True)
 class ThompsonSampling(Agent):
-    """Argmax of a draw from N(mean, (scale x reward_bound x ridge)^2 V^-1).
+    """Argmax of a draw from N(mean, (scale x norm_bound x ridge)^2 V^-1).
 
     The policy of a round is the even mixture of `draws` such maximisers: expected returns under it are the Monte
     Carlo estimate of the exact ones, and the propensity of what is played is exact given the draws.
@@ -209,7 +209,7 @@ class ThompsonSampling(Agent):
 
     def suggest(self, crowd: Crowd) -> Suggestions:
         """Compiled sweep over all models and candidates, once per draw."""
-        scale = self.scale * crowd.reward_bound * self.ridge
+        scale = self.scale * crowd.norm_bound * self.ridge
         positions = np.empty((crowd.models.size, self.draws), dtype=np.int64)
         for k in range(self.draws):
             positions[:, k] = crowd.fits.argmax_draw(crowd.choices, crowd.rng, scale)

@@ -20,14 +20,14 @@ class OwnDataPool:
     Policies of agents that have learnt nothing since the last round on the same choices are not computed again.
     """
 
-    def __init__(self, agents: Agents, models: ModelClass, noise_std: float, reward_bound: float) -> None:
-        whole = AgentPool(agents, models, noise_std, reward_bound)  # checks the agents and matches them to models
+    def __init__(self, agents: Agents, models: ModelClass, noise_std: float, norm_bound: float) -> None:
+        whole = AgentPool(agents, models, noise_std, norm_bound)  # checks the agents and matches them to models
         self.draws = whole.draws
         crowds = zip(whole.agents, whole.members, strict=True)
         owners: list[Agent] = [agent for agent, members in crowds for _ in members]
         order = np.argsort(np.concatenate(whole.members))
         self._agents = [owners[int(k)] for k in order]
-        self._models, self._noise_std, self._bound = models, noise_std, reward_bound
+        self._models, self._noise_std, self._bound = models, noise_std, norm_bound
         self._pools = [self.newborn(j) for j in range(models.n_models)]
         self._played_on: bytes | None = None  # key of the last round, and the policies in it
         self._policies: dict[int, Suggestions] = {}

@@ -36,10 +36,10 @@ class AgentPool:
         agents: Agents,
         models: ModelClass,
         noise_std: float,
-        reward_bound: float,
+        norm_bound: float,
         forget: float | None = None,
     ) -> None:
-        self.noise_std, self.reward_bound = noise_std, reward_bound
+        self.noise_std, self.norm_bound = noise_std, norm_bound
         self._unlisted = models.enumerated_on is not None
         crowds = _crowds(agents, models)
         self.agents = [agent for agent, _ in crowds]
@@ -66,7 +66,7 @@ class AgentPool:
         parts = []
         for k, (agent, fits, members) in enumerate(zip(self.agents, self.fits, self.members, strict=True)):
             believed = self.believing(k, round_.pending) if believe and agent.believes else fits
-            crowd = Crowd(fits, believed, members, round_.choices, self.noise_std, self.reward_bound, rng)
+            crowd = Crowd(fits, believed, members, round_.choices, self.noise_std, self.norm_bound, rng)
             parts.append(agent.suggest(crowd))
         return Suggestions.merged(parts, self.members)
 

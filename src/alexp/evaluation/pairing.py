@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.validation import finite, fraction, one_of
+from alexp.common.validation import LARGEST, finite, fraction, one_of
 from alexp.common.warning import caution
 from alexp.evaluation._wealth import mixture_crossings
 from alexp.evaluation.log import Log, LogWarning
@@ -63,14 +63,13 @@ class Pairing:
         rewards, propensities, index = log.rewards[some], log.propensities[some], log.index[some]
         stated = None if limits is None else _range(limits, rewards)
         found = found.take(some)
-        weights = found.at(index) / propensities
         return cls(
             log,
             found,
             index,
             propensities,
             rewards,
-            weights,
+            _weights(name, found.at(index), log),
             _least(log, found, floor),
             np.inf if floor is None else 1.0 / floor,
             stated,
@@ -174,6 +173,20 @@ def check_weights(weights: FloatArray) -> None:
             "logger could not play it at all, neither value nor interval holds; if it was rare, the interval does",
             LogWarning,
         )
+
+
+def _weights(name: str, chosen: FloatArray, log: Log) -> FloatArray:
+    """pi/p of the usable rounds, (n,); squares of them must be numbers."""
+    propensities = log.propensities[log.usable]
+    with np.errstate(over="ignore"):
+        weights = chosen / propensities
+    if (wrong := np.flatnonzero(weights > LARGEST)).size:
+        raise ValueError(
+            f"propensities of round {np.flatnonzero(log.usable)[wrong[0]]} is {propensities[wrong[0]]:g}, where {name} "
+            f"plays with probability {chosen[wrong[0]]:g}: weights pi/p must not exceed {LARGEST:g}. Nothing that rare "
+            "was played by chance: correct the propensity, or set it to NaN, and the round is left out"
+        )
+    return weights
 
 
 def _range(limits: object, rewards: FloatArray) -> Range:

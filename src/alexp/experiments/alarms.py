@@ -1,4 +1,4 @@
-"""How often `check_models` raises an alarm when it should not, and how soon when it should.
+"""How often `check_models` raises an alarm when it should not, how soon when it should, and how many runs are misled.
 
 ``python -m alexp.experiments.alarms`` prints the table of docs/certificates.md; with ``--write docs/certificates.md``
 it replaces the part of that file between its marks.
@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import beta
@@ -48,28 +49,39 @@ SETTINGS = (
     World("half outside, no repeats", outside=0.5, repeats=False),
 )
 KINDS: tuple[type[Certified], ...] = (LMUCB, EvidenceMixture)  # who chooses the actions, in turn
+_LOOKS = 10  # rounds between two looks at the stop report
+
+
+class AlarmRun(NamedTuple):
+    """One run: number of rewards at the first alarm, if any, and whether a certified stop report was ever false."""
+
+    alarm: int | None
+    misled: bool
 
 
 @dataclass(frozen=True)
 class Alarms:
-    """First alarms of some runs: number of rewards, None where there was none."""
+    """What happened in some runs."""
 
     setting: World
-    at: list[int | None]
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Share of runs with an alarm, 95% interval after Clopper and Pearson."""
-        n, k = len(self.at), sum(t is not None for t in self.at)
-        low = float(beta.ppf(0.025, k, n - k + 1)) if k else 0.0
-        return low, float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
+    runs: list[AlarmRun]
 
     def __str__(self) -> str:
-        found = [t for t in self.at if t is not None]
+        found = [run.alarm for run in self.runs if run.alarm is not None]
         when = f"{np.median(found):.0f}" if found else "-"
-        low, high = self.interval
-        share = f"{len(found) / len(self.at):.3f} ({low:.3f} to {high:.3f})"
-        return f"| {self.setting.name} | {len(found)} of {len(self.at)} | {share} | {when} |"
+        misled, n = sum(run.misled for run in self.runs), len(self.runs)
+        return f"| {self.setting.name} | {_share(len(found), n)} | {when} | {_share(misled, n)} |"
+
+
+def interval(k: int, n: int) -> tuple[float, float]:
+    """95% interval of a probability after k successes in n runs (Clopper and Pearson)."""
+    low = float(beta.ppf(0.025, k, n - k + 1)) if k else 0.0
+    return low, float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
+
+
+def _share(k: int, n: int) -> str:
+    low, high = interval(k, n)
+    return f"{k} of {n} | {k / n:.3f} ({low:.3f} to {high:.3f})"
 
 
 def problem_of(setting: World, seed: int) -> tuple[ModelClass, Environment]:
@@ -87,29 +99,34 @@ def problem_of(setting: World, seed: int) -> tuple[ModelClass, Environment]:
     )
 
 
-def first_alarm(setting: World, seed: int, rounds: int = 100, delta: float = 0.05) -> int | None:
-    """Number of rewards after which one adaptive run is contradicted; None if it is not."""
+def play(setting: World, seed: int, rounds: int = 100, delta: float = 0.05) -> AlarmRun:
+    """One adaptive run, whose stop report is looked at every ten rounds."""
     models, environment = problem_of(setting, seed)
     kind = KINDS[seed % len(KINDS)]
     algorithm = kind(models, environment.domain, noise_std=_NOISE, reward_bound=_BOUND, random_state=seed)
-    free = np.ones(_CANDIDATES, dtype=bool)
+    free, misled = np.ones(_CANDIDATES, dtype=bool), False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        for _ in range(rounds):
+        for t in range(1, rounds + 1):
             trial = algorithm.ask(available=None if setting.repeats else free)
             free[trial.index] = False
             algorithm.tell(trial, environment.observe_index(trial.index))
-    return algorithm.check_models(delta).at
+            if t % _LOOKS == 0:
+                report = algorithm.stop_report(delta)
+                gap = environment.best_value - environment.rewards[report.index]
+                misled |= report.certified and bool(gap > report.epsilon + 1e-9)
+    return AlarmRun(algorithm.check_models(delta).at, misled)
 
 
 def measure(setting: World, runs: int, rounds: int = 100, delta: float = 0.05) -> Alarms:
-    """First alarms of `runs` runs with seeds 0, 1, ..."""
-    return Alarms(setting, [first_alarm(setting, seed, rounds, delta) for seed in range(runs)])
+    """`runs` runs with seeds 0, 1, ..."""
+    return Alarms(setting, [play(setting, seed, rounds, delta) for seed in range(runs)])
 
 
 def to_markdown(measured: Sequence[Alarms]) -> str:
     """The table of docs/certificates.md."""
-    head = "| | alarms within 100 rounds | share, 95% interval | median round |\n|---|---|---|---|"
+    head = "| | alarms within 100 rounds | share, 95% interval | median round | misled | share, 95% interval |"
+    head += "\n|---|---|---|---|---|---|"
     return "\n".join([head, *map(str, measured)])
 
 

@@ -212,10 +212,11 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Certificates:
-    """What holds with probability 1 - `delta` at every moment of the run.
+    """What holds with probability 1 - `delta` at every moment of the run, under a condition.
 
     Attributes
     ----------
+    rests_on : the condition, as a clause: "if one of the 3 models is true, ...".
     epsilon : no candidate is better than the recommended one by more than this; infinite in contextual studies, where
         that is a question about one round.
     n_plausible : how many models are not ruled out.
@@ -226,6 +227,7 @@ class Certificates:
     epsilon: float
     n_plausible: int
     plausible: IntArray
+    rests_on: str
 
 
 @dataclass(frozen=True)

@@ -253,14 +253,15 @@ def _plausible(algorithm: Algorithm, wanted: Wanted, listed: IntArray) -> Certif
         plausible = subject.plausible_models(wanted.delta)
     except NotCertified:
         return None
-    return Certificates(wanted.delta, inf, int(plausible.size), np.intersect1d(plausible, listed, assume_unique=True))
+    shown = np.intersect1d(plausible, listed, assume_unique=True)
+    return Certificates(wanted.delta, inf, int(plausible.size), shown, subject.rests_on)
 
 
 def _certificates(report: StopReport, listed: IntArray) -> Certificates | None:
-    if not report.certified:
+    if not report.certified or report.rests_on is None:
         return None
     plausible = np.intersect1d(report.plausible, listed, assume_unique=True)
-    return Certificates(report.delta, float(report.epsilon), int(report.plausible.size), plausible)
+    return Certificates(report.delta, float(report.epsilon), int(report.plausible.size), plausible, report.rests_on)
 
 
 def _curve(algorithm: Algorithm, certificates: Certificates | None, trials: TrialColumns) -> Curve | None:

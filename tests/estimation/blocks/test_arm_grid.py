@@ -32,7 +32,7 @@ def mixtures(kind, **settings):
     [
         (StudentMixture, {"ratio_grid": RATIOS}),
         (StudentMixture, {"ratio_grid": RATIOS, "forget": 0.95}),
-        (Mixture, {"noise_std": 0.3, "reward_bound": 2.0, "noise_grid": (0.5, 1.0), "scale_grid": (1.0, 4.0)}),
+        (Mixture, {"noise_std": 0.3, "norm_bound": 2.0, "noise_grid": (0.5, 1.0), "scale_grid": (1.0, 4.0)}),
     ],
 )
 def test_a_mixture_on_blocks_is_the_dense_mixture_at_every_step(kind, settings):

@@ -62,6 +62,20 @@ def missing(stated: Stated) -> str | None:
     return None
 
 
+def condition(stated: Stated, n_models: int) -> str:
+    """What certificates rest on, as a clause; with both bounds stated, `norm_bound` is the one that is used.
+
+    >>> condition(Stated(0.1, 2.0, None), 15)
+    'if one of the 15 models is true, the noise is at most noise_std = 0.1 and rewards are within reward_bound = 2'
+    """
+    truth = "the model is true" if n_models == 1 else f"one of the {n_models} models is true"
+    if stated.norm_bound is None:
+        bound = f"rewards are within reward_bound = {stated.reward_bound:g}"
+    else:
+        bound = f"its norm is within norm_bound = {stated.norm_bound:g}"
+    return f"if {truth}, the noise is at most noise_std = {stated.noise_std:g} and {bound}"
+
+
 class Certifier:
     """Certificates about some models from rewards told, all of it made when first asked for."""
 

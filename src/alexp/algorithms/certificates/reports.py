@@ -83,6 +83,7 @@ class StopReport:
     between_candidates : on an Interval, by how much more a point between the candidates may be better; None where
         candidates are all there is, or where no bound is known (a Box, feature maps of one's own).
     checked : whether the rewards were held against what was stated, see `check_models`.
+    rests_on : if certified, what that rests on, as a clause.
     """
 
     x: Action
@@ -96,6 +97,7 @@ class StopReport:
     reason: str | None = None
     between_candidates: float | None = None
     checked: bool = True
+    rests_on: str | None = None
 
     @property
     def can_stop(self) -> bool:
@@ -112,6 +114,8 @@ class StopReport:
         if self.between_candidates is not None:
             everywhere = self.epsilon + self.between_candidates
             text += f", and within {everywhere:.3g} of the best point between the candidates"
+        if self.rests_on is not None:
+            text += f", {self.rests_on}"
         return text if self.checked else f"{text}; whether the rewards are as stated was not checked"
 
 

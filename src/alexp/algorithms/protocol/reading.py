@@ -6,10 +6,11 @@ import numpy as np
 
 from alexp.algorithms.protocol.contextual.record import OfferLog
 from alexp.algorithms.protocol.course import Course
-from alexp.algorithms.protocol.trials import LARGEST_REWARD, SeenRewards, TrialLog
+from alexp.algorithms.protocol.trials import SeenRewards, TrialLog
 from alexp.common.arrays import IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.schema import a_dict, booleans, floats, integers, maybe, record
+from alexp.common.validation import LARGEST
 
 _NOBODY: IntArray = np.empty(0, dtype=np.int64)
 _CERTAIN = 1.0 + 1e-6  # the largest propensity, up to rounding
@@ -30,7 +31,7 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
         "model": integers(n, low=-1, high=n_models - 1),
         "explored": booleans(n),
         "propensity": floats(n, low=0.0, high=_CERTAIN, missing=True),
-        "reward": floats(n, low=-LARGEST_REWARD, high=LARGEST_REWARD, missing=True),
+        "reward": floats(n, low=-LARGEST, high=LARGEST, missing=True),
         "abandoned": ids,
         "retracted": ids,
         "course": maybe(a_dict),

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from alexp.algorithms.protocol.contextual.record import OfferLog
     from alexp.problem.contextual.offers import Offer
 
-LARGEST_REWARD = 1e150  # squares of rewards are accumulated and must stay finite
-
 
 @dataclass(frozen=True)
 class Trial:

@@ -5,8 +5,9 @@ compiled functions, and of the versions of Numba, llvmlite and Python.  Each fun
 begins with a hash of what follows.  Files are written under another name and renamed, so that processes may share a
 folder; a file that is damaged counts as missing and is written again.
 
-Folders are looked for in ``NUMBA_CACHE_DIR``, beside the sources, and in the user's cache folder.  All are read; the
-first that can be written to is written to.  If there is none, a private folder for temporary files takes its place.
+``NUMBA_CACHE_DIR`` names the place of such folders.  Without it they are beside the sources and in the user's cache
+folder: both are read, the first that can be written to is written to.  If there is none, a private folder for temporary
+files takes its place.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def _places() -> Iterator[Path]:
     """Where a folder may be, the best place first."""
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR)
+        return
     yield PACKAGE / "__pycache__"
     with contextlib.suppress(RuntimeError, OSError, KeyError):  # a user without a home
         yield Path(AppDirs(appname="alexp", appauthor=False).user_cache_dir)

@@ -53,10 +53,10 @@ class EffectMixture(Mixture):
         *,
         n_candidates: int,
         effect_grid: Sequence[float],
-        reward_bound: float,
+        norm_bound: float,
         **settings: Any,
     ) -> None:
-        ridges = divisors * settings["noise_std"] / reward_bound
+        ridges = divisors * settings["noise_std"] / norm_bound
         self._plain = RidgeBank(columns, offsets, ridges, intercept)
         self._constant = intercept
         if intercept:
@@ -68,13 +68,13 @@ class EffectMixture(Mixture):
             offsets,
             divisors,
             False,
-            reward_bound=reward_bound,
+            norm_bound=norm_bound,
             copies=len(effect_grid),
             may_sleep=False,
             **settings,
         )
         cells = len(self.ridges) // len(effect_grid)
-        self.tau = np.repeat(np.asarray(effect_grid, dtype=np.float64) * reward_bound, cells)
+        self.tau = np.repeat(np.asarray(effect_grid, dtype=np.float64) * norm_bound, cells)
         self._rho = (self.tau / self.noise) ** 2
         self._counts, self._means = np.zeros(n_candidates), np.zeros(n_candidates)
         self._fixed = np.zeros(len(self.ridges))  # parts of the log evidence that all models of a cell share

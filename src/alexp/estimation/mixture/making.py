@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 class _Levels(TypedDict):
     noise_std: float
-    reward_bound: float
+    norm_bound: float
     noise_grid: Sequence[float]
     scale_grid: Sequence[float]
 
@@ -72,7 +72,7 @@ def ratio_mixture(
     if noise_std is None:
         return StudentMixture(*groups, ratio_grid=ratios, calibrate=calibrate, **common)
     levels: _Levels = {
-        "noise_std": noise_std, "reward_bound": noise_std, "noise_grid": (1.0,), "scale_grid": prior_scales(ratios),
+        "noise_std": noise_std, "norm_bound": noise_std, "noise_grid": (1.0,), "scale_grid": prior_scales(ratios),
     }  # fmt: skip
     return Mixture(*groups, **levels, calibrate=calibrate, **common)
 
@@ -119,7 +119,7 @@ def level_mixture(
         return cast(Mixture, known)
     groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * models.roots, models.intercept)
     levels: _Levels = {
-        "noise_std": noise_std, "reward_bound": norm_bound, "noise_grid": noise_grid, "scale_grid": scale_grid,
+        "noise_std": noise_std, "norm_bound": norm_bound, "noise_grid": noise_grid, "scale_grid": scale_grid,
     }  # fmt: skip
     if not effects:
         return Mixture(*groups, **levels, **_common(models, candidates, power, forget))

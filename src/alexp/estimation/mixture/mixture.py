@@ -49,7 +49,7 @@ class Mixture:
     divisors : (M,) what the features of each model are divided by.
     intercept : whether every model has an unpenalised constant.
     noise_std : sigma; noise level g is noise_grid[g] * sigma.
-    reward_bound : B; prior standard deviation h is scale_grid[h] * B.
+    norm_bound : B; prior standard deviation h is scale_grid[h] * B.
     copies : how often the whole grid is repeated, for what a subclass varies beyond noise and scale.
     may_sleep : whether components that have become negligible may be left behind until they matter again.
     power : weights are proportional to the evidence to this power; below one they trust adaptively chosen data less.
@@ -74,7 +74,7 @@ class Mixture:
         intercept: bool,
         *,
         noise_std: float,
-        reward_bound: float,
+        norm_bound: float,
         noise_grid: Sequence[float] = (1.0,),
         scale_grid: Sequence[float] = (1.0,),
         copies: int = 1,
@@ -92,8 +92,8 @@ class Mixture:
         self.n_columns, self._columns, self._sizes = n_columns, columns, np.diff(offsets)
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
         self.noise = self.factors * noise_std
-        self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in pairs])
-        precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * reward_bound)
+        self.ridges = np.array([a * noise_std / (b * norm_bound) for a, b in pairs])
+        precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * norm_bound)
 
         def make(divisors: FloatArray) -> PosteriorGrid:
             ridges = [ridge * divisors for ridge in self.ridges]

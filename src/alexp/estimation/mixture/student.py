@@ -60,7 +60,7 @@ class StudentMixture(Mixture):
             divisors,
             intercept,
             noise_std=1.0,  # its own unit
-            reward_bound=1.0,
+            norm_bound=1.0,
             scale_grid=prior_scales(ratio_grid),
             **settings,
         )

@@ -8,6 +8,7 @@ import numpy as np
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certificates.reports import described
 from alexp.algorithms.protocol.trials import Recommendation
 from alexp.common.codec import State, jsonable
@@ -92,8 +93,11 @@ def routes(shelf: Shelf) -> APIRouter:
         """Models that the rewards do not rule out, given what was stated."""
 
         def work(opened: Opened) -> State:
-            found, names = opened.study.plausible_models(delta)[:_MOST_MODELS], opened.study.algorithm.models.names
-            return {"delta": delta, "models": found.tolist(), "names": [names[j] for j in found]}
+            found, algorithm = opened.study.plausible_models(delta)[:_MOST_MODELS], opened.study.algorithm
+            subject: object = algorithm
+            assert offers(subject, Certifies)
+            names = [algorithm.models.names[j] for j in found]
+            return {"delta": delta, "models": found.tolist(), "names": names, "rests_on": subject.rests_on}
 
         return answer(shelf.act(name, work))
 

@@ -236,6 +236,7 @@ class StopAnswer(StudyAnswer):
     disagreeing: list[int]
     between_candidates: float | None
     checked: bool
+    rests_on: str | None = Field(description="If certified, what that rests on, as a clause.")
     text: str
 
 
@@ -258,6 +259,7 @@ class Plausible(StudyAnswer):
     delta: float
     models: list[int]
     names: list[str]
+    rests_on: str = Field(description="What that rests on, as a clause.")
 
 
 class Health(BaseModel):

@@ -87,7 +87,7 @@ def _header(view: StudyView, now: float) -> str:
         tiles.append((best.label, f"recommended (candidate {best.index})"))
         tiles.append((f"{best.value:.4g}", f"its reward as estimated{by}"))
     if certificates is not None and certificates.epsilon <= 2.0 * view.reward_bound:  # else it says nothing
-        words = f"at most this far from the best, certified at {_confidence(certificates)}"
+        words = f"at most this far from the best, certified at {_confidence(certificates)} {certificates.rests_on}"
         tiles.append((f"{certificates.epsilon:.3g}", words))
     stopping = "" if view.stopping is None else f"<p>{escape(view.stopping)}.</p>"
     cells = "".join(
@@ -192,7 +192,7 @@ def _ruled_out(view: StudyView, standing: Standing) -> str:
     if view.certificates is not None:
         text += (
             f" Independently of q, {m - view.certificates.n_plausible} of them contradict the rewards with confidence "
-            f"{_confidence(view.certificates)} at every moment, if the noise and the bound are stated rightly."
+            f"{_confidence(view.certificates)} at every moment, {view.certificates.rests_on}."
         )
     if named:
         listed = ", ".join(map(escape, named)) + (f" and {n - len(named)} more" if n > len(named) else "")
@@ -255,8 +255,10 @@ def _curve(view: StudyView) -> str:
     parts = ["The algorithm's estimate"] if curve.estimate is not None else []
     parts += ["two standard deviations of it to both sides"] if curve.spread is not None else []
     parts += ["the certified band over all plausible models"] if curve.lower is not None else []
-    words = ", ".join([*parts, "and the played points" if parts else "The played points"])
-    return _section("Estimated reward", _figure("curve", note=f"{words}."))
+    words = ", ".join([*parts, "and the played points" if parts else "The played points"]) + "."
+    if view.certificates is not None:
+        words += f" The band is certified {view.certificates.rests_on}."
+    return _section("Estimated reward", _figure("curve", note=words))
 
 
 def _pending(view: StudyView, now: float) -> str:

@@ -216,7 +216,7 @@ export function plausible({ standing, counts, n_models: m, certificates }) {
   const history = standing?.history;
   if (!history || counts.told === 0 || m < 2) return null;
   const now = history.likeliest.at(-1);
-  const certified = certificates ? ` ${certificates.n_plausible} of ${m} are certified plausible now.` : "";
+  const certified = certificates ? ` ${certificates.n_plausible} of ${m} are certified plausible now, ${certificates.rests_on}.` : "";
   return {
     title: "Models still in question",
     note: `How many models, the likeliest first, together have 95 % of the ${standing.meaning === "posterior" ? "probability" : "weight"}.${certified}`,
@@ -262,7 +262,9 @@ export function interval(view) {
   const margin = 0.2 * (high - low) || 1;
   return {
     title: "Reward over x",
-    note: "The estimate, two standard deviations to both sides, the certified band where there is one, and the played points.",
+    note:
+      "The estimate, two standard deviations to both sides, the certified band where there is one, and the played points." +
+      (certificates ? ` The band is certified ${certificates.rests_on}.` : ""),
     summary: best
       ? `the estimate is largest at x = ${best.label}, about ${number(best.value)}`
       : "no recommendation yet",

@@ -161,7 +161,7 @@ function tiles(view) {
   if (!best && view.rewards.n) rows.push(["Mean reward so far", number(view.rewards.so_far.reward.at(-1))]);
   const so_far = view.rewards.so_far;
   if (best && view.rewards.n) rows.push(["Best measured", number(so_far.reward.at(-1))]);
-  if (certificates) rows.push(["Plausible models", `${certificates.n_plausible} of ${view.n_models}`, "certified"]);
+  if (certificates) rows.push(["Plausible models", `${certificates.n_plausible} of ${view.n_models}`, `certified ${certificates.rests_on}`]);
   else if (standing?.history && counts.told)
     rows.push([
       "Models in question",
