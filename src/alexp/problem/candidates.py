@@ -13,7 +13,8 @@ from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
-from alexp.problem.kernels.rows import Rows, dense, take
+from alexp.problem.kernels.rows import Rows, dense, shifted, take
+from alexp.problem.kernels.units import column_units
 from alexp.problem.models import ModelClass
 from alexp.problem.tables.blocks import (
     SMALL,
@@ -27,6 +28,9 @@ from alexp.problem.tables.blocks import (
     rows_fingerprint,
 )
 from alexp.problem.tables.on_device import DeviceRows
+
+
+_CANCELLED = 1e-6  # variances below this share of the mean square are computed from the deviations instead
 
 
 class Listing:
@@ -93,7 +97,8 @@ class CandidateTable(Listing):
     def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
         super().__init__(order)
         self._tables = models.tables(domain)  # in the domain's order
-        self._blocks: dict[bytes, Block] = {}  # columns of models, by their numbers
+        self._models = models
+        self._blocks: dict[tuple[bytes, bool], Block] = {}  # columns of models, by their numbers
         _point_out_empty_models(models, self._filled())
 
     @cached_property
@@ -119,7 +124,12 @@ class CandidateTable(Listing):
         """Mean square of every column over the candidates, or its variance, shape (P,)."""
         if self.is_small:
             squares: FloatArray = np.einsum("pn,pn->p", self.table, self.table) / self.n_candidates
-            return np.maximum(squares - self.table.mean(axis=1) ** 2, 0.0) if centred else squares
+            if not centred:
+                return squares
+            out = np.maximum(squares - self.table.mean(axis=1) ** 2, 0.0)
+            cancelled = np.flatnonzero(out <= _CANCELLED * squares)
+            out[cancelled] = np.square(column_units(self.table[cancelled].T).deviations)
+            return out
         return np.concatenate([mean_squares(part.rows, centred) for part in self._tables])
 
     def prior_variance(self, group: IntArray, kernel: Kernel) -> float:
@@ -141,17 +151,22 @@ class CandidateTable(Listing):
         return [self._on_table(models.groups[j], models.kernel(j)) for j in range(models.n_models)]
 
     def _on_table(self, group: IntArray, kernel: Kernel | None) -> ModelOnTable:
-        """A model on the table that has all of its columns; on all tables side by side, if none has."""
+        """A model on the table that has all of its columns; on all tables side by side, if none has.
+
+        Of linear models beside an intercept, what is far from zero has been taken off, see `ModelClass.origin`.
+        """
         low, high = int(group.min()), int(group.max())
+        far = self._models.origin if kernel is None else None
+        origin = None if far is None or not far[group].any() else far[group]
         tables = [self._whole] if kernel is not None and self.is_small else self._tables
         holds = [part for part in tables if part.columns[0] <= low and high <= part.columns[-1]]
         table = holds[0] if holds else self._joined
-        local, key = group - table.columns[0], group.tobytes()
+        local, key = group - table.columns[0], (group.tobytes(), origin is None)
         if key not in self._blocks:
             rows = take(table.rows, local) if holds else cast(Rows, self._side_by_side.only(local))
             rows = dense(rows[:]) if kernel is None and not holds else rows
-            self._blocks[key] = Block(rows)
-        return ModelOnTable(table, group, local, kernel, self._blocks[key])
+            self._blocks[key] = Block(rows if origin is None else shifted(rows, origin).astype(rows.dtype))
+        return ModelOnTable(table, group, local, kernel, self._blocks[key], origin)
 
     @cached_property
     def _side_by_side(self) -> SideBySide:

@@ -103,6 +103,10 @@ class DeviceGround:
         out: FloatArray = xp.stack([new, moments[1, :] + xp.matmul(factors, spread), between])
         return out
 
+    def largest(self, values: FloatArray) -> float:
+        """The largest of some values."""
+        return float(self._xp.max(values))
+
     def zeros(self, rows: int, n: int) -> FloatArray:
         """(rows, n) zeros."""
         return self._place.full((rows, n), 0.0)

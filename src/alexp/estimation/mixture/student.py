@@ -28,6 +28,7 @@ from alexp.common.codec import Packable
 from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices
+from alexp.problem.kernels.choosing import varying_part
 from alexp.problem.kernels.rows import dense, spread
 from alexp.problem.tables.blocks import ModelOnTable
 
@@ -165,8 +166,7 @@ def _trace(model: ModelOnTable, centred: bool) -> float:
     if not centred:
         return whole
     some = dense(model.block.rows[spread(model.block.rows.shape[0], _MOST)])
-    varying = float(np.mean(model.kernel.diagonal(some)) - np.mean(model.kernel(some, some)))
-    return varying if varying > 1e-12 * whole else 0.0
+    return varying_part(model.kernel, some, whole)
 
 
 def _mean_square(column: FloatArray, centred: bool) -> float:

@@ -64,6 +64,9 @@ class Ground(Protocol):
         ``shares`` and ``scales`` of the variances have one entry per cell merged; ``total`` is the share merged before.
         """
 
+    def largest(self, values: FloatArray) -> float:
+        """The largest of some values."""
+
     def zeros(self, rows: int, n: int) -> FloatArray:
         """(rows, n) zeros."""
 
@@ -126,6 +129,10 @@ class HostGround:
         """Merge some cells of a model into moments."""
         kernels.merge(mean, variance, cells, shares, scales, total, moments)
         return moments
+
+    def largest(self, values: FloatArray) -> float:
+        """The largest of some values."""
+        return float(values.max(initial=0.0))
 
     def zeros(self, rows: int, n: int) -> FloatArray:
         """Zeros."""

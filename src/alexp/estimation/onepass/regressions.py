@@ -15,7 +15,17 @@ from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
 from alexp.problem.kernels import Kernel
 
+_DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
+
+
+def lifted(ratios: FloatArray, largest: FloatArray | float) -> FloatArray:
+    """Noise variances in units of the prior (cells,), at least as large as the rounding of similarities up to `largest`.
+
+    Below that a Gram matrix plus noise has no Cholesky factor in floating point. The noise stays what it is: it is the
+    prior that has at most 2^21 times its standard deviation.
+    """
+    return np.maximum(ratios, _DIGITS * largest)
 
 
 @dataclass(frozen=True)
@@ -106,11 +116,18 @@ class KernelRegression:
         return weights, float(np.mean(self.points.means - values))
 
     def root(self, cell: int, rows: FloatArray) -> FloatArray:
-        """Cholesky factor of the posterior covariance of n points (n, d) in one cell, in units of the prior."""
+        """A square root of the posterior covariance of n points (n, d) in one cell, in units of the prior, (n, n).
+
+        The Cholesky factor; from eigenvectors, where rounding leaves a variance that is not positive.
+        """
         gram = self._between(rows, rows)
         covariance = self._dual.covariance(self.points, cell, self._between(self.points.rows, rows), gram)
         covariance[np.diag_indices(len(rows))] += _JITTER * float(np.trace(gram)) / len(rows)
-        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        try:
+            return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            values, vectors = np.linalg.eigh(covariance)
+            return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
     def _similar(self, at: PointTold) -> tuple[FloatArray, float]:
         """Similarities of a point to the points told, (D,), and to itself."""
