@@ -13,6 +13,7 @@ from alexp.common.arrays import FloatArray
 # products of two squares, are then numbers.
 LARGEST = 1e100
 SMALLEST = 1e-100
+VANISHING = 1e-140  # features of this size or less count as zero in models that take them as they are: so do squares
 
 
 def positive(name: str, value: object) -> float:

@@ -55,6 +55,7 @@ def expected_improvement(
     out = np.zeros(n)
     slope, logarithms = _gain_table(freedom)
     for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
+        part.check()
         std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
         with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
             place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)

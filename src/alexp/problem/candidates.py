@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from alexp.common.validation import VANISHING
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
@@ -28,7 +29,6 @@ from alexp.problem.tables.blocks import (
     rows_fingerprint,
 )
 from alexp.problem.tables.on_device import DeviceRows
-
 
 _CANCELLED = 1e-6  # variances below this share of the mean square are computed from the deviations instead
 
@@ -99,7 +99,7 @@ class CandidateTable(Listing):
         self._tables = models.tables(domain)  # in the domain's order
         self._models = models
         self._blocks: dict[tuple[bytes, bool], Block] = {}  # columns of models, by their numbers
-        _point_out_empty_models(models, self._filled())
+        _point_out_empty_models(models, self._filled)
 
     @cached_property
     def table(self) -> FloatArray:
@@ -129,16 +129,16 @@ class CandidateTable(Listing):
             out = np.maximum(squares - self.table.mean(axis=1) ** 2, 0.0)
             cancelled = np.flatnonzero(out <= _CANCELLED * squares)
             out[cancelled] = np.square(column_units(self.table[cancelled].T).deviations)
-            return out
+            return np.asarray(out)
         return np.concatenate([mean_squares(part.rows, centred) for part in self._tables])
 
     def prior_variance(self, group: IntArray, kernel: Kernel) -> float:
         """Mean of k(x, x) over the candidates."""
         return float(np.mean(kernel.diagonal(self._on_table(group, kernel).block.rows)))
 
-    def _filled(self) -> BoolArray:
-        """Which columns are not zero on every candidate, (P,)."""
-        return np.concatenate([nonzero_columns(part.rows) for part in self._tables])
+    def _filled(self, least: float) -> BoolArray:
+        """Which columns are larger than `least` in size on some candidate, (P,)."""
+        return np.concatenate([nonzero_columns(part.rows, least) for part in self._tables])
 
     def hashes(self) -> list[str]:
         """Content hashes of the columns on all candidates: of what was handed in, where that is large."""
@@ -304,19 +304,27 @@ def _in_memory(rows: Rows) -> Rows:
     return np.asarray(rows) if isinstance(rows, DeviceRows) else rows
 
 
-def _point_out_empty_models(models: ModelClass, filled: BoolArray) -> None:
-    """Warn of models whose features all vanish on every candidate; `filled` (P,) says which do not."""
-    if filled.all() or (models.enumerated_on is not None and np.count_nonzero(~filled) < models.dimension):
+def _point_out_empty_models(models: ModelClass, filled: Callable[[float], BoolArray]) -> None:
+    """Warn of models whose features all vanish on every candidate; `filled(least)` (P,) says which do not.
+
+    Kernels have units of their own, so that only zeros vanish for them.
+    """
+    visible = filled(VANISHING)
+    if visible.all() or (models.enumerated_on is not None and np.count_nonzero(~visible) < models.dimension):
         return
     if models.enumerated_on is not None:
-        some = "+".join(models.dictionary.names[int(i)] for i in np.flatnonzero(~filled)[: models.dimension])
+        some = "+".join(models.dictionary.names[int(i)] for i in np.flatnonzero(~visible)[: models.dimension])
         caution(f"models such as {some!r} are zero on every candidate; leave such columns out", UserWarning)
         return
-    empty = np.flatnonzero(~np.logical_or.reduceat(filled[models.columns_flat], models.offsets[:-1]))
+    own = visible[models.columns_flat]
+    if models.kernels is not None:
+        linear = np.repeat([kernel is None for kernel in models.kernels], np.diff(models.offsets))
+        own = np.where(linear, own, filled(0.0)[models.columns_flat])
+    empty = np.flatnonzero(~np.logical_or.reduceat(own, models.offsets[:-1]))
     if empty.size:
         others = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
         caution(
-            f"model {models.names[int(empty[0])]!r} is zero on every candidate{others}: it predicts the same reward "
-            "for all of them; leave it out unless that is meant",
+            f"model {models.names[int(empty[0])]!r} is zero on every candidate, or below {VANISHING:g} in size{others}"
+            ": it predicts the same reward for all of them; leave it out, or use other units, unless that is meant",
             UserWarning,
         )

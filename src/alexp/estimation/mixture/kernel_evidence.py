@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class KernelEstimate(Estimate):
-    """intercept + sum over models j and points i of weights_ji k_j(x, x_i), see `ModelClass.similarity`; `beta` is zero.
+    """intercept + sum over models j and points i of weights_ji k_j(x, x_i); `beta` is zero.
+
+    The kernels are those of `ModelClass.similarity`.
 
     Attributes
     ----------

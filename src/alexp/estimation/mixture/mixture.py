@@ -30,7 +30,7 @@ from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.calibrating import CalibratingGrid, Divisors
-from alexp.estimation.posteriors import Component, PosteriorGrid
+from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid, is_finite
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.tables.blocks import ModelOnTable
 
@@ -59,6 +59,7 @@ class Mixture:
     arm_blocks : (K, p) where every arm has p columns of its own, see `estimation.blocks`.
     calibrate : gives the divisors for rows told, which then replace those given; see `CalibratingGrid`.
     forget : weight of a reward for each one that came after it; see below.
+    precise : whether columns are so far from zero for their spread that moments are not taken through coefficients.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
@@ -85,6 +86,7 @@ class Mixture:
         arm_blocks: tuple[int, int] | None = None,
         calibrate: Divisors | None = None,
         forget: float | None = None,
+        precise: bool = False,
     ) -> None:
         self.forget = forget
         self.power, self.log_prior = power, log_prior
@@ -93,7 +95,7 @@ class Mixture:
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in pairs])
-        precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * reward_bound)
+        precise = precise or bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * reward_bound)
 
         def make(divisors: FloatArray) -> PosteriorGrid:
             ridges = [ridge * divisors for ridge in self.ridges]
@@ -140,13 +142,27 @@ class Mixture:
     def weights(self) -> FloatArray:
         """Posterior probability of every component, shape (cells, M)."""
         power, prior = self.power, self.log_prior
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # minus infinity: rewards beyond 1e150 times the noise
             scores = self.log_evidence() if prior is None else self.log_weights()
         top = float(scores.max())
-        if not isfinite(top):  # rewards beyond 1e150 times the noise: every component is out of the question
-            scores, top = np.zeros_like(scores) if prior is None else prior + np.zeros_like(scores), 0.0
+        if not isfinite(top):
+            scores, top = self._finite_scores(scores), 0.0
+            scores = scores if prior is None else power * scores + prior
         weights = np.exp((power if prior is None else 1.0) * (scores - top))
         return np.asarray(weights / weights.sum())
+
+    def _finite_scores(self, scores: FloatArray) -> FloatArray:
+        """What scores (cells, M) are relative to the best one where all are minus infinity; raises where one is not.
+
+        Beside residuals of more than 1e150 times the noise nothing else counts, and differences of squares are
+        products: a^2 - b^2 = (a - b) (a + b).
+        """
+        wrong = np.argwhere(~(scores < np.inf))
+        if wrong.size:
+            raise NotFiniteError("evidence", int(wrong[0, 1]))
+        sizes = np.sqrt(self.grid.residuals()) / self.noise[:, None]
+        with np.errstate(over="ignore"):
+            return np.asarray(-0.5 * (sizes - sizes.min()) * (sizes + sizes.min()))
 
     def probabilities(self, weights: FloatArray) -> FloatArray:
         """Posterior probability of every model under weights (cells, M), shape (M,)."""
@@ -183,7 +199,12 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        return self.grid.moments(weights, self.noise_variances(), choices, pending)
+        mean, variance = self.grid.moments(weights, self.noise_variances(), choices, pending)
+        if not (is_finite(mean) and is_finite(variance)):
+            for part in self.components(weights, choices, pending):
+                part.check()
+            raise NotFiniteError("mean", self.leader(weights))
+        return mean, variance
 
     def components(
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12

@@ -26,6 +26,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import SQUARE, anything, number, record
+from alexp.common.validation import VANISHING
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels.choosing import varying_part
@@ -145,13 +146,13 @@ def trace_divisors(table: FloatArray, columns: IntArray, offsets: IntArray, cent
     """
     squares = np.array([_mean_square(column, centred) for column in table])
     traces = np.add.reduceat(squares[columns], offsets[:-1])
-    return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+    return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
 
 
 def prior_divisors(tables: Sequence[ModelOnTable], centred: bool) -> FloatArray:
     """The same for models on tables, shape (M,), kernels among them."""
     traces = np.array([_trace(model, centred) for model in tables])
-    return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+    return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
 
 
 def _trace(model: ModelOnTable, centred: bool) -> float:

@@ -12,7 +12,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, floats, integers, record
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, lifted
-from alexp.estimation.posteriors import CandidateMoments, Envelope, dictionary_rows
+from alexp.estimation.posteriors import CandidateMoments, Envelope, NotFiniteError, dictionary_rows, is_finite
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels import Kernel
 
@@ -138,6 +138,9 @@ class Processes:
             part = slice(low, low + _PIECE)
             own = self._fits[j].moments(rows[part])
             mean[part], variance[part] = own[0][0], own[1][0]
+        for what, values in (("mean", mean), ("variance", variance)):
+            if values.size and not is_finite(values):
+                raise NotFiniteError(what, j)
         self._known[j] = (where, mean, np.sqrt(variance / self._ratios[j]))
         return self._known[j][1:]
 
@@ -192,7 +195,10 @@ class Processes:
 
     def evidence(self, noise: float) -> FloatArray:
         """-F_j / (2 noise^2) - log det(I + K_j / ridge_j^2) / 2, shape (M,)."""
-        return -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
+        out = -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
+        if not (out < np.inf).all():
+            raise NotFiniteError("evidence", int(np.argmin(out < np.inf)))
+        return out
 
     def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
         """Extremes of mu_j -/+ radius_j s_j over some models."""

@@ -20,7 +20,7 @@ _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, 
 
 
 def lifted(ratios: FloatArray, largest: FloatArray | float) -> FloatArray:
-    """Noise variances in units of the prior (cells,), at least as large as the rounding of similarities up to `largest`.
+    """Noise variances in units of the prior (cells,), no smaller than the rounding of similarities up to `largest`.
 
     Below that a Gram matrix plus noise has no Cholesky factor in floating point. The noise stays what it is: it is the
     prior that has at most 2^21 times its standard deviation.

@@ -147,6 +147,6 @@ def _variance(kernel: Kernel, rows: Rows) -> float:
 
 
 def varying_part(kernel: Kernel, some: FloatArray, whole: float) -> float:
-    """mean k(x, x) - mean k(x, z) over some candidates; zero where it is rounding beside the mean k(x, x) of `whole`."""
+    """mean k(x, x) - mean k(x, z) over some candidates; zero where it is rounding beside a mean k(x, x) of `whole`."""
     varying = float(np.mean(kernel.diagonal(some)) - np.mean(kernel(some, some)))
     return varying if varying > 1e-12 * whole else 0.0

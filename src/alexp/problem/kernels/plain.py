@@ -10,7 +10,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
-from alexp.problem.kernels.rows import Rows, divided, inner, shifted, squared_distances, squared_norms
+from alexp.problem.kernels.rows import Rows, dense, divided, inner, shifted, squared_distances, squared_norms
 from alexp.problem.kernels.steps import Steps
 from alexp.problem.kernels.units import Scales, checked_means, checked_scales, column_units, weights
 
@@ -69,7 +69,7 @@ class Linear(Kernel):
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """Inner products of the divided rows."""
-        return inner(shifted(x, self._origin), shifted(z, self._origin), self._weights)
+        return inner(dense(shifted(x, self._origin)), shifted(z, self._origin), self._weights)
 
     def own(self, z: Rows) -> FloatArray:
         """Squared norms of the divided rows."""

@@ -94,7 +94,7 @@ def shifted(rows: Rows, origin: FloatArray | None) -> Rows:
 
     n, columns = rows.shape[0], np.flatnonzero(origin)
     places = (np.tile(columns, n), np.arange(n + 1) * columns.size)
-    return cast("Sparse", rows - csr_array((np.tile(origin[columns], n), *places), shape=rows.shape))
+    return rows - csr_array((np.tile(origin[columns], n), *places), shape=rows.shape)
 
 
 def squared_norms(rows: Rows) -> FloatArray:

@@ -49,7 +49,7 @@ class Block:
         return out
 
     def mean_square(self, centred: bool) -> float:
-        """Mean of ||phi(x)||^2 over the candidates, or of ||phi(x) - mean||^2; columns that are constant add nothing."""
+        """Mean of ||phi(x)||^2 over the candidates, or of ||phi(x) - mean||^2; constant columns add nothing."""
         if self.on_device is not None:
             whole = self.on_device.column_squares(False)
             if not centred:
@@ -124,16 +124,16 @@ class SideBySide:
         return np.asarray(np.hstack([dense(part[rows]) for part in self._parts])[:, self._columns])
 
 
-def nonzero_columns(rows: Rows) -> BoolArray:
-    """Which columns hold anything but zeros, (d,)."""
+def nonzero_columns(rows: Rows, least: float = 0.0) -> BoolArray:
+    """Which columns hold anything larger than `least` in size, (d,); on a device, anything but zeros."""
     if isinstance(rows, DeviceRows):
         return rows.filled()
     out = np.zeros(rows.shape[1], dtype=bool)
     for _, block in pieces(rows):
         if is_sparse(block):
-            out[block.indices[block.data != 0.0]] = True
+            out[block.indices[np.abs(block.data) > least]] = True
         else:
-            out |= np.asarray(block).any(axis=0)
+            out |= (np.abs(np.asarray(block)) > least).any(axis=0)
         if out.all():
             break
     return out

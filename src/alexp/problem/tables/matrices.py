@@ -59,9 +59,10 @@ class Matrices:
 
     @cached_property
     def origin(self) -> FloatArray | None:
-        """Means of the columns that are far from zero for their spread, in the columns' precision, zero elsewhere, (P,).
+        """Means of the columns that are far from zero for their spread, zero for all others, (P,).
 
-        None if there are no such columns, and for matrices on a device.
+        They are rounded to the precision of the matrix, so that differences are exact there. None if there
+        are no such columns, and for matrices on a device.
         """
         if self.place is not None:
             return None
@@ -189,8 +190,9 @@ def _checked_sparse(name: str, value: Sparse, n_rows: int | None) -> Rows:
     if not np.all(np.isfinite(value.data)):
         raise ValueError(f"{name} holds {value.data[~np.isfinite(value.data)][0]}; features must be finite")
     if value.data.size and float(np.abs(value.data).max()) > LARGEST:
-        row, column = (int(place[0]) for place in (np.abs(value) > LARGEST).nonzero())
-        refuse_size(name, float(value[row, column]), row, column)
+        entry = int(np.argmax(np.abs(value.data)))
+        row = int(np.searchsorted(value.indptr, entry, side="right")) - 1
+        refuse_size(name, float(value.data[entry]), row, int(value.indices[entry]))
     return value
 
 
