@@ -124,7 +124,8 @@ class Family:
 
     Attributes
     ----------
-    mean, variance : (cells, N), in the domain's order. Before the first reward a flat constant is left out of both.
+    mean, variance : (cells, N), in the domain's order. Before the first reward a flat constant is left out of both, and
+        variances are those of the differences to the mean of all candidates, see `about_level`.
     """
 
     def __init__(
@@ -133,6 +134,8 @@ class Family:
         self.mean, self.variance = ground.prior(block, kernel, ratios.size)
         self._block, self._intercept, self._ground = block, intercept, ground
         self.ratios = ratios = lifted(ratios, ground.largest(self.variance))
+        if intercept:
+            self.variance = ground.levelled(block, kernel, self.variance)
         self._pass: Pass
         if kernel is None:
             self.regression: KernelRegression = LinearRegression(block.n_columns, ratios, intercept)

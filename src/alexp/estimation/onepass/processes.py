@@ -11,7 +11,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, floats, integers, record
-from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, lifted
+from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, about_level, lifted
 from alexp.estimation.posteriors import CandidateMoments, Envelope, NotFiniteError, dictionary_rows, is_finite
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels import Kernel
@@ -138,6 +138,8 @@ class Processes:
             part = slice(low, low + _PIECE)
             own = self._fits[j].moments(rows[part])
             mean[part], variance[part] = own[0][0], own[1][0]
+        if self.intercept and not self._fits[j].points.n and isinstance(where, Choices) and len(rows) > 1:
+            variance = about_level(self._kernels[j], rows, variance)
         for what, values in (("mean", mean), ("variance", variance)):
             if values.size and not is_finite(values):
                 raise NotFiniteError(what, j)

@@ -13,9 +13,11 @@ from alexp.common.arrays import FloatArray
 from alexp.estimation.onepass.dual import DualFactor, Expansion, PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
-from alexp.problem.kernels import Kernel
+from alexp.problem.kernels import Kernel, Linear
+from alexp.problem.kernels.rows import Rows, dense, dense_blocks, spread
 
 _DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
+_LEVEL = 32  # candidates whose mean stands for the level under a kernel
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
 
 
@@ -26,6 +28,23 @@ def lifted(ratios: FloatArray, largest: FloatArray | float) -> FloatArray:
     prior that has at most 2^21 times its standard deviation.
     """
     return np.maximum(ratios, _DIGITS * largest)
+
+
+def about_level(kernel: Kernel | None, rows: Rows, own: FloatArray) -> FloatArray:
+    """Prior variances of n candidates (n, d) less their level, the mean of all, (n,); `own` has k(x, x).
+
+    k(x, x) - 2 mean k(x, z) + mean k(z, z') over candidates z and z': all of them for linear kernels, whose means are
+    their values at the mean row, and 32 for others. Kernels with k(x, x) = 1 prefer no candidate, and keep that.
+    """
+    if kernel is not None and kernel.is_stationary:
+        return own
+    if kernel is None or isinstance(kernel, Linear):
+        some = sum(block.sum(axis=0) for block in dense_blocks(rows))[None] / rows.shape[0]
+    else:
+        some = dense(rows[spread(rows.shape[0], _LEVEL)])
+    likeness = kernel or Linear()
+    shared = sum(likeness(one[None], rows)[0] for one in some) / len(some)
+    return np.asarray(np.maximum(own - 2.0 * shared + likeness(some, some).mean(), 0.0))
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,8 @@ class RidgeGrid:
         ``weights`` (cells, M) sum to one; ``variances`` (cells, M) are those of the components' noise. ``pending``
         trials shrink the variances within components; what these disagree on, weights and means, stays.
         """
-        parts, table = self._parts(weights, variances, pending), choices.table
+        parts = self._parts(weights, variances, pending)
+        table = parts[0].bank.levelled(choices.table)
         if self._by_coefficients(sum(part.members.size for part in parts), table.shape[1]):
             return self._through_coefficients(parts, table)
         merged = CandidateMoments.empty(table.shape[1])
@@ -175,10 +176,9 @@ class RidgeGrid:
         least: float = _NEGLIGIBLE,
     ) -> Iterator[Component]:
         """The components of weight above `least`, one by one."""
-        rows = choices.table.T
         for part in self._parts(weights, variances, pending, least):
             for place, j in enumerate(part.members):
-                mean, width = part.bank.mean(int(j), rows), part.bank.width(int(j), rows)
+                mean, width = part.bank.mean(int(j), choices), part.bank.width(int(j), choices)
                 yield Component(
                     float(part.shares[place]),
                     part.cell,

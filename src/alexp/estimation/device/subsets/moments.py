@@ -56,7 +56,7 @@ def predict(
 
     With an intercept rows are taken about their mean so far; the constant's own variance is the noise's over t.
     """
-    now, then = rows - sums.mean, rows - later.mean
+    now, then = rows - sums.mean, later.about(rows)
     mean = (sums.level if sums.intercept else 0.0) + now @ gathered.coefficients
     within = ((then @ gathered.within) * then).sum(axis=1) + later.base * gathered.noise
     between = ((now @ gathered.between) * now).sum(axis=1)

@@ -67,6 +67,13 @@ class SharedSums:
             out.update(row, 0.0)
         return out
 
+    def about(self, rows: FloatArray) -> FloatArray:
+        """Rows (n, P) less the mean of those so far; less their own, with an intercept and before any reward."""
+        if not self.intercept or self.n_observations or len(rows) < 2:
+            return rows - self.mean
+        host = self.xp.asnumpy(rows) if hasattr(self.xp, "asnumpy") else rows
+        return rows - self.xp.asarray(host.mean(axis=0))  # NumPy's sum, wherever the rows are
+
     @property
     def base(self) -> float:
         """Variance of the constant, in units of the noise's: 1/t; left out before any reward, and without intercept."""
