@@ -188,7 +188,7 @@ class EffectMixture(Mixture):
         """The choices with their constant; less their mean, and so without it, as long as nothing is known of it."""
         if not self._constant or len(pending):
             return self._with_constant(choices)
-        table = self._plain.levelled(choices.table)
+        table = self._plain.levelled(choices)
         constant = _CONSTANT if table is choices.table else 0.0
         return Choices(choices.indices, np.vstack([table, np.full((1, len(choices)), constant)]))
 

@@ -92,6 +92,8 @@ class Mixture:
         self.power, self.log_prior = power, log_prior
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
         self.n_columns, self._columns, self._sizes = n_columns, columns, np.diff(offsets)
+        self._offsets, self._divisors, self._intercept, self._tables = offsets, divisors, intercept, tables
+        self._weighs_alike = forget is None and arm_blocks is None  # whether rewards have one weight and one constant
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in pairs])
@@ -191,6 +193,10 @@ class Mixture:
     def noise_variance(self, weights: FloatArray) -> float:
         """Posterior mean of the noise variance under weights (cells, M)."""
         return float(weights.sum(axis=1) @ self.noise**2)
+
+    def estimated_noise(self, weights: FloatArray, rows: FloatArray, rewards: FloatArray) -> float:
+        """The noise variance as users are told it, from weights (cells, M) and all rewards (t,) with rows (t, P)."""
+        return self.noise_variance(weights)
 
     def moments(
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING

@@ -138,13 +138,17 @@ class Processes:
             part = slice(low, low + _PIECE)
             own = self._fits[j].moments(rows[part])
             mean[part], variance[part] = own[0][0], own[1][0]
-        if self.intercept and not self._fits[j].points.n and isinstance(where, Choices) and len(rows) > 1:
+        if self._is_unlevelled(j) and isinstance(where, Choices) and where.indices is not None and len(rows) > 1:
             variance = about_level(self._kernels[j], rows, variance)
         for what, values in (("mean", mean), ("variance", variance)):
             if values.size and not is_finite(values):
                 raise NotFiniteError(what, j)
         self._known[j] = (where, mean, np.sqrt(variance / self._ratios[j]))
         return self._known[j][1:]
+
+    def _is_unlevelled(self, j: int) -> bool:
+        """Whether nothing is known of the constant of model j."""
+        return self.intercept and not self._fits[j].points.n
 
     def _features(self, j: int, where: Where) -> FloatArray:
         """phi_j at choices or rows, (n, d)."""

@@ -121,7 +121,7 @@ class RidgeBank(PackedFactors):
         of equal candidates wins.  The intercept shifts all of a model's scores alike and is left out of them.
         """
         self._check_table(feature_major(choices))
-        table = self.levelled(feature_major(choices))
+        table = self.levelled(choices)
         widths = per_model("width", width, self.n_models)
         if widths.min() < 0.0:
             raise ValueError(f"width must not be negative, got {widths.min()}")
@@ -177,7 +177,7 @@ class RidgeBank(PackedFactors):
 
         min_j and max_j of mu_j(x) -/+ radius_j ||phi_j(x)||_{V_j^-1} at the choices, or at a table (P, n).
         """
-        table = self.levelled(feature_major(choices))
+        table = self.levelled(choices)
         n = table.shape[1]
         out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
         fits = (*self._layout(), *self.coefficients(), members, radii, table)
@@ -245,14 +245,15 @@ class RidgeBank(PackedFactors):
         covariance_roots(*self._layout(), members, table, means, roots)
         return means, roots
 
-    def levelled(self, table: FloatArray) -> FloatArray:
-        """A table (P, n) of choices as widths are to be taken of: less its mean, as long as the constant is unknown.
+    def levelled(self, choices: Choices | FloatArray) -> FloatArray:
+        """The table (P, n) that widths at candidates are taken of: less its mean, as long as the constant is unknown.
 
-        What a reward says of the level is the same for all choices then, and so is not in the widths. What is left of
-        their variances is that of the differences to the level, which is the mean of the choices.
+        The constant's infinite variance is the same for all candidates, and is left out. What is left is the variance
+        of the differences to the mean of them. One candidate, and points that are none, have nothing to differ from.
         """
+        table = feature_major(choices)
         known = not self.intercept or self.n_observations > 0 or self._factor[0] != 0.0
-        if known or table.shape[1] < 2:
+        if known or table.shape[1] < 2 or not isinstance(choices, Choices) or choices.indices is None:
             return table
         out = np.ascontiguousarray(table - table.mean(axis=1, keepdims=True))
         out.flags.writeable = False
@@ -272,10 +273,7 @@ class RidgeBank(PackedFactors):
     def _posterior(self, j: int, features: Choices | npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         if not 0 <= j < self.n_models:
             raise IndexError(f"model index must lie in 0..{self.n_models - 1}, got {j}")
-        if isinstance(features, Choices):
-            points = self.levelled(features.table).T
-        else:
-            points = np.asarray(features, dtype=np.float64)
+        points = self.levelled(features).T if isinstance(features, Choices) else np.asarray(features, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] < self._n_columns:
             raise ValueError(f"features must have shape (n, P) with P >= {self._n_columns}, got {points.shape}")
         own = self._own(j)

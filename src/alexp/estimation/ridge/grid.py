@@ -159,7 +159,7 @@ class RidgeGrid:
         trials shrink the variances within components; what these disagree on, weights and means, stays.
         """
         parts = self._parts(weights, variances, pending)
-        table = parts[0].bank.levelled(choices.table)
+        table = parts[0].bank.levelled(choices)
         if self._by_coefficients(sum(part.members.size for part in parts), table.shape[1]):
             return self._through_coefficients(parts, table)
         merged = CandidateMoments.empty(table.shape[1])

@@ -67,12 +67,13 @@ class SharedSums:
             out.update(row, 0.0)
         return out
 
-    def about(self, rows: FloatArray) -> FloatArray:
-        """Rows (n, P) less the mean of those so far; less their own, with an intercept and before any reward."""
-        if not self.intercept or self.n_observations or len(rows) < 2:
-            return rows - self.mean
+    def about(self, rows: FloatArray, candidates: bool) -> FloatArray:
+        """Rows (n, P) less the mean of those so far; candidates before any reward, with an intercept, less their own."""
+        if not (candidates and self.intercept) or self.n_observations or len(rows) < 2:
+            return rows - self.mean  # type: ignore[no-any-return]
         host = self.xp.asnumpy(rows) if hasattr(self.xp, "asnumpy") else rows
-        return rows - self.xp.asarray(host.mean(axis=0))  # NumPy's sum, wherever the rows are
+        level = self.xp.asarray(host.mean(axis=0))  # a sum of NumPy, wherever the rows are
+        return rows - level  # type: ignore[no-any-return]
 
     @property
     def base(self) -> float:
