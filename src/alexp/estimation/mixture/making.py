@@ -41,7 +41,6 @@ class _Common(TypedDict):
     tables: list[ModelOnTable] | None
     arm_blocks: tuple[int, int] | None
     forget: float | None
-    precise: bool
 
 
 def ratio_mixture(
@@ -155,7 +154,7 @@ def _common(models: ModelClass, candidates: CandidateTable | None, power: float,
         tables = candidates.models(models)
     return {
         "power": power, "log_prior": _log_prior(models), "tables": tables, "arm_blocks": models.arm_blocks,
-        "forget": forget, "precise": models.origin is not None,
+        "forget": forget,
     }  # fmt: skip
 
 

@@ -59,7 +59,6 @@ class Mixture:
     arm_blocks : (K, p) where every arm has p columns of its own, see `estimation.blocks`.
     calibrate : gives the divisors for rows told, which then replace those given; see `CalibratingGrid`.
     forget : weight of a reward for each one that came after it; see below.
-    precise : whether columns are so far from zero for their spread that moments are not taken through coefficients.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
@@ -86,7 +85,6 @@ class Mixture:
         arm_blocks: tuple[int, int] | None = None,
         calibrate: Divisors | None = None,
         forget: float | None = None,
-        precise: bool = False,
     ) -> None:
         self.forget = forget
         self.power, self.log_prior = power, log_prior
@@ -97,7 +95,7 @@ class Mixture:
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * reward_bound) for a, b in pairs])
-        precise = precise or bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * reward_bound)
+        precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * reward_bound)
 
         def make(divisors: FloatArray) -> PosteriorGrid:
             ridges = [ridge * divisors for ridge in self.ridges]

@@ -68,7 +68,7 @@ class SharedSums:
         return out
 
     def about(self, rows: FloatArray, candidates: bool) -> FloatArray:
-        """Rows (n, P) less the mean of those so far; candidates before any reward, with an intercept, less their own."""
+        """Rows (n, P) less the mean of those so far; candidates before any reward, with an intercept, less theirs."""
         if not (candidates and self.intercept) or self.n_observations or len(rows) < 2:
             return rows - self.mean  # type: ignore[no-any-return]
         host = self.xp.asnumpy(rows) if hasattr(self.xp, "asnumpy") else rows
