@@ -34,6 +34,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import fraction, positive
 from alexp.estimation.checking.credible import Credence, believe
 from alexp.estimation.checking.ledger import Rewards
+from alexp.estimation.posteriors import NotFiniteError
 from alexp.problem.available import Available
 from alexp.problem.candidates import Choices, Round
 from alexp.problem.contextual.balls import Ball
@@ -167,6 +168,19 @@ class Certified(Algorithm):
     def _rewards_told(self) -> Rewards:
         """All rewards so far, in the order in which they came, to be maximised."""
         return rewards_told(self._log, self._candidates, self._sign)
+
+    def _explanation(self, error: NotFiniteError) -> str:
+        """Name the model, and its column that is farthest from zero for its spread."""
+        columns, rows = self.models.groups[error.model], self._rewards_told().rows
+        rows = rows[:, columns] if len(rows) else np.zeros((1, columns.size))
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        with np.errstate(all="ignore"):
+            worst = int(np.argmax(np.nan_to_num(np.maximum(np.abs(low), np.abs(high)) / (high - low), posinf=0.0)))
+        return (
+            f"the {error.what} of model {self.models.names[error.model]!r} is not a finite number after "
+            f"{self.n_told} rewards; its column {self.models.dictionary.names[int(columns[worst])]!r} lay between "
+            f"{low[worst]:g} and {high[worst]:g}. Rescale the columns of this model, or leave it out"
+        )
 
     def _rows_at(self, x: Action, presented: Presented) -> tuple[FloatArray, bool]:
         """The dictionary at an action or several, or at all candidates of a contextual round, and if it is but one."""

@@ -309,8 +309,20 @@ class EvidenceMixture(RanksModels, Certified):
 
     @property
     def noise_estimate(self) -> float:
-        """Square root of the posterior mean of the noise variance; what models leave unexplained counts as noise."""
-        return sqrt(self._mixture.noise_variance(self._weights()))
+        """Square root of the posterior mean of the noise variance; what models leave unexplained counts as noise.
+
+        With nothing stated it follows the noise down to rounding, as far as the rewards can tell: a model with as many
+        coefficients as rewards fits any noise, and smooth kernels fit noise of less than a millionth of the rewards.
+        There, and where `reward_bound` or `noise_std` is stated, the smallest level that is considered, 1% of the
+        bound or a third of the noise stated, is an upper bound. The same holds for `forget`, for models with
+        coefficients of their own for every arm, and for subsets that are enumerated: 1% of the rewards' size.
+        """
+        return self._once("noise", self._estimate_noise)
+
+    def _estimate_noise(self) -> float:
+        told, weights = self._rewards_told(), self._weights()
+        learned = self._replays.learned(told.indices)
+        return sqrt(self._mixture.estimated_noise(weights, told.rows[learned], told.rewards[learned]))
 
     def predict(self, x: Action = None, **presented: Unpack[Presented]) -> tuple[Any, Any]:
         """Mixture mean and standard deviation of the reward at `x`, or in a contextual round; credible, not certain."""

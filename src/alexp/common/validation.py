@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import NoReturn
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from alexp.common.arrays import FloatArray
 # products of two squares, are then numbers.
 LARGEST = 1e100
 SMALLEST = 1e-100
+VANISHING = 1e-140  # features of this size or less count as zero in models that take them as they are: so do squares
 
 
 def positive(name: str, value: object) -> float:
@@ -125,11 +127,16 @@ def matrix(name: str, value: object, rows: int | None = None) -> FloatArray:
     return array
 
 
-def check_sizes(name: str, array: FloatArray) -> None:
-    """Raise if a number of a finite matrix (n, d) is larger than `LARGEST` in size."""
+def check_sizes(name: str, array: FloatArray, first: int = 0) -> None:
+    """Raise if a number of a finite matrix (n, d) is larger than `LARGEST` in size; its rows count from `first`."""
     if array.size and max(array.max(), -array.min()) > LARGEST:
         row, column = np.argwhere(np.abs(array) > LARGEST)[0]
-        raise ValueError(
-            f"{name} has {array[row, column]:g} at row {row}, column {column}; features must not exceed {LARGEST:g} in "
-            "size; use other units"
-        )
+        refuse_size(name, float(array[row, column]), first + int(row), int(column))
+
+
+def refuse_size(name: str, value: float, row: int, column: int) -> NoReturn:
+    """Raise for a feature that is larger than `LARGEST` in size."""
+    raise ValueError(
+        f"{name} has {value:g} at row {row}, column {column}; features must not exceed {LARGEST:g} in size; use other "
+        "units"
+    )

@@ -82,7 +82,7 @@ class Agent:
         rows = []
         for local, model in enumerate(crowd.models):
             mean = crowd.fits.mean(local, features)
-            std = crowd.norm_bound * self.ridge * crowd.believed.width(local, features)
+            std = crowd.norm_bound * self.ridge * crowd.believed.width(local, crowd.choices)
             view = View(
                 int(model), mean, std, features, crowd.fits.n_observations,
                 crowd.noise_std, crowd.norm_bound, crowd.rng,

@@ -13,7 +13,7 @@ from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
 from alexp.estimation.factory import agents_posteriors, restored
-from alexp.estimation.posteriors import Posteriors
+from alexp.estimation.posteriors import NotFiniteError, Posteriors
 from alexp.problem.candidates import Choices, Pending, Round
 from alexp.problem.models import ModelClass
 
@@ -67,7 +67,10 @@ class AgentPool:
         for k, (agent, fits, members) in enumerate(zip(self.agents, self.fits, self.members, strict=True)):
             believed = self.believing(k, round_.pending) if believe and agent.believes else fits
             crowd = Crowd(fits, believed, members, round_.choices, self.noise_std, self.norm_bound, rng)
-            parts.append(agent.suggest(crowd))
+            try:
+                parts.append(agent.suggest(crowd))
+            except NotFiniteError as error:
+                raise NotFiniteError(error.what, int(members[error.model])) from None
         return Suggestions.merged(parts, self.members)
 
     def believing(self, crowd: int, pending: Pending) -> Posteriors:

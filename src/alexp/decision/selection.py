@@ -55,8 +55,10 @@ def expected_improvement(
     out = np.zeros(n)
     slope, logarithms = _gain_table(freedom)
     for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
+        part.check()
         std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
-        place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
+        with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
+            place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
         left = np.minimum(place.astype(np.int64), logarithms.size - 2)
         low = entries(logarithms, left)
         gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))

@@ -21,7 +21,8 @@ from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteri
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.models import ModelClass
-from alexp.problem.tables.blocks import ModelOnTable
+from alexp.problem.tables.blocks import SMALL, ModelOnTable
+from alexp.problem.tables.matrices import Matrices
 
 WIDEST = 200  # features of models that can forget: every reward takes the cube of it
 
@@ -40,7 +41,22 @@ def posteriors(
     if models.kernels is None and (forget is not None or not _are_wide(models, chosen)):
         return linear_posteriors(models, ridge, members, forget)
     groups, kernels = [models.groups[int(j)] for j in chosen], [models.kernel(int(j)) for j in chosen]
-    return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept)
+    largest = np.array([largest_variance(models, int(j)) for j in chosen])
+    return Processes(groups, kernels, (ridge * models.scales)[chosen], models.intercept, models.origin, largest)
+
+
+def largest_variance(models: ModelClass, j: int) -> float:
+    """The largest k_j(x, x) of the candidates where these are a table of the models' own; zero where they are not."""
+    dictionary, kernel = models.dictionary, models.similarity(j)
+    if kernel.is_stationary:
+        return 1.0
+    if not isinstance(dictionary, Matrices):
+        return 0.0
+    step, out = max(1, SMALL // models.n_columns), 0.0
+    for low in range(0, dictionary.n_rows, step):
+        rows = dictionary(np.arange(low, min(low + step, dictionary.n_rows)))
+        out = max(out, float(kernel.diagonal(rows[:, models.groups[j]]).max()))
+    return out
 
 
 def agents_posteriors(

@@ -24,6 +24,25 @@ if TYPE_CHECKING:
     Where: TypeAlias = Choices | FloatArray  # choices, or n dictionary rows (n, P)
 
 
+class NotFiniteError(FloatingPointError):
+    """The fit of a model gives something that is not a finite number.
+
+    Attributes
+    ----------
+    what : what is not finite, such as "mean".
+    model : the number of the model.
+    """
+
+    def __init__(self, what: str, model: int) -> None:
+        super().__init__(f"the {what} of model {model} is not a finite number")
+        self.what, self.model = what, model
+
+
+def is_finite(values: FloatArray) -> bool:
+    """Whether all values are finite numbers; they may be on a device."""
+    return bool(np.isfinite(values.max()) and np.isfinite(values.min()))
+
+
 class Envelope(NamedTuple):
     """Lower and upper ends (n,), and the model that attains each upper end (n,); -1 where there is none."""
 
@@ -82,6 +101,12 @@ class Component(NamedTuple):
     model: int
     mean: FloatArray
     variance: FloatArray
+
+    def check(self) -> None:
+        """Raise unless mean and variance are finite."""
+        for what, values in (("mean", self.mean), ("variance", self.variance)):
+            if not is_finite(values):
+                raise NotFiniteError(what, self.model)
 
 
 class Posteriors(Protocol):

@@ -10,10 +10,12 @@ from typing import cast
 import numpy as np
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from alexp.common.validation import VANISHING
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
-from alexp.problem.kernels.rows import Rows, dense, take
+from alexp.problem.kernels.rows import Rows, dense, shifted, take
+from alexp.problem.kernels.units import column_units
 from alexp.problem.models import ModelClass
 from alexp.problem.tables.blocks import (
     SMALL,
@@ -27,6 +29,8 @@ from alexp.problem.tables.blocks import (
     rows_fingerprint,
 )
 from alexp.problem.tables.on_device import DeviceRows
+
+_CANCELLED = 1e-6  # variances below this share of the mean square are computed from the deviations instead
 
 
 class Listing:
@@ -93,8 +97,9 @@ class CandidateTable(Listing):
     def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
         super().__init__(order)
         self._tables = models.tables(domain)  # in the domain's order
-        self._blocks: dict[bytes, Block] = {}  # columns of models, by their numbers
-        _point_out_empty_models(models, self._filled())
+        self._models = models
+        self._blocks: dict[tuple[bytes, bool], Block] = {}  # columns of models, by their numbers
+        _point_out_empty_models(models, self._filled)
 
     @cached_property
     def table(self) -> FloatArray:
@@ -119,16 +124,21 @@ class CandidateTable(Listing):
         """Mean square of every column over the candidates, or its variance, shape (P,)."""
         if self.is_small:
             squares: FloatArray = np.einsum("pn,pn->p", self.table, self.table) / self.n_candidates
-            return np.maximum(squares - self.table.mean(axis=1) ** 2, 0.0) if centred else squares
+            if not centred:
+                return squares
+            out = np.maximum(squares - self.table.mean(axis=1) ** 2, 0.0)
+            cancelled = np.flatnonzero(out <= _CANCELLED * squares)
+            out[cancelled] = np.square(column_units(self.table[cancelled].T).deviations)
+            return np.asarray(out)
         return np.concatenate([mean_squares(part.rows, centred) for part in self._tables])
 
     def prior_variance(self, group: IntArray, kernel: Kernel) -> float:
         """Mean of k(x, x) over the candidates."""
         return float(np.mean(kernel.diagonal(self._on_table(group, kernel).block.rows)))
 
-    def _filled(self) -> BoolArray:
-        """Which columns are not zero on every candidate, (P,)."""
-        return np.concatenate([nonzero_columns(part.rows) for part in self._tables])
+    def _filled(self, least: float) -> BoolArray:
+        """Which columns are larger than `least` in size on some candidate, (P,)."""
+        return np.concatenate([nonzero_columns(part.rows, least) for part in self._tables])
 
     def hashes(self) -> list[str]:
         """Content hashes of the columns on all candidates: of what was handed in, where that is large."""
@@ -141,17 +151,22 @@ class CandidateTable(Listing):
         return [self._on_table(models.groups[j], models.kernel(j)) for j in range(models.n_models)]
 
     def _on_table(self, group: IntArray, kernel: Kernel | None) -> ModelOnTable:
-        """A model on the table that has all of its columns; on all tables side by side, if none has."""
+        """A model on the table that has all of its columns; on all tables side by side, if none has.
+
+        Of linear models beside an intercept, what is far from zero has been taken off, see `ModelClass.origin`.
+        """
         low, high = int(group.min()), int(group.max())
+        far = self._models.origin if kernel is None else None
+        origin = None if far is None or not far[group].any() else far[group]
         tables = [self._whole] if kernel is not None and self.is_small else self._tables
         holds = [part for part in tables if part.columns[0] <= low and high <= part.columns[-1]]
         table = holds[0] if holds else self._joined
-        local, key = group - table.columns[0], group.tobytes()
+        local, key = group - table.columns[0], (group.tobytes(), origin is None)
         if key not in self._blocks:
             rows = take(table.rows, local) if holds else cast(Rows, self._side_by_side.only(local))
             rows = dense(rows[:]) if kernel is None and not holds else rows
-            self._blocks[key] = Block(rows)
-        return ModelOnTable(table, group, local, kernel, self._blocks[key])
+            self._blocks[key] = Block(rows if origin is None else shifted(rows, origin).astype(rows.dtype))
+        return ModelOnTable(table, group, local, kernel, self._blocks[key], origin)
 
     @cached_property
     def _side_by_side(self) -> SideBySide:
@@ -289,19 +304,27 @@ def _in_memory(rows: Rows) -> Rows:
     return np.asarray(rows) if isinstance(rows, DeviceRows) else rows
 
 
-def _point_out_empty_models(models: ModelClass, filled: BoolArray) -> None:
-    """Warn of models whose features all vanish on every candidate; `filled` (P,) says which do not."""
-    if filled.all() or (models.enumerated_on is not None and np.count_nonzero(~filled) < models.dimension):
+def _point_out_empty_models(models: ModelClass, filled: Callable[[float], BoolArray]) -> None:
+    """Warn of models whose features all vanish on every candidate; `filled(least)` (P,) says which do not.
+
+    Kernels have units of their own, so that only zeros vanish for them.
+    """
+    visible = filled(VANISHING)
+    if visible.all() or (models.enumerated_on is not None and np.count_nonzero(~visible) < models.dimension):
         return
     if models.enumerated_on is not None:
-        some = "+".join(models.dictionary.names[int(i)] for i in np.flatnonzero(~filled)[: models.dimension])
+        some = "+".join(models.dictionary.names[int(i)] for i in np.flatnonzero(~visible)[: models.dimension])
         caution(f"models such as {some!r} are zero on every candidate; leave such columns out", UserWarning)
         return
-    empty = np.flatnonzero(~np.logical_or.reduceat(filled[models.columns_flat], models.offsets[:-1]))
+    own = visible[models.columns_flat]
+    if models.kernels is not None:
+        linear = np.repeat([kernel is None for kernel in models.kernels], np.diff(models.offsets))
+        own = np.where(linear, own, filled(0.0)[models.columns_flat])
+    empty = np.flatnonzero(~np.logical_or.reduceat(own, models.offsets[:-1]))
     if empty.size:
         others = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
         caution(
-            f"model {models.names[int(empty[0])]!r} is zero on every candidate{others}: it predicts the same reward "
-            "for all of them; leave it out unless that is meant",
+            f"model {models.names[int(empty[0])]!r} is zero on every candidate, or below {VANISHING:g} in size{others}"
+            ": it predicts the same reward for all of them; leave it out, or use other units, unless that is meant",
             UserWarning,
         )

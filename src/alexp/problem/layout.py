@@ -155,6 +155,14 @@ class Layout:
         return getattr(self.dictionary, "free_columns", None)
 
     @property
+    def origin(self) -> FloatArray | None:
+        """What may be taken off the columns, (P,), without a difference but to rounding: see `Matrices.origin`.
+
+        None for no difference at all, and without an intercept, which takes up the constant.
+        """
+        return getattr(self.dictionary, "origin", None) if self.intercept else None
+
+    @property
     def dimension(self) -> int:
         """d, the size of the largest model."""
         if self.enumerated_on is not None:
@@ -204,7 +212,21 @@ class Layout:
 
     def gram(self, j: int, rows: Rows, others: Rows) -> FloatArray:
         """k_j between rows of the dictionary, (n, P) and (m, P), divided by scales[j]^2; shape (n, m)."""
-        own = self.kernel(j) or Linear()
+        return self._compared(self.kernel(j) or Linear(), j, rows, others)
+
+    def similarity(self, j: int) -> Kernel:
+        """The kernel that model j is fitted with: its own, or of linear models that of the columns less the origin."""
+        kernel, origin = self.kernel(j), self.origin
+        if kernel is not None or origin is None:
+            return kernel or Linear()
+        own = origin[self.groups[j]]
+        return Linear(scales=(1.0,) * own.size, means=tuple(own.tolist())) if own.any() else Linear()
+
+    def similarities(self, j: int, rows: Rows, others: Rows) -> FloatArray:
+        """The same as `gram`, by the kernel that model j is fitted with."""
+        return self._compared(self.similarity(j), j, rows, others)
+
+    def _compared(self, own: Kernel, j: int, rows: Rows, others: Rows) -> FloatArray:
         return np.asarray(own(dense(take(rows, self.groups[j])), take(others, self.groups[j])) / self.scales[j] ** 2)
 
     def variances(self, j: int, rows: Rows) -> FloatArray:

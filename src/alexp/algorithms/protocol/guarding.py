@@ -21,12 +21,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 from weakref import WeakSet
 
 from alexp.algorithms.protocol.assumptions import NotCertified
+from alexp.estimation.posteriors import NotFiniteError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 # What is raised at places where the state is whole, unless the mark is set: wrong input, and answers that are none.
-_HARMLESS = (ValueError, TypeError, LookupError, ImportError, Warning, NotCertified)
+_HARMLESS = (ValueError, TypeError, LookupError, ImportError, Warning, NotCertified, NotFiniteError)
 
 _alive: WeakSet[Guarded] = WeakSet()
 
@@ -86,6 +87,10 @@ class Guarded:
         """Compute the state from the log, and take it over in one step."""
         raise NotImplementedError
 
+    def _explanation(self, error: NotFiniteError) -> str:
+        """What is wrong, in words that users know."""
+        return str(error)
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
@@ -116,6 +121,8 @@ def guarded(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[
                 if lock._is_owned():
                     if not isinstance(error, _HARMLESS):
                         self._torn = True
+                    elif isinstance(error, NotFiniteError):
+                        error.args = (self._explanation(error),)
                     lock.release()
                 raise
         except BaseException:

@@ -35,6 +35,12 @@ class DeviceGround:
         own = _rows(block).squared_norms()
         return self.zeros(cells, block.n_rows), self.zeros(cells, 1) + own[None, :]
 
+    def levelled(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> FloatArray:
+        """Prior variances (cells, N) less the level of all candidates."""
+        mean = _rows(block).column_means()
+        shared = self.product(block, mean[None])
+        return self._positive(variance - 2.0 * shared + float(mean @ mean))
+
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
         """Phi u, plus a constant, for each of k directions u, (k, d), and constants (k,): (k, N)."""
         rows = _rows(block)
@@ -102,6 +108,10 @@ class DeviceGround:
         between = moments[2, :] + total * (centre - new) ** 2 + xp.matmul(weights, (own - new) ** 2)
         out: FloatArray = xp.stack([new, moments[1, :] + xp.matmul(factors, spread), between])
         return out
+
+    def largest(self, values: FloatArray) -> float:
+        """The largest of some values."""
+        return float(self._xp.max(values))
 
     def zeros(self, rows: int, n: int) -> FloatArray:
         """(rows, n) zeros."""

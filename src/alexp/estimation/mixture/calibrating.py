@@ -15,11 +15,11 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, floats, record, same
+from alexp.common.validation import VANISHING
 from alexp.estimation.posteriors import Component, PosteriorGrid, Score
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
 LAST = 64  # rewards after which divisors stay
-_SMALLEST = 1e-140  # divisors above it have squares
 
 Divisors = Callable[[FloatArray], FloatArray]
 
@@ -125,7 +125,7 @@ class CalibratingGrid:
     def restore(self, state: State) -> None:
         """Continue from `state`."""
         checks = {
-            "divisors": floats(self.divisors.size, low=_SMALLEST),
+            "divisors": floats(self.divisors.size, low=VANISHING),
             "rows": floats(None, self._rows.shape[1]),
             "rewards": floats(None),
             "inner": anything,
@@ -167,4 +167,4 @@ def row_divisors(
     shares = 1 if arms is None else arms[0]  # every arm has the same features
     traces, sizes = (np.add.reduceat(squares[where], offsets[:-1]) / shares for squares in (varying, whole))
     traces = np.where(traces > 0.0, traces, sizes)
-    return np.asarray(np.sqrt(np.where(traces > _SMALLEST**2, traces, 1.0)))
+    return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))

@@ -125,7 +125,7 @@ class EffectMixture(Mixture):
         ``pending`` trials shrink the models' variances by rows of the weight they will have. A candidate's own effect
         is left as uncertain as it is: a pending candidate is not to be chosen again.
         """
-        inner = self._with_constant(choices)
+        inner = self._levelled(choices, pending)
         shares = weights.sum(axis=1)
         merged = CandidateMoments.empty(len(choices))
         for g in np.flatnonzero(shares > 1e-12):
@@ -139,7 +139,7 @@ class EffectMixture(Mixture):
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
     ) -> Iterator[Component]:
         """The components of weight above ``least`` one by one, effects included."""
-        inner = self._with_constant(choices)
+        inner = self._levelled(choices, pending)
         for g in range(len(weights)):
             alone = np.zeros_like(weights)
             alone[g] = weights[g]
@@ -183,6 +183,14 @@ class EffectMixture(Mixture):
 
     def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
         return self._shares_of_draws(weights, choices, rng)  # effects are drawn as well
+
+    def _levelled(self, choices: Choices, pending: Pending) -> Choices:
+        """The choices with their constant; less their mean, and so without it, as long as nothing is known of it."""
+        if not self._constant or len(pending):
+            return self._with_constant(choices)
+        table = self._plain.levelled(choices)
+        constant = _CONSTANT if table is choices.table else 0.0
+        return Choices(choices.indices, np.vstack([table, np.full((1, len(choices)), constant)]))
 
     def _with_constant(self, choices: Choices) -> Choices:
         return Choices(choices.indices, self._extended(choices.table)) if self._constant else choices

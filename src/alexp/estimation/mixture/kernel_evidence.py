@@ -10,9 +10,9 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State
 from alexp.estimation.estimate import Estimate
+from alexp.estimation.factory import largest_variance
 from alexp.estimation.mixture.weighing import unknown_noise_weights
-from alexp.estimation.onepass.regressions import KernelRegression, PointTold
-from alexp.problem.kernels import Linear
+from alexp.estimation.onepass.regressions import KernelRegression, PointTold, lifted
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class KernelEstimate(Estimate):
     """intercept + sum over models j and points i of weights_ji k_j(x, x_i); `beta` is zero.
+
+    The kernels are those of `ModelClass.similarity`.
 
     Attributes
     ----------
@@ -43,7 +45,7 @@ class KernelEstimate(Estimate):
         out = np.full(table.shape[1], self.intercept)
         rows = np.ascontiguousarray(table.T)
         for j, weights in zip(self.groups.tolist(), self.weights, strict=True):
-            out += weights @ self.models.gram(j, self.points, rows)
+            out += weights @ self.models.similarities(j, self.points, rows)
         return out
 
 
@@ -60,9 +62,8 @@ class KernelEvidencePath:
         self._rewards: list[float] = []
         self._fits = []
         for j in range(models.n_models):
-            ratios = (self._ridges * models.scales[j]) ** 2
-            kernel = models.kernel(j) or Linear()
-            self._fits.append(KernelRegression(kernel, models.groups[j].size, ratios, models.intercept))
+            ratios = lifted((self._ridges * models.scales[j]) ** 2, largest_variance(models, j))
+            self._fits.append(KernelRegression(models.similarity(j), models.groups[j].size, ratios, models.intercept))
 
     @property
     def n_observations(self) -> int:

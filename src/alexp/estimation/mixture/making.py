@@ -10,6 +10,8 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record
+from alexp.common.validation import VANISHING
+from alexp.common.warning import caution
 from alexp.estimation.checking.ledger import Rewards
 from alexp.estimation.device.subsets.making import level_subsets, ratio_subsets
 from alexp.estimation.factory import check_forgetting, takes_one_pass
@@ -98,7 +100,17 @@ def take_up(mixture: Mixture, state: State, told: Callable[[], Rewards]) -> None
 def _measure(models: ModelClass) -> Divisors:
     """Divisors of the models for rows told; `arm_blocks` says that rows have columns of their own for every arm."""
     settings = (models.columns_flat, models.offsets, models.intercept, models.arm_blocks, models.free_columns)
-    return lambda rows: row_divisors(rows, *settings)
+
+    def measure(rows: FloatArray) -> FloatArray:
+        if rows.size and 0.0 < float(np.abs(rows).max()) <= VANISHING:
+            caution(
+                f"no feature so far is larger than {VANISHING:g} in size, which counts as zero: every model predicts "
+                "the same reward for all candidates; use other units",
+                UserWarning,
+            )
+        return row_divisors(rows, *settings)
+
+    return measure
 
 
 def level_mixture(

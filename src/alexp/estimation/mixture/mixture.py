@@ -30,7 +30,7 @@ from alexp.common.codec import Packable
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.calibrating import CalibratingGrid, Divisors
-from alexp.estimation.posteriors import Component, PosteriorGrid
+from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid, is_finite
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.tables.blocks import ModelOnTable
 
@@ -90,6 +90,8 @@ class Mixture:
         self.power, self.log_prior = power, log_prior
         pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
         self.n_columns, self._columns, self._sizes = n_columns, columns, np.diff(offsets)
+        self._offsets, self._divisors, self._intercept, self._tables = offsets, divisors, intercept, tables
+        self._weighs_alike = forget is None and arm_blocks is None  # whether rewards have one weight and one constant
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * norm_bound) for a, b in pairs])
@@ -140,13 +142,27 @@ class Mixture:
     def weights(self) -> FloatArray:
         """Posterior probability of every component, shape (cells, M)."""
         power, prior = self.power, self.log_prior
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # minus infinity: rewards beyond 1e150 times the noise
             scores = self.log_evidence() if prior is None else self.log_weights()
         top = float(scores.max())
-        if not isfinite(top):  # rewards beyond 1e150 times the noise: every component is out of the question
-            scores, top = np.zeros_like(scores) if prior is None else prior + np.zeros_like(scores), 0.0
+        if not isfinite(top):
+            scores, top = self._finite_scores(scores), 0.0
+            scores = scores if prior is None else power * scores + prior
         weights = np.exp((power if prior is None else 1.0) * (scores - top))
         return np.asarray(weights / weights.sum())
+
+    def _finite_scores(self, scores: FloatArray) -> FloatArray:
+        """What scores (cells, M) are relative to the best one where all are minus infinity; raises where one is not.
+
+        Beside residuals of more than 1e150 times the noise nothing else counts, and differences of squares are
+        products: a^2 - b^2 = (a - b) (a + b).
+        """
+        wrong = np.argwhere(~(scores < np.inf))
+        if wrong.size:
+            raise NotFiniteError("evidence", int(wrong[0, 1]))
+        sizes = np.sqrt(self.grid.residuals()) / self.noise[:, None]
+        with np.errstate(over="ignore"):
+            return np.asarray(-0.5 * (sizes - sizes.min()) * (sizes + sizes.min()))
 
     def probabilities(self, weights: FloatArray) -> FloatArray:
         """Posterior probability of every model under weights (cells, M), shape (M,)."""
@@ -176,6 +192,10 @@ class Mixture:
         """Posterior mean of the noise variance under weights (cells, M)."""
         return float(weights.sum(axis=1) @ self.noise**2)
 
+    def estimated_noise(self, weights: FloatArray, rows: FloatArray, rewards: FloatArray) -> float:
+        """The noise variance as users are told it, from weights (cells, M) and all rewards (t,) with rows (t, P)."""
+        return self.noise_variance(weights)
+
     def moments(
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
@@ -183,7 +203,12 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        return self.grid.moments(weights, self.noise_variances(), choices, pending)
+        mean, variance = self.grid.moments(weights, self.noise_variances(), choices, pending)
+        if not (is_finite(mean) and is_finite(variance)):
+            for part in self.components(weights, choices, pending):
+                part.check()
+            raise NotFiniteError("mean", self.leader(weights))
+        return mean, variance
 
     def components(
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12

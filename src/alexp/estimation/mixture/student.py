@@ -26,12 +26,18 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import SQUARE, anything, number, record
+from alexp.common.validation import VANISHING
+from alexp.estimation.mixture.calibrating import CalibratingGrid
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.mixture.small_noise import MOST, STEPS, Spectrum, spectrum
 from alexp.problem.candidates import Choices
+from alexp.problem.kernels.base import Scaled
+from alexp.problem.kernels.choosing import varying_part
 from alexp.problem.kernels.rows import dense, spread
 from alexp.problem.tables.blocks import ModelOnTable
 
 _SHAPE = 1.0  # a0
+_NEGLIGIBLE = 1e-12  # weight of models whose noise is not looked into
 _MOST = 300  # candidates between which the similarity under a kernel is averaged
 
 
@@ -88,16 +94,26 @@ class StudentMixture(Mixture):
 
     def _excess(self, residuals: FloatArray) -> FloatArray:
         """F_c / (2 b0), shape (cells, M): exactly the same for units of rewards that differ by a power of two."""
-        return residuals / self._unit / (2.0 * self.ratios[:, None])
+        return self._excess_at(self.ratios, residuals)
+
+    def _excess_at(self, ratios: FloatArray, residuals: FloatArray) -> FloatArray:
+        return residuals / self._unit / (2.0 * ratios[:, None])
 
     def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """Log evidence from penalised residuals and log determinants, (cells, M) each; b0's logarithm is left out."""
-        volumes = self._freedom * np.log(self.ratios)[:, None] + determinants
-        return np.asarray(-self._shape * np.log1p(self._excess(residuals)) - 0.5 * volumes)
+        return self._score_at(self.ratios, residuals, determinants)
+
+    def _score_at(self, ratios: FloatArray, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
+        """The same at other ratios (R,), from (R, M) each."""
+        volumes = self._freedom * np.log(ratios)[:, None] + determinants
+        return np.asarray(-self._shape * np.log1p(self._excess_at(ratios, residuals)) - 0.5 * volumes)
 
     def _scales(self) -> FloatArray:
         """E[s^2] of every component, shape (cells, M)."""
-        return self._unit * (1.0 + self._excess(self.grid.residuals())) / self._shape
+        return self._scales_at(self.ratios, self.grid.residuals())
+
+    def _scales_at(self, ratios: FloatArray, residuals: FloatArray) -> FloatArray:
+        return self._unit * (1.0 + self._excess_at(ratios, residuals)) / self._shape
 
     def noise_variances(self) -> FloatArray:
         """Variance r E[s^2] of the noise in every component, shape (cells, M)."""
@@ -106,6 +122,39 @@ class StudentMixture(Mixture):
     def noise_variance(self, weights: FloatArray) -> float:
         """Posterior mean of the noise variance under weights (cells, M)."""
         return float(np.sum(weights * self.noise_variances()))
+
+    def estimated_noise(self, weights: FloatArray, rows: FloatArray, rewards: FloatArray) -> float:
+        """Posterior mean of the noise variance, with smaller ratios where the smallest of the grid leaves them open.
+
+        In place of its smallest ratio, a model has that ratio divided by 1, 10, 100, ..., together of the same prior
+        weight, and weighed by their evidence. Decisions are not made on these.
+        """
+        smallest = int(np.argmin(self.ratios))
+        ratios, rest = self.ratios[smallest] * STEPS, weights.copy()
+        logs, found = [np.zeros(0)], [np.zeros(0)]
+        likeliest = np.argsort(-weights[smallest], kind="stable")[:MOST] if self._weighs_alike and len(rewards) else ()
+        for j in (int(j) for j in likeliest if weights[smallest, j] > _NEGLIGIBLE):
+            if (own := self._spectrum(j, rows, rewards)) is not None:
+                residuals, determinants = (values[:, None] for values in own.at(ratios))
+                scores = self.power * self._score_at(ratios, residuals, determinants)[:, 0]
+                logs.append(np.log(weights[smallest, j] / scores.size) + scores - scores[0])
+                found.append(ratios * self._scales_at(ratios, residuals)[:, 0])
+                rest[smallest, j] = 0.0
+        exponents = np.concatenate(logs)
+        top = float(exponents.max(initial=0.0))
+        shares, others = np.exp(exponents - top), np.exp(-top) * rest
+        total = float(shares @ np.concatenate(found)) + float(np.sum(others * self.noise_variances()))
+        return total / float(shares.sum() + others.sum())
+
+    def _spectrum(self, j: int, rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
+        """Of the divided features of model j, or of its kernel."""
+        own = np.ascontiguousarray(rows[:, self._columns[self._offsets[j] : self._offsets[j + 1]]])
+        divisors = self.grid.divisors if isinstance(self.grid, CalibratingGrid) else self._divisors
+        model = None if self._tables is None else self._tables[j]
+        if model is not None and model.kernel is not None:
+            return spectrum(Scaled.of(model.kernel, float(divisors[j]) ** -2), own, rewards, self._intercept)
+        own = own if model is None or model.origin is None else own - model.origin
+        return spectrum(None, own / divisors[j], rewards, self._intercept)
 
     def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
         """Rewards at the choices under one draw of a component's scale and function, shape (n,)."""
@@ -144,13 +193,13 @@ def trace_divisors(table: FloatArray, columns: IntArray, offsets: IntArray, cent
     """
     squares = np.array([_mean_square(column, centred) for column in table])
     traces = np.add.reduceat(squares[columns], offsets[:-1])
-    return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+    return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
 
 
 def prior_divisors(tables: Sequence[ModelOnTable], centred: bool) -> FloatArray:
     """The same for models on tables, shape (M,), kernels among them."""
     traces = np.array([_trace(model, centred) for model in tables])
-    return np.asarray(np.sqrt(np.where(traces > 0.0, traces, 1.0)))
+    return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
 
 
 def _trace(model: ModelOnTable, centred: bool) -> float:
@@ -165,8 +214,7 @@ def _trace(model: ModelOnTable, centred: bool) -> float:
     if not centred:
         return whole
     some = dense(model.block.rows[spread(model.block.rows.shape[0], _MOST)])
-    varying = float(np.mean(model.kernel.diagonal(some)) - np.mean(model.kernel(some, some)))
-    return varying if varying > 1e-12 * whole else 0.0
+    return varying_part(model.kernel, some, whole)
 
 
 def _mean_square(column: FloatArray, centred: bool) -> float:

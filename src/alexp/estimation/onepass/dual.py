@@ -149,7 +149,12 @@ class DualFactor:
         n, order = points.n, points.order
         counts, gram = points.counts[order], self._gram[np.ix_(points.order, points.order)]
         for c, ratio in enumerate(self.ratios):
-            self._factors[c, :n, :n] = np.linalg.cholesky(gram + np.diag(ratio / counts))
+            try:
+                self._factors[c, :n, :n] = np.linalg.cholesky(gram + np.diag(ratio / counts))
+            except np.linalg.LinAlgError:  # noise of the order of rounding: no less than it stays on the diagonal
+                for k, number in enumerate(order.tolist()):
+                    noise = np.array([ratio / counts[k]])
+                    kernels.append(self._factors[c : c + 1], order[:k], self._gram, number, noise)
         z = self._solved(points, np.zeros(n))
         s, level = self._level(z)
         rest = z[:, 1] - level[:, None] * z[:, 2]

@@ -21,7 +21,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.dual import PointFit
 from alexp.estimation.onepass.grounds import Ground
-from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold
+from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, lifted
 from alexp.problem.kernels import Kernel
 from alexp.problem.tables.blocks import Block
 
@@ -118,19 +118,24 @@ class Family:
     ----------
     block : the model's columns on all candidates, in the domain's order.
     kernel : None for linear models.
-    ratios : (cells,) noise variances in units of the prior.
+    ratios : (cells,) noise variances in units of the prior, `lifted` if they are too small for its variances.
     intercept : whether there is a constant with a flat prior.
     ground : where values are.
 
     Attributes
     ----------
-    mean, variance : (cells, N), in the domain's order. Before the first reward a flat constant is left out of both.
+    mean, variance : (cells, N), in the domain's order. Before the first reward a flat constant is left out of both, and
+        variances are those of the differences to the mean of all candidates, see `about_level`.
     """
 
     def __init__(
         self, block: Block, kernel: Kernel | None, ratios: FloatArray, intercept: bool, ground: Ground
     ) -> None:
-        self._block, self.ratios, self._intercept, self._ground = block, ratios, intercept, ground
+        self.mean, self.variance = ground.prior(block, kernel, ratios.size)
+        self._block, self._intercept, self._ground = block, intercept, ground
+        self.ratios = ratios = lifted(ratios, ground.largest(self.variance))
+        if intercept:
+            self.variance = ground.levelled(block, kernel, self.variance)
         self._pass: Pass
         if kernel is None:
             self.regression: KernelRegression = LinearRegression(block.n_columns, ratios, intercept)
@@ -142,7 +147,6 @@ class Family:
         self._roots: dict[
             tuple[int, bytes], FloatArray
         ] = {}  # of covariances that were drawn from since the last reward
-        self.mean, self.variance = ground.prior(block, kernel, ratios.size)
 
     def update(self, at: PointTold, y: float) -> None:
         """Absorb a reward of a point."""

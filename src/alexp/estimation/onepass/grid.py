@@ -50,7 +50,7 @@ class OnePassGrid:
 
     def __init__(self, models: Sequence[ModelOnTable], ridges: Sequence[FloatArray], intercept: bool) -> None:
         self._models, self.intercept, self.n_models = models, intercept, len(models)
-        self._ratios = np.array(ridges) ** 2  # (cells, M)
+        self._wanted = np.array(ridges) ** 2  # (cells, M)
         rows = models[0].block.on_device
         self._ground: Ground = HostGround() if rows is None else DeviceGround(rows.place)
         self._shared = self._share()
@@ -58,9 +58,10 @@ class OnePassGrid:
 
     def _begin(self) -> None:
         """No rewards yet."""
-        both = zip(self._models, self._ratios.T, strict=True)
+        both = zip(self._models, self._wanted.T, strict=True)
         common = (self.intercept, self._ground)
         self.families = [Family(model.block, model.kernel, ratios, *common) for model, ratios in both]
+        self._ratios = np.array([family.ratios for family in self.families]).T
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
         self._elsewhere: list[FloatArray] = []  # dictionary rows of those
@@ -77,10 +78,17 @@ class OnePassGrid:
 
     def _told(self, j: int, row: FloatArray, index: int | None) -> PointTold:
         """A point as model j sees it."""
+        own = self._own(j, row)
         if j not in self._shared:
-            return PointTold(row[self._models[j].group], index, _nothing)
+            return PointTold(own, index, _nothing)
         rows, place = self._shared[j]
-        return PointTold(row[self._models[j].group], index, lambda: np.asarray(rows.at(row)[place]))
+        return PointTold(own, index, lambda: np.asarray(rows.at(row)[place]))
+
+    def _own(self, j: int, rows: FloatArray) -> FloatArray:
+        """The columns of model j in dictionary rows (..., P), less what was taken off its block."""
+        model = self._models[j]
+        own = rows[..., model.group]
+        return own if model.origin is None else own - model.origin
 
     @property
     def n_observations(self) -> int:
@@ -157,7 +165,7 @@ class OnePassGrid:
             if active.size == 0:
                 continue
             if choices.indices is None:
-                mean, variance = family.at(np.ascontiguousarray(choices.table[self._models[j].group].T))
+                mean, variance = family.at(np.ascontiguousarray(self._own(j, choices.table.T)))
             else:
                 mean, variance = family.mean, family.variance if beliefs is None else beliefs[j].variance
             for c in active:
@@ -217,8 +225,8 @@ class OnePassGrid:
 
         self._begin()
         anew = [
-            family.last_refresh(row(k)[model.group] for k in range(len(rewards)))
-            for family, model in zip(self.families, self._models, strict=True)
+            family.last_refresh(self._own(j, row(k)) for k in range(len(rewards)))
+            for j, family in enumerate(self.families)
         ]
         for k, y in enumerate(rewards):
             full, index = row(k), indices[k] if indices[k] >= 0 else None

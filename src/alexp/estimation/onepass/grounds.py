@@ -9,7 +9,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.products import product
-from alexp.estimation.onepass.regressions import KernelRegression
+from alexp.estimation.onepass.regressions import KernelRegression, about_level
 from alexp.problem.kernels import Kernel
 from alexp.problem.tables.blocks import Block
 
@@ -31,6 +31,9 @@ class Ground(Protocol):
 
     def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
         """Mean and variance before any reward, (cells, N) each."""
+
+    def levelled(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> FloatArray:
+        """Prior variances (cells, N) less the level of all candidates, see `about_level`."""
 
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
         """Phi u, plus a constant, for each of k directions u, (k, d), and constants (k,): (k, N)."""
@@ -64,6 +67,9 @@ class Ground(Protocol):
         ``shares`` and ``scales`` of the variances have one entry per cell merged; ``total`` is the share merged before.
         """
 
+    def largest(self, values: FloatArray) -> float:
+        """The largest of some values."""
+
     def zeros(self, rows: int, n: int) -> FloatArray:
         """(rows, n) zeros."""
 
@@ -78,6 +84,10 @@ class HostGround:
         """Mean and variance before any reward."""
         own = block.squared_norms() if kernel is None else kernel.diagonal(block.rows)
         return np.zeros((cells, block.n_rows)), np.repeat(own[None], cells, axis=0)
+
+    def levelled(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> FloatArray:
+        """Prior variances less the level of all candidates."""
+        return np.repeat(about_level(kernel, block.rows, variance[0])[None], len(variance), axis=0)
 
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
         """Phi u, plus a constant, for each of k directions u."""
@@ -126,6 +136,10 @@ class HostGround:
         """Merge some cells of a model into moments."""
         kernels.merge(mean, variance, cells, shares, scales, total, moments)
         return moments
+
+    def largest(self, values: FloatArray) -> float:
+        """The largest of some values."""
+        return float(values.max(initial=0.0))
 
     def zeros(self, rows: int, n: int) -> FloatArray:
         """Zeros."""

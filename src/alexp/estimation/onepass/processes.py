@@ -11,8 +11,8 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, floats, integers, record
-from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold
-from alexp.estimation.posteriors import CandidateMoments, Envelope, dictionary_rows
+from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, about_level, lifted
+from alexp.estimation.posteriors import CandidateMoments, Envelope, NotFiniteError, dictionary_rows, is_finite
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels import Kernel
 
@@ -35,14 +35,31 @@ class Processes:
     groups, kernels : the columns of each model, and its kernel, None for <x, z>.
     ridge : (M,).
     intercept : whether every model has an unpenalised constant.
+    origin : (P,) what is taken off the columns of linear models, see `ModelClass.origin`.
+    largest : (M,) the largest k(x, x) of the candidates, for `lifted`; none is known by default.
     """
 
     def __init__(
-        self, groups: Sequence[IntArray], kernels: Sequence[Kernel | None], ridge: FloatArray, intercept: bool
+        self,
+        groups: Sequence[IntArray],
+        kernels: Sequence[Kernel | None],
+        ridge: FloatArray,
+        intercept: bool,
+        origin: FloatArray | None = None,
+        largest: FloatArray | float = 0.0,
     ) -> None:
-        self._groups, self._kernels, self.intercept = groups, kernels, intercept
-        self.n_models, self._ratios = len(groups), np.asarray(ridge, dtype=np.float64) ** 2
+        self._groups, self._kernels, self.intercept, self._origin = groups, kernels, intercept, origin
+        self.n_models, self._ratios = len(groups), lifted(np.asarray(ridge, dtype=np.float64) ** 2, largest)
         self._fits = self._begin()
+
+    def _own(self, j: int, rows: FloatArray) -> FloatArray:
+        """phi_j of dictionary rows (..., P), less the origin: in place where nothing is taken off neighbours."""
+        group = self._groups[j]
+        together = rows.ndim == 2 and group.size == group[-1] - group[0] + 1 and self._kernels[j] is None
+        own = rows[:, group[0] : group[-1] + 1] if together else rows[..., group]
+        if self._origin is None or self._kernels[j] is not None:
+            return own if together else np.ascontiguousarray(own)
+        return np.asarray(own - self._origin[group])
 
     def _begin(self) -> list[KernelRegression]:
         self._rows: list[FloatArray] = []  # that were told, once each
@@ -71,8 +88,8 @@ class Processes:
 
     def update(self, row: FloatArray, y: float) -> None:
         """Absorb one reward of an action with dictionary row (P,)."""
-        for fit, group in zip(self._fits, self._groups, strict=True):
-            at = _point(row[group])
+        for j, fit in enumerate(self._fits):
+            at = _point(self._own(j, row))
             fit.tell(at, y, fit.probe(at))
             if fit.points.n == fit.limit and isinstance(fit, LinearRegression):
                 fit.rebuild()  # into its smaller form
@@ -96,7 +113,7 @@ class Processes:
     def _believing(self, j: int, rows: FloatArray) -> KernelRegression:
         fit = self._fits[j].copy()
         for row in rows:  # rewards that are as expected leave the means where they are
-            at = _point(row[self._groups[j]])
+            at = _point(self._own(j, row))
             probe = fit.probe(at)
             fit.tell(at, float(probe.mean[0]), probe)
         return fit
@@ -121,15 +138,21 @@ class Processes:
             part = slice(low, low + _PIECE)
             own = self._fits[j].moments(rows[part])
             mean[part], variance[part] = own[0][0], own[1][0]
+        if self._is_unlevelled(j) and isinstance(where, Choices) and where.indices is not None and len(rows) > 1:
+            variance = about_level(self._kernels[j], rows, variance)
+        for what, values in (("mean", mean), ("variance", variance)):
+            if values.size and not is_finite(values):
+                raise NotFiniteError(what, j)
         self._known[j] = (where, mean, np.sqrt(variance / self._ratios[j]))
         return self._known[j][1:]
 
+    def _is_unlevelled(self, j: int) -> bool:
+        """Whether nothing is known of the constant of model j."""
+        return self.intercept and not self._fits[j].points.n
+
     def _features(self, j: int, where: Where) -> FloatArray:
-        """phi_j at choices or rows, (n, d): in place for linear models of columns that are neighbours."""
-        rows, group = dictionary_rows(where), self._groups[j]
-        if self._kernels[j] is None and group.size == group[-1] - group[0] + 1:
-            return rows[:, group[0] : group[-1] + 1]
-        return np.ascontiguousarray(rows[:, group])
+        """phi_j at choices or rows, (n, d)."""
+        return self._own(j, dictionary_rows(where))
 
     def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
         """mu_j and s_j^2 of every model at one dictionary row (P,), shapes (M,)."""
@@ -178,7 +201,10 @@ class Processes:
 
     def evidence(self, noise: float) -> FloatArray:
         """-F_j / (2 noise^2) - log det(I + K_j / ridge_j^2) / 2, shape (M,)."""
-        return -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
+        out = -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
+        if not (out < np.inf).all():
+            raise NotFiniteError("evidence", int(np.argmin(out < np.inf)))
+        return out
 
     def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
         """Extremes of mu_j -/+ radius_j s_j over some models."""
@@ -198,7 +224,7 @@ class Processes:
         gaps, estimates = np.empty(members.size), np.empty(members.size)
         for place, j in enumerate(members.tolist()):
             mean, width = self._values(j, choices)
-            rows = np.ascontiguousarray(choices.table[self._groups[j]].T)
+            rows = np.ascontiguousarray(self._features(j, choices))
             shared = self._fits[j].covariances(rows, rows[reference]) / self._ratios[j]
             apart = np.sqrt(np.maximum(width**2 + width[reference] ** 2 - 2.0 * shared, 0.0))
             ahead = mean - mean[reference]

@@ -13,9 +13,38 @@ from alexp.common.arrays import FloatArray
 from alexp.estimation.onepass.dual import DualFactor, Expansion, PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
-from alexp.problem.kernels import Kernel
+from alexp.problem.kernels import Kernel, Linear
+from alexp.problem.kernels.rows import Rows, dense, dense_blocks, spread
 
+_DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
+_LEVEL = 32  # candidates whose mean stands for the level under a kernel
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
+
+
+def lifted(ratios: FloatArray, largest: FloatArray | float) -> FloatArray:
+    """Noise variances in units of the prior (cells,), no smaller than the rounding of similarities up to `largest`.
+
+    Below that a Gram matrix plus noise has no Cholesky factor in floating point. The noise stays what it is: it is the
+    prior that has at most 2^21 times its standard deviation.
+    """
+    return np.maximum(ratios, _DIGITS * largest)
+
+
+def about_level(kernel: Kernel | None, rows: Rows, own: FloatArray) -> FloatArray:
+    """Prior variances of n candidates (n, d) less their level, the mean of all, (n,); `own` has k(x, x).
+
+    k(x, x) - 2 mean k(x, z) + mean k(z, z') over candidates z and z': all of them for linear kernels, whose means are
+    their values at the mean row, and 32 for others. Kernels with k(x, x) = 1 prefer no candidate, and keep that.
+    """
+    if kernel is not None and kernel.is_stationary:
+        return own
+    if kernel is None or isinstance(kernel, Linear):
+        some = sum(block.sum(axis=0) for block in dense_blocks(rows))[None] / rows.shape[0]
+    else:
+        some = dense(rows[spread(rows.shape[0], _LEVEL)])
+    likeness = kernel or Linear()
+    shared = sum(likeness(one[None], rows)[0] for one in some) / len(some)
+    return np.asarray(np.maximum(own - 2.0 * shared + likeness(some, some).mean(), 0.0))
 
 
 @dataclass(frozen=True)
@@ -106,11 +135,18 @@ class KernelRegression:
         return weights, float(np.mean(self.points.means - values))
 
     def root(self, cell: int, rows: FloatArray) -> FloatArray:
-        """Cholesky factor of the posterior covariance of n points (n, d) in one cell, in units of the prior."""
+        """A square root of the posterior covariance of n points (n, d) in one cell, in units of the prior, (n, n).
+
+        The Cholesky factor; from eigenvectors, where rounding leaves a variance that is not positive.
+        """
         gram = self._between(rows, rows)
         covariance = self._dual.covariance(self.points, cell, self._between(self.points.rows, rows), gram)
         covariance[np.diag_indices(len(rows))] += _JITTER * float(np.trace(gram)) / len(rows)
-        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        try:
+            return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            values, vectors = np.linalg.eigh(covariance)
+            return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
     def _similar(self, at: PointTold) -> tuple[FloatArray, float]:
         """Similarities of a point to the points told, (D,), and to itself."""

@@ -95,7 +95,7 @@ class RidgeBank(PackedFactors):
         """s_j = ||phi_j||_{V_j^-1} at n points, shape (n,), never negative; ``features`` (n, P).
 
         With an intercept the norm is that of (1, phi_j); before any observation the constant's infinite variance,
-        common to all points, is left out.
+        common to all points, is left out, and choices are compared as `levelled` says.
         """
         return self._posterior(j, features)[1]
 
@@ -120,8 +120,8 @@ class RidgeBank(PackedFactors):
         A table (P, N), C-contiguous, holds feature p at candidate i; ``width`` (M,) >= 0 or a number.  The first
         of equal candidates wins.  The intercept shifts all of a model's scores alike and is left out of them.
         """
-        table = feature_major(choices)
-        self._check_table(table)
+        self._check_table(feature_major(choices))
+        table = self.levelled(choices)
         widths = per_model("width", width, self.n_models)
         if widths.min() < 0.0:
             raise ValueError(f"width must not be negative, got {widths.min()}")
@@ -177,7 +177,7 @@ class RidgeBank(PackedFactors):
 
         min_j and max_j of mu_j(x) -/+ radius_j ||phi_j(x)||_{V_j^-1} at the choices, or at a table (P, n).
         """
-        table = feature_major(choices)
+        table = self.levelled(choices)
         n = table.shape[1]
         out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
         fits = (*self._layout(), *self.coefficients(), members, radii, table)
@@ -245,6 +245,20 @@ class RidgeBank(PackedFactors):
         covariance_roots(*self._layout(), members, table, means, roots)
         return means, roots
 
+    def levelled(self, choices: Choices | FloatArray) -> FloatArray:
+        """The table (P, n) that widths at candidates are taken of: less its mean, as long as the constant is unknown.
+
+        The constant's infinite variance is the same for all candidates, and is left out. What is left is the variance
+        of the differences to the mean of them. One candidate, and points that are none, have nothing to differ from.
+        """
+        table = feature_major(choices)
+        known = not self.intercept or self.n_observations > 0 or self._factor[0] != 0.0
+        if known or table.shape[1] < 2 or not isinstance(choices, Choices) or choices.indices is None:
+            return table
+        out = np.ascontiguousarray(table - table.mean(axis=1, keepdims=True))
+        out.flags.writeable = False
+        return out
+
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _layout(self) -> tuple[FloatArray, IntArray, IntArray, IntArray, int]:
@@ -259,7 +273,7 @@ class RidgeBank(PackedFactors):
     def _posterior(self, j: int, features: Choices | npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         if not 0 <= j < self.n_models:
             raise IndexError(f"model index must lie in 0..{self.n_models - 1}, got {j}")
-        points = features.table.T if isinstance(features, Choices) else np.asarray(features, dtype=np.float64)
+        points = self.levelled(features).T if isinstance(features, Choices) else np.asarray(features, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] < self._n_columns:
             raise ValueError(f"features must have shape (n, P) with P >= {self._n_columns}, got {points.shape}")
         own = self._own(j)

@@ -19,6 +19,7 @@ from alexp.problem.candidates import NOTHING, Choices, Pending
 _LAZY = 20_000  # components from which it pays to let the negligible ones sleep
 _SLEEP, _WAKE = 45.0, 32.0  # how far below the best log evidence they fall asleep, and how close they may come
 _MOSTLY = 0.25  # share of a cell's components that may be awake once any of them sleeps
+_CANCELLED = 1e-10  # share of the largest term of a quadratic form below which too few digits of it are left
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
 
@@ -158,9 +159,12 @@ class RidgeGrid:
         ``weights`` (cells, M) sum to one; ``variances`` (cells, M) are those of the components' noise. ``pending``
         trials shrink the variances within components; what these disagree on, weights and means, stays.
         """
-        parts, table = self._parts(weights, variances, pending), choices.table
+        parts = self._parts(weights, variances, pending)
+        table = parts[0].bank.levelled(choices)
         if self._by_coefficients(sum(part.members.size for part in parts), table.shape[1]):
-            return self._through_coefficients(parts, table)
+            mean, variance, terms = self._through_coefficients(parts, table)
+            if np.all(variance >= _CANCELLED * terms):
+                return mean, variance
         merged = CandidateMoments.empty(table.shape[1])
         for part in parts:
             part.bank.merge_moments(merged, part.members, part.shares, part.variances, table)
@@ -175,10 +179,9 @@ class RidgeGrid:
         least: float = _NEGLIGIBLE,
     ) -> Iterator[Component]:
         """The components of weight above `least`, one by one."""
-        rows = choices.table.T
         for part in self._parts(weights, variances, pending, least):
             for place, j in enumerate(part.members):
-                mean, width = part.bank.mean(int(j), rows), part.bank.width(int(j), rows)
+                mean, width = part.bank.mean(int(j), choices), part.bank.width(int(j), choices)
                 yield Component(
                     float(part.shares[place]),
                     part.cell,
@@ -212,8 +215,8 @@ class RidgeGrid:
         through_coefficients = n_active * (2 * d * d + d**3 / 2 + 20) + (n_candidates + 4) * q * q / 2
         return through_coefficients < n_active * n_candidates * (d * d / 2 + 2 * d + 3)
 
-    def _through_coefficients(self, parts: list[Part], table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance of the coefficient vector, then one quadratic form per candidate.
+    def _through_coefficients(self, parts: list[Part], table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean and covariance of the coefficient vector, then one quadratic form per candidate, and its largest term.
 
         Second moments are taken about the heaviest component, not about zero, before the squared mean is subtracted:
         that component is part of the mixture, so with weight w it keeps the variance above w times what is subtracted.
@@ -231,7 +234,9 @@ class RidgeGrid:
         covariance -= np.outer(mean - reference, mean - reference)
         values, spread = mean[: self.n_columns] @ table, np.empty(table.shape[1])
         moments.quadratic_forms(table, covariance, self._lead, 0, table.shape[1], spread)
-        return values + (mean[-1] if self._lead else 0.0), np.maximum(spread, 0.0)
+        own = np.diag(covariance)
+        terms = (own[: self.n_columns, None] * np.square(table)).max(axis=0, initial=own[-1] if self._lead else 0.0)
+        return values + (mean[-1] if self._lead else 0.0), np.maximum(spread, 0.0), terms
 
     def n_normals(self, model: int) -> int:
         """One for each coefficient."""

@@ -143,4 +143,10 @@ def _kernels(name: str, choice: Choice, rows: Rows) -> list[Kernel]:
 def _variance(kernel: Kernel, rows: Rows) -> float:
     """What the variance over candidates of a function drawn from the prior is: mean k(x, x) - mean k(x, z)."""
     some = dense(rows[spread(rows.shape[0], _MOST)])
-    return float(np.mean(kernel.diagonal(some)) - np.mean(kernel(some, some)))
+    return varying_part(kernel, some, float(np.mean(kernel.diagonal(some))))
+
+
+def varying_part(kernel: Kernel, some: FloatArray, whole: float) -> float:
+    """mean k(x, x) - mean k(x, z) over some candidates; zero where it is rounding beside a mean k(x, x) of `whole`."""
+    varying = float(np.mean(kernel.diagonal(some)) - np.mean(kernel(some, some)))
+    return varying if varying > 1e-12 * whole else 0.0

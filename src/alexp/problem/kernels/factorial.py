@@ -21,6 +21,7 @@ from alexp.problem.kernels.base import Kernel, Product, Scaled, Sum
 from alexp.problem.kernels.choosing import KernelModels
 from alexp.problem.kernels.own import Precomputed
 from alexp.problem.kernels.stationary import Matern, Stationary
+from alexp.problem.kernels.units import column_scales
 
 Component = ArrayLike | Mapping[str, ArrayLike]  # one description of N candidates, or several by name
 _ONLY = ""  # the name of a description without one
@@ -119,8 +120,8 @@ def _coordinates(points: FloatArray) -> FloatArray:
 
     A dozen ligands with a thousand descriptors need eleven coordinates.
     """
-    spread = points.std(axis=0)
-    varying = spread > 1e-12 * np.abs(points).max(axis=0)
+    spread = np.array(column_scales(points))
+    varying = spread > 0.0
     centred = (points[:, varying] - points[:, varying].mean(axis=0)) / spread[varying]
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     return np.asarray((left * sizes)[:, sizes > 1e-9 * sizes.max()])

@@ -10,17 +10,18 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
-from alexp.problem.kernels.rows import Rows, divided, inner, squared_distances, squared_norms
+from alexp.problem.kernels.rows import Rows, dense, divided, inner, shifted, squared_distances, squared_norms
 from alexp.problem.kernels.steps import Steps
-from alexp.problem.kernels.units import Scales, checked_scales, column_scales, weights
+from alexp.problem.kernels.units import Scales, checked_means, checked_scales, column_units, weights
 
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k(x, z) = sum_c x_c z_c / s_c^2.
+    """k(x, z) = sum_c (x_c - m_c) (z_c - m_c) / s_c^2.
 
-    s_c = 1, or with `standardize=True` the standard deviation of column c over the candidates; columns that are
-    constant there do not count.
+    s_c = 1 and m_c = 0, or with `standardize=True` s_c is the standard deviation of column c over the candidates;
+    columns that are constant there, up to rounding, do not count. m_c is the mean of a column over the candidates if it
+    is more than 1,000 s_c, and zero otherwise. Beside an intercept m_c makes no difference but to rounding.
 
     >>> Linear()(np.eye(2), np.array([[3.0, 4.0]])).tolist()
     [[3.0], [4.0]]
@@ -28,9 +29,11 @@ class Linear(Kernel):
 
     standardize: bool = False
     scales: Scales | None = None
+    means: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", checked_scales(self.scales))
+        object.__setattr__(self, "means", checked_means(self.means, self.scales))
 
     @property
     def name(self) -> str:
@@ -49,28 +52,38 @@ class Linear(Kernel):
 
     def fitted(self, x: Rows) -> Linear:
         """With the columns' standard deviations over x."""
-        return self if self.is_fitted else replace(self, scales=column_scales(x))
+        if self.is_fitted:
+            return self
+        units = column_units(x)
+        origin = units.origin()
+        means = None if origin is None else tuple(origin.tolist())
+        return replace(self, scales=tuple(units.deviations.tolist()), means=means)
 
     @cached_property
     def _weights(self) -> FloatArray | None:
         return weights(self, self.scales)
 
+    @cached_property
+    def _origin(self) -> FloatArray | None:
+        return None if self.means is None else np.array(self.means)
+
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """Inner products of the divided rows."""
-        return inner(x, z, self._weights)
+        return inner(dense(shifted(x, self._origin)), shifted(z, self._origin), self._weights)
 
     def own(self, z: Rows) -> FloatArray:
         """Squared norms of the divided rows."""
-        return squared_norms(divided(z, self._weights))
+        return squared_norms(divided(shifted(z, self._origin), self._weights))
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
         """One step of inner products."""
-        return steps.inner(columns, self._weights)
+        return steps.inner(columns, self._weights) if self._origin is None else super().plan(steps, columns)
 
     def to_dict(self) -> Description:
-        """Its scales, if it has any."""
+        """Its scales and means, if it has any."""
         scales = None if self.scales is None else np.array(self.scales)
-        return {"kernel": "linear", "standardize": self.standardize, "scales": scales}
+        own: Description = {"kernel": "linear", "standardize": self.standardize, "scales": scales}
+        return own if self.means is None else own | {"means": np.array(self.means)}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ Rows: TypeAlias = "AnyArray | Sparse"  # (n, d)
 
 _BLOCK = 1 << 16  # entries of a block in double precision: half a megabyte, which stays in the cache
 _SPARSE_ROWS = 1 << 15
+_SQUARED = 1e150  # weights whose squares are numbers
 _CANCELLED = 1e-6  # squared distances below this share of the squared norms are taken from the differences instead
 
 
@@ -83,6 +84,19 @@ def divided(rows: Rows, weights: FloatArray | None) -> Rows:
     return out
 
 
+def shifted(rows: Rows, origin: FloatArray | None) -> Rows:
+    """Rows less an origin (d,); entries of CSR rows that were left out stay so where the origin is zero."""
+    if origin is None:
+        return rows
+    if not is_sparse(rows):
+        return np.asarray(cast(AnyArray, rows) - origin)
+    from scipy.sparse import csr_array  # slow to import, and only sparse tables need it
+
+    n, columns = rows.shape[0], np.flatnonzero(origin)
+    places = (np.tile(columns, n), np.arange(n + 1) * columns.size)
+    return rows - csr_array((np.tile(origin[columns], n), *places), shape=rows.shape)
+
+
 def squared_norms(rows: Rows) -> FloatArray:
     """||z||^2 of each row, shape (n,)."""
     if is_sparse(rows):
@@ -96,6 +110,8 @@ def squared_norms(rows: Rows) -> FloatArray:
 def inner(x: FloatArray, z: Rows, weights: FloatArray | None = None) -> FloatArray:
     """sum_c x_ic z_jc w_c^2, shape (n, m), for rows that are `ready`."""
     out = np.empty((x.shape[0], z.shape[0]))
+    if weights is not None and weights.max(initial=0.0) > _SQUARED:
+        x, z, weights = x * weights, ready(divided(z, weights)), None
     for i, point in enumerate(x if weights is None else x * weights**2):
         if is_sparse(z):
             out[i] = z @ point

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,26 @@ from alexp.problem.kernels.rows import Rows, dense, dense_blocks, divided, sprea
 Scales = tuple[float, ...]  # one divisor per column; 0 for columns that do not count
 
 _MOST = 300  # candidates whose distances the median is taken over: subsets of inputs take thousands of medians
-_CONSTANT = 1e-12  # standard deviations below this share of the column's size are rounding
+_COMPUTED = 1e-12  # relative error that a descriptor computed in double precision may have: some 4,500 roundings
+_TINY = float(np.finfo(np.float64).tiny)
+FAR = 1e3  # means of more standard deviations than this are taken off: squares would lose over six digits to them
+
+
+class ColumnUnits(NamedTuple):
+    """Of each column over some rows: the mean, the standard deviation, 0 if constant up to rounding, shapes (d,)."""
+
+    means: FloatArray
+    deviations: FloatArray
+
+    def origin(self, constants: bool = False) -> FloatArray | None:
+        """Means of the columns that are far from zero for their spread, zero for all others, (d,); None if none is far.
+
+        `constants` are counted among them if they are far from zero for the spread of all columns together.
+        """
+        total = float(np.sqrt(np.square(self.deviations).sum())) if constants else 0.0
+        spread = np.where(self.deviations > 0.0, self.deviations, total)
+        far = (spread > 0.0) & (np.abs(self.means) > FAR * spread)
+        return np.where(far, self.means, 0.0) if far.any() else None
 
 
 def checked_scales(scales: Iterable[float] | None) -> Scales | None:
@@ -26,18 +46,48 @@ def checked_scales(scales: Iterable[float] | None) -> Scales | None:
     return numbers
 
 
-def column_scales(x: Rows) -> Scales:
-    """Standard deviation of each column over the rows, 0 for constant ones; in two passes, block by block."""
+def checked_means(means: Iterable[float] | None, scales: Scales | None) -> tuple[float, ...] | None:
+    """Means as a tuple, or raise unless they are finite numbers, one for each of the scales."""
+    if means is None:
+        return None
+    numbers = tuple(float(m) for m in means)
+    if scales is None or len(numbers) != len(scales) or not all(np.isfinite(numbers)):
+        raise ValueError("means must be one finite number per column, beside scales")
+    return numbers
+
+
+def rounding(x: Rows) -> float:
+    """The share of a column's largest entry that its standard deviation must exceed, or the column is constant.
+
+    Numbers are computed in double precision, with a relative error of at most 1e-12, and rounded to the precision that
+    the table is stored in: 1e-12 for tables in double precision, 1.2e-7 in single, 9.8e-4 in half precision.
+    """
+    dtype = np.dtype(getattr(x, "dtype", np.float64))
+    stored = float(np.finfo(dtype).eps) if dtype.kind == "f" and dtype.itemsize < 8 else 0.0
+    return max(_COMPUTED, stored)
+
+
+def column_units(x: Rows) -> ColumnUnits:
+    """Means and standard deviations of the columns of x (N, d), in two passes, block by block.
+
+    Squares are of numbers divided by a power of two, so that they are neither zero nor infinite.
+    """
     n, d = x.shape
     total, squares, largest = np.zeros(d), np.zeros(d), np.zeros(d)
     for rows in dense_blocks(x):
         total += rows.sum(axis=0)
         largest = np.maximum(largest, np.abs(rows).max(axis=0))
-    mean = total / n
+    mean, powers = total / n, np.frexp(largest)[1]
     for rows in dense_blocks(x):
-        squares += np.square(rows - mean).sum(axis=0)
-    deviations = np.sqrt(squares / n)
-    return tuple(np.where(deviations > _CONSTANT * largest, deviations, 0.0).tolist())
+        squares += np.square(np.ldexp(rows - mean, -powers)).sum(axis=0)
+    deviations = np.ldexp(np.sqrt(squares / n), powers)
+    varying = (deviations > rounding(x) * largest) & (deviations >= _TINY)
+    return ColumnUnits(mean, np.where(varying, deviations, 0.0))
+
+
+def column_scales(x: Rows) -> Scales:
+    """Standard deviation of each column over the rows, 0 for constant ones."""
+    return tuple(column_units(x).deviations.tolist())
 
 
 def weights(kernel: Kernel, scales: Scales | None) -> FloatArray | None:

@@ -13,6 +13,7 @@ from alexp.common.codec import fingerprint
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
 from alexp.problem.kernels.rows import blocks as pieces
+from alexp.problem.kernels.units import column_units, rounding
 from alexp.problem.tables.on_device import DeviceRows
 
 SMALL = 1 << 20  # numbers of a table that is copied freely: 8 megabytes
@@ -48,21 +49,26 @@ class Block:
         return out
 
     def mean_square(self, centred: bool) -> float:
-        """Mean of ||phi(x)||^2 over the candidates, or of ||phi(x) - mean||^2; zero where all are equal."""
-        mean, whole, varying = np.zeros(self.n_columns), 0.0, 0.0
+        """Mean of ||phi(x)||^2 over the candidates, or of ||phi(x) - mean||^2; constant columns add nothing."""
         if self.on_device is not None:
-            whole = float(self.on_device.column_squares(False).sum())
-            varying = float(self.on_device.column_squares(True).sum()) if centred else 0.0
-        for _, block in pieces(self.rows) if self.on_device is None else ():
+            whole = self.on_device.column_squares(False)
+            if not centred:
+                return float(whole.sum())
+            squares = self.on_device.column_squares(True)
+            return float(np.where(squares > rounding(self.rows) ** 2 * whole, squares, 0.0).sum())
+        mean, total = np.zeros(self.n_columns), 0.0
+        for _, block in pieces(self.rows):
             rows = dense(block)
             mean += rows.sum(axis=0) / self.n_rows
-            whole += float(np.vdot(rows, rows)) / self.n_rows
+            total += float(np.vdot(rows, rows)) / self.n_rows
         if not centred:
-            return whole
-        for _, block in pieces(self.rows) if self.on_device is None else ():
+            return total
+        constant, varying = column_units(self.rows).deviations == 0.0, 0.0
+        for _, block in pieces(self.rows):
             rows = dense(block) - mean
+            rows[:, constant] = 0.0
             varying += float(np.vdot(rows, rows)) / self.n_rows
-        return varying if varying > 1e-28 * whole else 0.0  # constants leave nothing but the rounding of their means
+        return varying
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +95,7 @@ class ModelOnTable:
     group, local : (d,) the columns' numbers in the dictionary and in the table.
     kernel : None for <x, z>.
     block : the columns on all candidates.
+    origin : (d,) what has been taken off the block, and is to be taken off other rows; None for nothing.
     """
 
     table: FeatureTable
@@ -96,6 +103,7 @@ class ModelOnTable:
     local: IntArray
     kernel: Kernel | None
     block: Block
+    origin: FloatArray | None = None
 
 
 class SideBySide:
@@ -116,16 +124,16 @@ class SideBySide:
         return np.asarray(np.hstack([dense(part[rows]) for part in self._parts])[:, self._columns])
 
 
-def nonzero_columns(rows: Rows) -> BoolArray:
-    """Which columns hold anything but zeros, (d,)."""
+def nonzero_columns(rows: Rows, least: float = 0.0) -> BoolArray:
+    """Which columns hold anything larger than `least` in size, (d,); on a device, anything but zeros."""
     if isinstance(rows, DeviceRows):
         return rows.filled()
     out = np.zeros(rows.shape[1], dtype=bool)
     for _, block in pieces(rows):
         if is_sparse(block):
-            out[block.indices[block.data != 0.0]] = True
+            out[block.indices[np.abs(block.data) > least]] = True
         else:
-            out |= np.asarray(block).any(axis=0)
+            out |= (np.abs(np.asarray(block)) > least).any(axis=0)
         if out.all():
             break
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
@@ -11,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import AnyArray, FloatArray
 from alexp.common.devices.places import Place
-from alexp.common.validation import matrix
+from alexp.common.validation import LARGEST, check_sizes, matrix, refuse_size
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.rows import Rows, blocks, dense, is_sparse
+from alexp.problem.kernels.units import column_units
 from alexp.problem.labels import check_same_rows, frame_labels
 from alexp.problem.tables.blocks import SMALL, FeatureTable
 from alexp.problem.tables.on_device import DeviceRows, device_rows, on_device
@@ -54,6 +56,24 @@ class Matrices:
             self.blocks = [np.array(block) for block in self.blocks]
 
     _table: FloatArray | None = None
+
+    @cached_property
+    def origin(self) -> FloatArray | None:
+        """Means of the columns that are far from zero for their spread, zero for all others, (P,).
+
+        They are rounded to the precision of the matrix, so that differences are exact there. None if there
+        are no such columns, and for matrices on a device.
+        """
+        if self.place is not None:
+            return None
+        own = [column_units(block).origin(constants=True) for block in self.blocks]
+        if all(origin is None for origin in own):
+            return None
+        parts = [
+            np.zeros(block.shape[1]) if origin is None else origin.astype(block.dtype).astype(np.float64)
+            for block, origin in zip(self.blocks, own, strict=True)
+        ]
+        return np.concatenate(parts)
 
     @property
     def is_plain(self) -> bool:
@@ -169,6 +189,10 @@ def _checked_sparse(name: str, value: Sparse, n_rows: int | None) -> Rows:
         value = value.astype(np.float64)
     if not np.all(np.isfinite(value.data)):
         raise ValueError(f"{name} holds {value.data[~np.isfinite(value.data)][0]}; features must be finite")
+    if value.data.size and float(np.abs(value.data).max()) > LARGEST:
+        entry = int(np.argmax(np.abs(value.data)))
+        row = int(np.searchsorted(value.indptr, entry, side="right")) - 1
+        refuse_size(name, float(value.data[entry]), row, int(value.indices[entry]))
     return value
 
 
@@ -178,13 +202,14 @@ def _check_rows(name: str, found: int, n_rows: int | None) -> None:
 
 
 def _check_finite(name: str, rows: AnyArray) -> None:
-    """The same error as for small matrices, looking at a few rows at a time."""
+    """The same errors as for small matrices, looking at a few rows at a time."""
     for part, piece in blocks(rows):
         block = dense(piece)
         if not np.all(np.isfinite(block)):
             row, column = np.argwhere(~np.isfinite(block))[0]
             where = f"row {part.start + row}, column {column}"
             raise ValueError(f"{name} has {block[row, column]} at {where}; features must be finite")
+        check_sizes(name, block, part.start)
 
 
 def _is_double(block: Rows) -> bool:

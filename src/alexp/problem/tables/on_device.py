@@ -85,12 +85,21 @@ class DeviceRows:
             out[part] = self.place.xp.sum(rows * rows, axis=1)
         return out
 
+    def column_means(self) -> FloatArray:
+        """Mean of every column, (d,)."""
+        return np.asarray(self.place.host(self._means()))
+
+    def _means(self) -> AnyArray:
+        mean = self.place.full((self.shape[1],), 0.0)
+        for _, rows in self.doubles():
+            mean = mean + self.place.xp.sum(rows, axis=0) / self.shape[0]
+        return mean
+
     def column_squares(self, centred: bool) -> FloatArray:
         """Mean square of every column, or its variance, (d,)."""
         xp, n = self.place.xp, self.shape[0]
-        mean, out = (self.place.full((self.shape[1],), 0.0) for _ in range(2))
-        for _, rows in self.doubles() if centred else ():
-            mean = mean + xp.sum(rows, axis=0) / n
+        out = self.place.full((self.shape[1],), 0.0)
+        mean = self._means() if centred else out
         for _, rows in self.doubles():
             out = out + xp.sum((rows - mean) ** 2, axis=0) / n
         return np.asarray(self.place.host(out))

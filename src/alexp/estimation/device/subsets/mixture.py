@@ -78,6 +78,10 @@ class SubsetMixture:
         """Posterior mean of the noise variance."""
         return weights.gathered.noise
 
+    def estimated_noise(self, weights: Posterior, rows: FloatArray, rewards: FloatArray) -> float:
+        """The same: no smaller ratios are looked into."""
+        return weights.gathered.noise
+
     def moments(
         self, weights: Posterior, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
@@ -87,7 +91,8 @@ class SubsetMixture:
             later = self.sums.believing(pending.rows)
             law = self.law.terms(self.sums)
             gathered = gather(self.engine, self.sums, law, weights.reference, later)
-        return predict(self.engine, gathered, self.sums, later, self._rows_of(choices.table))
+        is_listed = choices.indices is not None
+        return predict(self.engine, gathered, self.sums, later, self._rows_of(choices.table), is_listed)
 
     def _rows_of(self, table: FloatArray) -> FloatArray:
         """Rows (n, P) of a table (P, n) on the device; those of a table that cannot change are kept."""

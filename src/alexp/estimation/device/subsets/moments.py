@@ -50,13 +50,14 @@ def gather(engine: Engine, sums: SharedSums, law: CellTerms, reference: float, l
 
 
 def predict(
-    engine: Engine, gathered: Gathered, sums: SharedSums, later: SharedSums, rows: FloatArray
+    engine: Engine, gathered: Gathered, sums: SharedSums, later: SharedSums, rows: FloatArray, candidates: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the reward at dictionary rows (n, P), which are the engine's; shapes (n,), NumPy's.
 
-    With an intercept rows are taken about their mean so far; the constant's own variance is the noise's over t.
+    With an intercept rows are taken about the mean of those so far, see `SharedSums.about`; the constant's own
+    variance is the noise's over t.
     """
-    now, then = rows - sums.mean, rows - later.mean
+    now, then = rows - sums.mean, later.about(rows, candidates)
     mean = (sums.level if sums.intercept else 0.0) + now @ gathered.coefficients
     within = ((then @ gathered.within) * then).sum(axis=1) + later.base * gathered.noise
     between = ((now @ gathered.between) * now).sum(axis=1)

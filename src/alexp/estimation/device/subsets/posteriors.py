@@ -62,7 +62,7 @@ class SubsetPosteriors:
     def argmax_ucb(self, choices: Choices, width: float) -> IntArray:
         """Position of every subset's best choice, argmax mu_j + width s_j, the first of equal ones, shape (M,)."""
         later = self._later or self.sums
-        points = self._points_of(choices.table) - later.mean
+        points = later.about(self._points_of(choices.table), choices.indices is not None)
         return self.engine.sweep(self.sums, later, self.ridge**2, width, points, 0, self.n_models)
 
     def argmax_mean(self, choices: Choices) -> IntArray:

@@ -67,6 +67,14 @@ class SharedSums:
             out.update(row, 0.0)
         return out
 
+    def about(self, rows: FloatArray, candidates: bool) -> FloatArray:
+        """Rows (n, P) less the mean of those so far; candidates before any reward, with an intercept, less theirs."""
+        if not (candidates and self.intercept) or self.n_observations or len(rows) < 2:
+            return rows - self.mean  # type: ignore[no-any-return]
+        host = self.xp.asnumpy(rows) if hasattr(self.xp, "asnumpy") else rows
+        level = self.xp.asarray(host.mean(axis=0))  # a sum of NumPy, wherever the rows are
+        return rows - level  # type: ignore[no-any-return]
+
     @property
     def base(self) -> float:
         """Variance of the constant, in units of the noise's: 1/t; left out before any reward, and without intercept."""
