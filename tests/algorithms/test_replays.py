@@ -335,3 +335,23 @@ def test_no_more_is_lost_on_clicks_than_without_the_rule():
     print(f"regret {pairs[:, :, 0].mean(axis=0)}, difference {mean:.2f} +- {error:.2f}, locked {locked}")
     assert mean < 2.0 * error
     assert locked[0] <= locked[1] + 6  # a standard error of the difference is some 5
+
+
+def test_a_study_that_is_opened_again_goes_on_as_one_run(tmp_path):
+    storage, played = tmp_path / "studies.db", []
+    settings = {"name": "exact", "storage": storage, "repeats": True, "goal": "sum", "random_state": 1}
+    alexp.create_study(LINEAR, TABLE, **settings).close()
+    for _ in range(2):
+        with alexp.load_study("exact", storage) as study:
+            for _ in range(18):
+                trial = study.ask()
+                study.tell(trial, as_measured(trial.index, trial.id))
+                played.append(trial.index)
+            study.amend(trial.id, 0.123)
+            study.amend(trial.id, as_measured(trial.index, trial.id))
+            seen = beliefs(study.refresh().algorithm)
+    run = mixture(LINEAR, random_state=1)
+    assert play(run, as_measured, 36) == played
+    assert len(run._replays) > 5
+    np.testing.assert_allclose(seen, beliefs(run), rtol=1e-9)
+    assert alexp.study.check("exact", storage).ok
