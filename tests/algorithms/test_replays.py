@@ -1,4 +1,4 @@
-"""Rewards that come out the same whenever a candidate is measured again: learned once, and known from then on."""
+"""Rewards that come out the same when a candidate is measured again: learned once, sure for that candidate alone."""
 
 import json
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.mixture.replays import Replays, replayed
 from alexp.estimation.mixture import making
+from alexp.estimation.mixture.replays import Replays, replayed
 from alexp.kernels import Matern
+from alexp.problem.candidates import Choices
 
 N = 60
 PLACES = np.random.default_rng(5).uniform(-1.0, 1.0, (N, 2))
@@ -19,8 +20,15 @@ TABLE = alexp.FiniteSet(np.arange(N))
 BOTH = pytest.mark.parametrize("models", [LINEAR, KERNELS], ids=["linear", "kernels"])
 
 
-def told(models, pairs, **settings):
-    opt = alexp.EvidenceMixture(models, TABLE, random_state=0, **settings)
+def mixture(models, domain=TABLE, watched=True, **settings):
+    opt = alexp.EvidenceMixture(models, domain, **{"random_state": 0, **settings})
+    if not watched:
+        opt._replays = Replays(False)
+    return opt
+
+
+def told(models, pairs, watched=True, **settings):
+    opt = mixture(models, watched=watched, **settings)
     for candidate, reward in pairs:
         opt.observe(candidate, float(reward))
     return opt
@@ -59,15 +67,37 @@ def test_it_is_on_an_interval():
     assert opt._mixture.n_observations == 3
 
 
+def beliefs(opt):
+    """Mean and standard deviation at every candidate, (2, N)."""
+    return np.array([opt.predict(x) for x in range(N)]).T
+
+
 @BOTH
-def test_what_was_measured_is_known_and_the_rest_is_as_models_expect(models):
-    opt = told(models, exact(3, 8, 20, 41, 7, 20))
-    variance = expectations(opt)[N : 2 * N][np.argsort(opt._everything.indices)]
-    mean, std = (np.array(column) for column in zip(*(opt.predict(x) for x in range(N)), strict=True))
-    measured = np.isin(np.arange(N), [3, 8, 20, 41, 7])
-    np.testing.assert_array_equal(mean[measured], EXACT[measured])
-    np.testing.assert_array_equal(std[measured], 0.0)
-    np.testing.assert_allclose(std[~measured] ** 2, variance[~measured], rtol=1e-8)
+def test_replays_make_their_own_candidates_sure_and_no_others(models):
+    opt, once = told(models, exact(3, 8, 20, 41, 7, 20, 20, 3)), told(models, exact(3, 8, 20, 41, 7))
+    (mean, std), (mean_once, std_once) = beliefs(opt), beliefs(once)
+    others = ~np.isin(np.arange(N), [3, 20])
+    np.testing.assert_array_equal(mean[others], mean_once[others])
+    np.testing.assert_array_equal(std[others], std_once[others])
+    np.testing.assert_array_equal(mean[[3, 20]], EXACT[[3, 20]])
+    np.testing.assert_allclose(std[[3, 20]], opt.noise_estimate * np.sqrt([1 / (2 * 3), 1 / (3 * 4)]), rtol=1e-12)
+
+
+def test_settle_does_for_many_what_a_loop_does_for_one():
+    rng = np.random.default_rng(2)
+    for n_held in (0, 1, 5, 40):
+        table, replays = rng.standard_normal(12), Replays(True)
+        candidates = rng.integers(2, 12, n_held).tolist()
+        for candidate in [*range(9), *candidates]:
+            replays.hold(candidate, float(table[candidate]))
+        indices, mean, variance = rng.permutation(12), rng.standard_normal(12), rng.random(12)
+        counts = [max(0, (list(range(9)) + candidates).count(i) - 1) for i in indices]
+        slow = [
+            (mean[j], variance[j]) if k == 0 else (table[i], 0.7 / ((k + 1) * (k + 2)))
+            for j, (i, k) in enumerate(zip(indices, counts, strict=True))
+        ]
+        fast = replays.settle(mean, variance, 0.7, Choices(indices, np.zeros((0, 12))))
+        np.testing.assert_allclose(np.array(slow), np.array(fast).T, rtol=1e-15)
 
 
 def test_the_largest_upper_bound_is_played():
@@ -83,10 +113,7 @@ def test_the_largest_upper_bound_is_played():
 def test_another_reward_of_a_candidate_brings_all_of_them_back(models, direction):
     pairs = [*exact(3, 8, 3, 20, 3, 41, 8), (20, EXACT[20] + 0.01), *exact(7, 3)]
     opt = told(models, pairs, direction=direction)
-    all_learned = alexp.EvidenceMixture(models, TABLE, random_state=0, direction=direction)
-    all_learned._replays = Replays(False)
-    for candidate, reward in pairs:
-        all_learned.observe(candidate, float(reward))
+    all_learned = told(models, pairs, watched=False, direction=direction)
     np.testing.assert_allclose(expectations(opt), expectations(all_learned), rtol=1e-8, atol=1e-10)
     assert opt._mixture.n_observations == len(pairs)
     mean, std = opt.predict(3)
@@ -127,42 +154,109 @@ def test_a_saved_run_goes_on_bit_for_bit(models, rewards, stop):
 
 
 def test_a_state_in_which_all_were_learned_goes_on_learning():
-    old = alexp.EvidenceMixture(LINEAR, TABLE, random_state=1)
-    old._replays = Replays(False)  # as versions did that held nothing back
-    for candidate, reward in exact(3, 8, 3, 20, 3):
-        old.observe(candidate, float(reward))
+    old = told(LINEAR, exact(3, 8, 3, 20, 3), watched=False)  # as versions did that held nothing back
     new = saved_and_loaded(old)
     new.observe(8, float(EXACT[8]))
     assert new._mixture.n_observations == 6
-    assert not new._replays.known
-
-
-def test_a_corrected_reward_is_a_run_that_had_it_from_the_start():
-    opt, other = (alexp.EvidenceMixture(LINEAR, TABLE, random_state=1) for _ in range(2))
-    for candidate in (3, 8, 3, 20):
-        opt.observe(candidate, float(EXACT[candidate]))
-    opt.amend(2, 0.123)
-    for candidate, reward in [*exact(3, 8), (3, 0.123), *exact(20)]:
-        other.observe(candidate, float(reward))
-    np.testing.assert_array_equal(expectations(opt), expectations(other))
+    assert len(new._replays) == 0
 
 
 @BOTH
-def test_looking_back_counts_as_learning_did(models):
-    opt = told(models, exact(3, 8, 20, 3, 41, 7, 3, 20, 11))
+def test_corrections_give_the_run_that_had_them_from_the_start(models):
+    opt = told(models, exact(3, 8, 3, 20))
+    opt.amend(2, 0.123)
+    other = told(models, [*exact(3, 8), (3, 0.123), *exact(20)])
+    np.testing.assert_array_equal(expectations(opt), expectations(other))
+    assert opt._mixture.n_observations == 4
+    opt.amend(2, float(EXACT[3]))
+    np.testing.assert_array_equal(beliefs(opt), beliefs(told(models, exact(3, 8, 3, 20))))
+    assert opt._mixture.n_observations == 3
+    opt.retract(2)
+    np.testing.assert_array_equal(beliefs(opt), beliefs(told(models, exact(3, 8, 20))))
+
+
+@BOTH
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_looking_back_expects_what_was_expected_at_the_time(models, direction):
+    opt, expected = mixture(models, direction=direction), []
+    for candidate in (3, 8, 20, 3, 41, 7, 3, 20, 11, 3):
+        mean, std = opt.predict(candidate)
+        expected.append((mean, np.hypot(std, opt.noise_estimate), opt.probabilities))
+        opt.observe(candidate, float(EXACT[candidate]))
     seen = opt.hindsight([0, 1])
-    log_odds = np.log(opt.probabilities[1] / opt.probabilities[0])
-    np.testing.assert_allclose(seen.log_odds[-1, 1], log_odds, rtol=1e-6, atol=1e-9)
-    assert np.all(seen.log_odds[4] == seen.log_odds[3])
+    mean, std, weights = zip(*expected, strict=True)
+    np.testing.assert_allclose(seen.mean[2:], mean[2:], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(seen.std[2:], std[2:], rtol=1e-8)
+    log_odds = [np.log(q[1] / q[0]) for q in (*weights, opt.probabilities)]
+    np.testing.assert_allclose(seen.log_odds[1:, 1], log_odds[1:], rtol=1e-6, atol=1e-9)
+    assert seen.mean[6] == EXACT[3]
 
 
-def test_plates_do_not_ask_for_what_is_known_and_others_are_asked_once():
-    opt = told(LINEAR, exact(3, 8, 20, 41, 7, 20))
-    bound = max(EXACT[candidate] for candidate in (3, 8, 20, 41, 7))
+def test_plates_have_the_largest_bounds_each_candidate_once():
+    opt = told(LINEAR, exact(3, 8, 20, 41, 7, 20, 3, 3, 3))
     plate = [trial.index for trial in opt.ask(4)]
-    new = [index for index in plate if index not in (3, 8, 20, 41, 7)]
-    assert len(set(new)) == len(new) >= 2
-    assert all(opt.predict(index)[0] + 3.0 * opt.predict(index)[1] > bound for index in new)
+    assert len(set(plate)) == 4
+    assert 3 not in plate  # its reward is sure and low
+    bounds = [mean + np.sqrt(4.0 + 0.25 * np.log(10)) * std for mean, std in beliefs(opt).T]
+    assert plate[0] == int(np.argmax(bounds))
+
+
+ARMS = alexp.ModelClass.from_matrices({"arms": np.eye(3)})
+THREE = alexp.FiniteSet(["control", "A", "B"])
+
+
+def after_control(seed):
+    """A run whose control has given 0 twice, so that it looks the best; rewards of A and B are N(.5, 1)."""
+    rng, opt = np.random.default_rng(seed), mixture(ARMS, THREE, random_state=seed)
+    for index, reward in [(0, 0.0), (1, -0.4), (2, -0.1), (0, 0.0)]:
+        opt.observe(index, reward)
+    return opt, lambda index, trial: 0.0 if index == 0 else float(rng.normal(0.5, 1.0))
+
+
+def test_an_exact_control_does_not_make_others_known():
+    opt, _ = after_control(0)
+    once = mixture(ARMS, THREE)
+    for index, reward in [(0, 0.0), (1, -0.4), (2, -0.1)]:
+        once.observe(index, reward)
+    assert [opt.predict(x) for x in ("A", "B")] == [once.predict(x) for x in ("A", "B")]
+    report, spread = opt.stop_report(delta=0.01), np.hypot(opt.predict("control")[1], opt.predict("B")[1])
+    assert report.x == "control"
+    assert report.epsilon > opt.predict("B")[0] + 2.5 * spread > 0.0
+
+
+def test_an_exact_control_does_not_keep_others_from_being_tried():
+    for seed in range(20):
+        opt, rewards = after_control(seed)
+        assert 2 in play(opt, rewards, 20)[4:], seed
+        assert opt._mixture.n_observations == opt.n_told == 24, seed
+
+
+@BOTH
+def test_rewards_that_are_all_the_same_do_not_stop_the_search(models):
+    few = alexp.ModelClass.from_matrices({"a": PLACES[:6]}, kernels="linear" if models is LINEAR else [Matern()])
+    opt = mixture(few, alexp.FiniteSet(np.arange(6)))
+    counts = np.bincount(play(opt, lambda *_: 0.0, 90), minlength=6)
+    assert counts.min() >= 10, counts
+
+
+def test_a_candidate_that_agreed_by_chance_is_measured_again():
+    for seed in range(20):
+        rng, opt = np.random.default_rng(seed), mixture(ARMS, THREE, random_state=seed)
+        for index in (0, 1, 2, 2, 1, 0):
+            opt.observe(index, 0.0)
+        play(opt, lambda index, _, rng=rng: float(index > 0 and rng.random() < 0.4), 30)
+        assert len(opt._replays) == 0, seed
+        assert opt._mixture.n_observations == 36, seed
+
+
+def test_contextual_rounds_hold_nothing_back():
+    opt = mixture(alexp.ModelClass.from_blocks({"a": 3, "b": 2}), alexp.Candidates(), rule="ucb")
+    rng = np.random.default_rng(0)
+    features = {"a": rng.standard_normal((2, 3)), "b": rng.standard_normal((2, 2))}
+    for _ in range(4):
+        opt.tell(opt.ask(features=features, ids=["x", "y"]), 1.0)
+    assert not opt._replays.watched
+    assert opt._mixture.n_observations == 4
 
 
 def test_clicks_agree_by_chance_and_soon_differ():
@@ -172,7 +266,7 @@ def test_clicks_agree_by_chance_and_soon_differ():
     for _ in range(60):
         trial = opt.ask()
         opt.tell(trial, float(rng.random() < chances[trial.index]))
-    assert not opt._replays.known
+    assert len(opt._replays) == 0
     assert opt._mixture.n_observations == 60
 
 
@@ -189,7 +283,7 @@ def test_replayed_is_what_holding_would_have_led_to():
             held -= len(one.release())
         two = replayed(candidates, rewards, True)
         assert len(one) == len(two) == held
-        assert one.known == two.known
+        assert (one._first, one._held, one.watched) == (two._first, two._held, two.watched)
         assert one.learned(candidates).sum() == 30 - held
     assert len(replayed(candidates, rewards, False)) == 0
 
@@ -197,9 +291,7 @@ def test_replayed_is_what_holding_would_have_led_to():
 def regret(seed, models, watched):
     rng = np.random.default_rng(seed)
     rewards = np.cos(3.0 * PLACES[:, 0]) + PLACES[:, 1] + 0.6 * rng.standard_normal(N)
-    opt = alexp.EvidenceMixture(models, TABLE, random_state=seed)
-    if not watched:
-        opt._replays = Replays(False)
+    opt = mixture(models, watched=watched, random_state=seed)
     return sum(float(rewards.max() - rewards[index]) for index in play(opt, lambda i, _: float(rewards[i]), 80))
 
 
@@ -221,4 +313,45 @@ def test_a_state_of_another_form_is_learned_from_rewards_without_those_held_back
     assert type(packed._mixture.grid) is not type(kept._mixture.grid)
     assert packed._mixture.n_observations == 4
     np.testing.assert_allclose(expectations(packed), expectations(kept), rtol=1e-6, atol=1e-8)
-    assert packed.predict(20) == (EXACT[20], 0.0)
+    np.testing.assert_allclose(packed.predict(20), kept.predict(20), rtol=1e-6)
+    assert packed.predict(20)[0] == EXACT[20]
+
+
+def on_clicks(seed, watched):
+    """Regret, and whether the best arm was not played in the last quarter; arm 0 is never clicked, others seldom."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(-1.0, 1.0, (8, 2))
+    rates = (0.01 + 0.045 * (1.0 + np.sin(2.0 * places[:, 0] + places[:, 1]))) * (np.arange(8) > 0)
+    models = alexp.ModelClass.from_matrices({"a": places, "b": places**2, "arms": np.eye(8)})
+    opt = mixture(models, alexp.FiniteSet(np.arange(8)), watched, random_state=seed)
+    arms = np.array(play(opt, lambda index, _: float(rng.random() < rates[index]), 100))
+    return float(np.sum(rates.max() - rates[arms])), not np.any(rates[arms[-25:]] == rates.max())
+
+
+def test_no_more_is_lost_on_clicks_than_without_the_rule():
+    pairs = np.array([[on_clicks(seed, watched) for watched in (True, False)] for seed in range(60)])
+    more = pairs[:, 0, 0] - pairs[:, 1, 0]
+    mean, error, locked = more.mean(), more.std() / np.sqrt(len(more)), pairs[:, :, 1].sum(axis=0)
+    print(f"regret {pairs[:, :, 0].mean(axis=0)}, difference {mean:.2f} +- {error:.2f}, locked {locked}")
+    assert mean < 2.0 * error
+    assert locked[0] <= locked[1] + 6  # a standard error of the difference is some 5
+
+
+def test_a_study_that_is_opened_again_goes_on_as_one_run(tmp_path):
+    storage, played = tmp_path / "studies.db", []
+    settings = {"name": "exact", "storage": storage, "repeats": True, "goal": "sum", "random_state": 1}
+    alexp.create_study(LINEAR, TABLE, **settings).close()
+    for _ in range(2):
+        with alexp.load_study("exact", storage) as study:
+            for _ in range(18):
+                trial = study.ask()
+                study.tell(trial, as_measured(trial.index, trial.id))
+                played.append(trial.index)
+            study.amend(trial.id, 0.123)
+            study.amend(trial.id, as_measured(trial.index, trial.id))
+            seen = beliefs(study.refresh().algorithm)
+    run = mixture(LINEAR, random_state=1)
+    assert play(run, as_measured, 36) == played
+    assert len(run._replays) > 5
+    np.testing.assert_allclose(seen, beliefs(run), rtol=1e-9)
+    assert alexp.study.check("exact", storage).ok

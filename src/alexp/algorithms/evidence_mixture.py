@@ -13,7 +13,6 @@ from alexp.algorithms.certified import Certified
 from alexp.algorithms.mixture.goals import NARROW, defaults
 from alexp.algorithms.mixture.grids import check_multiples, grid, levels_and_scales, ratios_of
 from alexp.algorithms.mixture.improvement import best_so_far, expected_gains
-from alexp.algorithms.mixture.replays import Replays, replayed
 from alexp.algorithms.protocol.contextual.offering import Presented
 from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.algorithms.ranking import RanksModels, check_enumerable
@@ -28,6 +27,7 @@ from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.hindsight import Hindsight, look_back
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.mixture.replays import Replays, replayed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
@@ -105,8 +105,9 @@ class EvidenceMixture(RanksModels, Certified):
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
 
-    On a table, with neither noise nor bound stated, "ids" and "ucb" learn the reward of a candidate once, as long as it
-    is the very same again: from then on it is known, and argmax of m + beta s decides.
+    On a table, with neither noise nor bound stated, "ids" and "ucb" learn a reward once if its candidate gives exactly
+    the same again. Replays then make that candidate's own mean and deviation surer, no other's, and argmax of
+    m + beta s decides. As soon as a candidate gives another reward, all rewards are learned.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -190,7 +191,7 @@ class EvidenceMixture(RanksModels, Certified):
 
     @property
     def _may_be_exact(self) -> bool:
-        """Whether rewards may turn out to have no noise, so that candidates of a table are known once measured."""
+        """Whether rewards may turn out to have no noise, so that replays are looked for."""
         unknown = self.ratio_grid is not None and self.stated.noise_std is None and self.forget is None
         return unknown and self.repeats and isinstance(self.domain, FiniteSet) and self.rule in ("ids", "ucb")
 
@@ -248,7 +249,7 @@ class EvidenceMixture(RanksModels, Certified):
         if self.rule in ("ei", "ei+ucb") and not looks:
             return self._improving(round_)
         outlook = self._outlook(round_)
-        if self.rule in ("ucb", "ei+ucb") or self._replays.known:
+        if self.rule in ("ucb", "ei+ucb") or len(self._replays) > 0:
             return upper_confidence(outlook.mean, outlook.std, NARROW if looks else self.beta_t(self.n_told + 1))
         variance = self._mixture.noise_variance(outlook.weights)
         return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
@@ -294,7 +295,9 @@ class EvidenceMixture(RanksModels, Certified):
     def _moments(self, choices: Choices, pending: Pending = NOTHING) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward of each choice, noise aside."""
         mean, variance = self._mixture.moments(self._weights(), choices, pending)
-        return self._replays.settle(mean, variance, choices)
+        if len(self._replays) == 0:
+            return mean, variance
+        return self._replays.settle(mean, variance, self._mixture.noise_variance(self._weights()), choices)
 
     def _weights(self) -> FloatArray:
         """Posterior of the components, shape (cells, M)."""
@@ -345,8 +348,8 @@ class EvidenceMixture(RanksModels, Certified):
         """What was expected of every reward before it came, by all models together and by some of them alone."""
         told = self._rewards_told()
         numbers = np.asarray(models, dtype=np.int64)
-        learned, mixture = self._replays.learned(told.indices), self._new_mixture(self.models.as_listed())
-        seen = look_back(mixture, told, numbers, learned)
+        mixture = self._new_mixture(self.models.as_listed())
+        seen = look_back(mixture, told, numbers, Replays(self._replays.watched))
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:

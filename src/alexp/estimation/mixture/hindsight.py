@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.checking.ledger import Rewards
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.mixture.replays import Replays
 from alexp.problem.candidates import Choices
 
 _FIRST = 2  # rewards before anything is expected
@@ -32,11 +33,11 @@ class Hindsight:
     log_odds: FloatArray
 
 
-def look_back(mixture: Mixture, told: Rewards, models: IntArray, learned: BoolArray) -> Hindsight:
+def look_back(mixture: Mixture, told: Rewards, models: IntArray, replays: Replays) -> Hindsight:
     """Feed an empty mixture with the rewards told, and note what it expected of each.
 
-    ``models`` (K,) are those to be told apart, ``learned`` (t,) says which rewards were learned from. Takes as long as
-    learning did. Nothing is expected of the first two rewards, which may be of any size and level.
+    ``models`` (K,) are those to be told apart, ``replays`` is empty and watched if the run still holds rewards back.
+    Takes as long as learning did. Nothing is expected of the first two rewards, which may be of any size and level.
     """
     t, k = len(told), models.size
     mean, std = np.full((2, t), np.nan)
@@ -47,13 +48,14 @@ def look_back(mixture: Mixture, told: Rewards, models: IntArray, learned: BoolAr
         point = Choices(told.indices[step : step + 1], np.ascontiguousarray(told.rows[step][:, None]))
         scores = mixture.log_weights()
         if step >= _FIRST:
-            mean[step], std[step] = _prediction(mixture, _normalised(scores), point)
+            mean[step], std[step] = _prediction(mixture, _normalised(scores), point, replays)
         for place, model in enumerate(models if step >= _FIRST else ()):
             alone = np.full_like(scores, -np.inf)
             alone[:, model] = scores[:, model]  # all of them may be negligible, and then there is no prediction
             model_mean[step, place], model_std[step, place] = _prediction(mixture, _normalised(alone), point)
-        if learned[step]:
-            mixture.update(told.rows[step], float(told.rewards[step]), int(told.indices[step]))
+        index, reward = int(told.indices[step]), float(told.rewards[step])
+        if not replays.hold(index, reward):
+            mixture.update(told.rows[step], reward, index)
         log_odds[step + 1] = _log_odds(mixture, models)
     return Hindsight(mean, std, model_mean, model_std, log_odds)
 
@@ -64,11 +66,15 @@ def _log_odds(mixture: Mixture, models: IntArray) -> FloatArray:
     return np.asarray(np.logaddexp.reduce(weights, axis=0) - np.logaddexp.reduce(weights[:, 0]))
 
 
-def _prediction(mixture: Mixture, weights: FloatArray, point: Choices) -> tuple[float, float]:
+def _prediction(
+    mixture: Mixture, weights: FloatArray, point: Choices, replays: Replays | None = None
+) -> tuple[float, float]:
     if np.isnan(weights).any():
         return np.nan, np.nan
-    mean, variance = mixture.moments(weights, point)
-    return float(mean[0]), float(np.sqrt(variance[0] + mixture.noise_variance(weights)))
+    noise, (mean, variance) = mixture.noise_variance(weights), mixture.moments(weights, point)
+    if replays is not None:
+        mean, variance = replays.settle(mean, variance, noise, point)
+    return float(mean[0]), float(np.sqrt(variance[0] + noise))
 
 
 def _normalised(scores: FloatArray) -> FloatArray:
