@@ -14,7 +14,8 @@ from alexp.estimation.onepass.dual import DualFactor, Expansion, PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
 from alexp.problem.kernels import Kernel, Linear
-from alexp.problem.kernels.rows import Rows, dense, dense_blocks, spread
+from alexp.problem.kernels.base import Restricted, Scaled, Sum
+from alexp.problem.kernels.rows import Rows, dense, dense_blocks, spread, take
 
 _DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
 _LEVEL = 32  # candidates whose mean stands for the level under a kernel
@@ -33,18 +34,28 @@ def lifted(ratios: FloatArray, largest: FloatArray | float) -> FloatArray:
 def about_level(kernel: Kernel | None, rows: Rows, own: FloatArray) -> FloatArray:
     """Prior variances of n candidates (n, d) less their level, the mean of all, (n,); `own` has k(x, x).
 
-    k(x, x) - 2 mean k(x, z) + mean k(z, z') over candidates z and z': all of them for linear kernels, whose means are
-    their values at the mean row, and 32 for others. Kernels with k(x, x) = 1 prefer no candidate, and keep that.
+    k(x, x) - 2 mean k(x, z) + mean k(z, z') over candidates z and z'. Kernels with k(x, x) = 1 prefer no candidate, and
+    keep that.
     """
-    if kernel is not None and kernel.is_stationary:
-        return own
-    if kernel is None or isinstance(kernel, Linear):
+    return np.asarray(np.maximum(own - _of_level(kernel or Linear(), rows), 0.0))
+
+
+def _of_level(kernel: Kernel, rows: Rows) -> FloatArray | float:
+    """2 mean k(x, z) - mean k(z, z'), (n,): over all candidates for linear kernels, over 32 for unknown ones."""
+    if kernel.is_stationary:
+        return 0.0
+    if isinstance(kernel, Sum):
+        return sum((_of_level(term, rows) for term in kernel.terms), start=0.0)
+    if isinstance(kernel, Scaled):
+        return kernel.factor * _of_level(kernel.kernel, rows)
+    if isinstance(kernel, Restricted):
+        return _of_level(kernel.kernel, take(rows, np.array(kernel.columns)))
+    if isinstance(kernel, Linear):
         some = sum(block.sum(axis=0) for block in dense_blocks(rows))[None] / rows.shape[0]
     else:
         some = dense(rows[spread(rows.shape[0], _LEVEL)])
-    likeness = kernel or Linear()
-    shared = sum(likeness(one[None], rows)[0] for one in some) / len(some)
-    return np.asarray(np.maximum(own - 2.0 * shared + likeness(some, some).mean(), 0.0))
+    shared = sum(kernel(one[None], rows)[0] for one in some) / len(some)
+    return np.asarray(2.0 * shared - kernel(some, some).mean())
 
 
 @dataclass(frozen=True)

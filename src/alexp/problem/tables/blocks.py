@@ -13,7 +13,7 @@ from alexp.common.codec import fingerprint
 from alexp.problem.kernels import Kernel
 from alexp.problem.kernels.rows import Rows, dense, is_sparse, squared_norms
 from alexp.problem.kernels.rows import blocks as pieces
-from alexp.problem.kernels.units import column_units, rounding
+from alexp.problem.kernels.units import rounding
 from alexp.problem.tables.on_device import DeviceRows
 
 SMALL = 1 << 20  # numbers of a table that is copied freely: 8 megabytes
@@ -56,19 +56,21 @@ class Block:
                 return float(whole.sum())
             squares = self.on_device.column_squares(True)
             return float(np.where(squares > rounding(self.rows) ** 2 * whole, squares, 0.0).sum())
-        mean, total = np.zeros(self.n_columns), 0.0
+        mean, largest, total = np.zeros(self.n_columns), np.zeros(self.n_columns), 0.0
         for _, block in pieces(self.rows):
             rows = dense(block)
             mean += rows.sum(axis=0) / self.n_rows
             total += float(np.vdot(rows, rows)) / self.n_rows
+            largest = np.maximum(largest, np.abs(rows).max(axis=0))
         if not centred:
             return total
-        constant, varying = column_units(self.rows).deviations == 0.0, 0.0
+        squares, total = np.zeros(self.n_columns), 0.0
         for _, block in pieces(self.rows):
             rows = dense(block) - mean
-            rows[:, constant] = 0.0
-            varying += float(np.vdot(rows, rows)) / self.n_rows
-        return varying
+            squares += np.einsum("nd,nd->d", rows, rows) / self.n_rows
+            total += float(np.vdot(rows, rows)) / self.n_rows
+        constant = squares <= (rounding(self.rows) * largest) ** 2
+        return 0.0 if constant.all() else total - float(squares[constant].sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,9 @@ class SideBySide:
         """Some of the columns."""
         return SideBySide(self._parts, self._columns[columns])
 
-    def __getitem__(self, rows: slice | IntArray) -> FloatArray:
+    def __getitem__(self, rows: slice | IntArray | tuple[slice, slice | IntArray]) -> FloatArray | SideBySide:
+        if isinstance(rows, tuple):  # all rows of some columns
+            return SideBySide(self._parts, self._columns[rows[1]])
         return np.asarray(np.hstack([dense(part[rows]) for part in self._parts])[:, self._columns])
 
 
