@@ -8,7 +8,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from alexp.common.devices.places import Place
-from alexp.problem.checks import distinct, non_empty
+from alexp.problem.checks import distinct, non_empty, numbered
 from alexp.problem.contextual.blocks import Blocks
 from alexp.problem.contextual.maps import ContextMaps
 from alexp.problem.contextual.per_arm import PerArm
@@ -140,7 +140,7 @@ class FromTables(Layout):
         return cls(
             dictionary,
             made.groups,
-            made.names,
+            numbered(made.names),
             intercept=intercept,
             kernels=made.kernels,
             log_prior=made.log_prior,

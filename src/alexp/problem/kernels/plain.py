@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,11 +12,11 @@ from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.rows import Rows, divided, inner, squared_distances, squared_norms
 from alexp.problem.kernels.steps import Steps
-from alexp.problem.kernels.units import Scales, checked_scales, column_scales, weights
+from alexp.problem.kernels.units import Scales, checked_scales, column_scales, weights, with_array
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(Kernel, stored_as="linear"):
     """k(x, z) = sum_c x_c z_c / s_c^2.
 
     s_c = 1, or with `standardize=True` the standard deviation of column c over the candidates; columns that are
@@ -49,7 +49,7 @@ class Linear(Kernel):
 
     def fitted(self, x: Rows) -> Linear:
         """With the columns' standard deviations over x."""
-        return self if self.is_fitted else replace(self, scales=column_scales(x))
+        return self if self.is_fitted else self.replaced(scales=column_scales(x))
 
     @cached_property
     def _weights(self) -> FloatArray | None:
@@ -67,14 +67,13 @@ class Linear(Kernel):
         """One step of inner products."""
         return steps.inner(columns, self._weights)
 
-    def to_dict(self) -> Description:
-        """Its scales, if it has any."""
-        scales = None if self.scales is None else np.array(self.scales)
-        return {"kernel": "linear", "standardize": self.standardize, "scales": scales}
+    def to_dict(self) -> Description | None:
+        """Its fields, scales as an array."""
+        return with_array(super().to_dict(), "scales")
 
 
 @dataclass(frozen=True)
-class Tanimoto(Kernel):
+class Tanimoto(Kernel, stored_as="tanimoto"):
     """k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>): shared over present in either, for bits, counts and one-hot rows.
 
     The denominator is <x, z> + |x - z|^2, so that k(x, x) = 1 exactly; two rows of zeros are equal, k(0, 0) = 1.
@@ -105,10 +104,6 @@ class Tanimoto(Kernel):
         """Inner products, distances, and their ratio."""
         shared, apart = steps.inner(columns), steps.apart(columns)
         return steps.after(("tanimoto", shared), lambda done: _shared_over_either(done[shared], done[apart]))
-
-    def to_dict(self) -> Description:
-        """Nothing but its kind."""
-        return {"kernel": "tanimoto"}
 
 
 def _shared_over_either(shared: FloatArray, apart: FloatArray) -> FloatArray:

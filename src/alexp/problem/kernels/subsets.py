@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 from math import comb
 
@@ -56,7 +55,7 @@ def _at_lengthscales(kernel: Kernel, lengthscales: Sequence[float] | None) -> li
     scales = [positive("lengthscales", scale) for scale in lengthscales]
     if not scales or len(set(scales)) < len(scales):
         raise ValueError(f"lengthscales must be distinct positive numbers, got {list(lengthscales)}")
-    return [replace(kernel, lengthscale=scale) for scale in scales]
+    return [kernel.replaced(lengthscale=scale) for scale in scales]
 
 
 def _sizes(d: int, per_subset: int, max_size: int | None) -> list[int]:

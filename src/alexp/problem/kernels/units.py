@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.rows import Rows, dense, dense_blocks, divided, spread, squared_distances
 
@@ -38,6 +39,13 @@ def column_scales(x: Rows) -> Scales:
         squares += np.square(rows - mean).sum(axis=0)
     deviations = np.sqrt(squares / n)
     return tuple(np.where(deviations > _CONSTANT * largest, deviations, 0.0).tolist())
+
+
+def with_array(described: Description | None, field: str) -> Description | None:
+    """A description of a kernel with a field of numbers as an array."""
+    if described is not None and described["fields"][field] is not None:
+        described["fields"][field] = np.array(described["fields"][field])
+    return described
 
 
 def weights(kernel: Kernel, scales: Scales | None) -> FloatArray | None:
