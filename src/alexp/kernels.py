@@ -1,4 +1,5 @@
-"""Kernels as models: `Linear`, `Tanimoto`, `Matern`, `RBF`, sums and products of them, and those of your own.
+"""Kernels as models: `Linear`, `Tanimoto`, `Matern`, `RBF`, sums and products of them, and those of your own,
+which subclass `Stationary` or `Kernel`.
 
 >>> from alexp.kernels import Matern, Tanimoto
 >>> str(Tanimoto() + 0.5 * Matern(2.5, lengthscale=0.5).on([0, 1]))
@@ -13,8 +14,9 @@ from alexp.problem.kernels import (
     Matern,
     Precomputed,
     Product,
+    Stationary,
     Sum,
     Tanimoto,
 )
 
-__all__ = ["RBF", "Function", "Kernel", "Linear", "Matern", "Precomputed", "Product", "Sum", "Tanimoto"]
+__all__ = ["RBF", "Function", "Kernel", "Linear", "Matern", "Precomputed", "Product", "Stationary", "Sum", "Tanimoto"]

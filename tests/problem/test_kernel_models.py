@@ -202,16 +202,52 @@ def test_inputs_without_subsets_and_kernels_without_lengthscales():
     )
 
 
-def test_ten_inputs_in_all_their_subsets_and_more_up_to_a_size():
+def sizes_of(models):
+    """How many models have how many inputs, per lengthscale."""
+    sizes, counts = np.unique(np.diff(models.offsets), return_counts=True)
+    return dict(zip(sizes.tolist(), (counts // 4).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("subsets", [True, "all"])
+def test_up_to_six_inputs_all_subsets_and_no_warning(subsets, recwarn):
+    models = ModelClass.from_inputs(RNG.standard_normal((12, 6)), subsets=subsets)
+    assert sizes_of(models) == {1: 6, 2: 15, 3: 20, 4: 15, 5: 6, 6: 1}
+    assert not recwarn.list
+
+
+def test_beyond_six_inputs_few_subsets_by_default_and_a_warning_that_says_so():
     ten = RNG.standard_normal((12, 10))
-    assert ModelClass.from_inputs(ten).n_models == 1023 * 4
-    many = RNG.standard_normal((12, 30))
-    with pytest.warns(UserWarning, match="30 inputs have 1,073,741,823 subsets: models are made for up to 2 of them"):
-        models = ModelClass.from_inputs(many)
-    assert set(np.diff(models.offsets)) == {1, 2, 30}
-    assert np.bincount(np.diff(models.offsets), weights=np.exp(models.log_prior))[30] == pytest.approx(1 / 3)
-    with pytest.raises(ValueError, match="up to 3 of 30 inputs make 18,100 models, more than 4,096"):
-        ModelClass.from_inputs(many, max_size=3)
+    expected = (
+        "10 inputs have 1,023 subsets: 264 models are made, of one input, of two inputs, of all inputs but one and of "
+        'all inputs. State subsets="few" to choose this, subsets="all" for all of them \\(4,092 models\\), max_size for'
+    )
+    with pytest.warns(UserWarning, match=expected):
+        models = ModelClass.from_inputs(ten)
+    assert sizes_of(models) == {1: 10, 2: 45, 9: 10, 10: 1}
+    by_size = np.bincount(np.diff(models.offsets), weights=np.exp(models.log_prior))
+    assert by_size[[1, 2, 9, 10]] == pytest.approx(0.25)
+    assert models.names[-8] == "x1+x2+x3+x4+x5+x6+x7+x8+x9: Matern 5/2, 0.35"
+
+
+def test_a_stated_choice_of_subsets_does_not_warn(recwarn):
+    ten, many = RNG.standard_normal((12, 10)), RNG.standard_normal((12, 50))
+    assert sizes_of(ModelClass.from_inputs(ten, subsets="few")) == {1: 10, 2: 45, 9: 10, 10: 1}
+    assert ModelClass.from_inputs(ten, lengthscales=[1.0], subsets="all").n_models == 1023
+    assert sizes_of(ModelClass.from_inputs(ten, max_size=2)) == {1: 10, 2: 45}
+    assert sizes_of(ModelClass.from_inputs(many, subsets=False)) == {50: 1}
+    assert sizes_of(ModelClass.from_inputs(many, subsets="few")) == {1: 50, 49: 50, 50: 1}  # pairs would be too many
+    assert sizes_of(ModelClass.from_inputs(DESCRIPTORS[:, :1], subsets="few")) == {1: 1}
+    assert sizes_of(ModelClass.from_inputs(DESCRIPTORS[:, :2], subsets="few")) == {1: 2, 2: 1}
+    assert not recwarn.list
+
+
+def test_the_number_of_models_grows_like_a_polynomial():
+    counts = []
+    for d in range(7, 41, 3):
+        with pytest.warns(UserWarning, match=f"{d} inputs have"):
+            models = ModelClass.from_inputs(np.arange(3.0 * d).reshape(3, d) ** 2, lengthscales=[1.0])
+        counts.append(models.n_models)
+    assert counts == [d * (d - 1) // 2 + 2 * d + 1 for d in range(7, 41, 3)]
 
 
 @pytest.mark.parametrize(
@@ -222,6 +258,12 @@ def test_ten_inputs_in_all_their_subsets_and_more_up_to_a_size():
         ({"inputs": DESCRIPTORS, "lengthscales": [-1.0]}, ValueError, "lengthscales must be positive"),
         ({"inputs": DESCRIPTORS, "lengthscales": [1.0, 1.0]}, ValueError, "lengthscales must be distinct"),
         ({"inputs": DESCRIPTORS, "max_size": 0}, ValueError, "max_size must be at least 1"),
+        ({"inputs": DESCRIPTORS, "max_size": 2, "subsets": "few"}, ValueError, "leave it out"),
+        ({"inputs": DESCRIPTORS, "subsets": "some"}, ValueError, "subsets must be True, False"),
+        ({"inputs": DESCRIPTORS, "subsets": 3}, ValueError, "subsets must be True, False"),
+        ({"inputs": np.eye(30), "max_size": 3}, ValueError, "up to 3 of 30 inputs make 18,100 models, more than 4,096"),
+        ({"inputs": np.eye(11), "subsets": "all"}, ValueError, "up to 11 of 11 inputs make 8,188 models"),
+        ({"inputs": np.eye(600)}, ValueError, "make 4,804 models, more than 4,096; use subsets=False"),
     ],
 )
 def test_wrong_inputs(arguments, error, message):

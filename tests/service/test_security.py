@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from alexp.cli import app as command
+from alexp.problem.groups import AllSubsets
 from alexp.service import Limits, Tokens, create_app
 from alexp.service.access import is_loopback, is_same_site
 from alexp.service.gate import READING
@@ -292,6 +293,24 @@ def test_what_is_no_request_is_refused(app, content, reason):
         assert got.status_code == 422, got.text
         assert reason in got.json()["detail"]
         assert got.json()["field"].startswith("body")
+
+
+def test_small_requests_for_large_runs_are_refused_before_anything_is_made(tmp_path, monkeypatch):
+    def listed(self):
+        raise AssertionError("the models were listed")
+
+    large = {"kind": "interval", "models": {"family": "legendre", "degree": 100, "size": 99}}
+    with serving(tmp_path / "s.db") as (address, _), client(address) as http:
+        with monkeypatch.context() as patch:
+            patch.setattr(AllSubsets, "listed", listed)
+            got = http.post("/v1/studies", json={"name": "large", "problem": large})
+        assert (got.status_code, got.json()["type"]) == (422, "urn:alexp:invalid"), got.text
+        assert got.json()["field"] == "body.problem"
+        assert (
+            "problem takes about 2.3 s a step and 8.9 GB; this service takes at most 5 s and 4 GB"
+            in got.json()["detail"]
+        )
+        assert create(http, problem=large | {"models": {"family": "legendre", "degree": 4, "size": 2}})
 
 
 def test_large_requests_are_refused(tmp_path):

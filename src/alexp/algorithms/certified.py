@@ -22,6 +22,8 @@ constant: delta is split between that reward's noise and all that follows.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from alexp.algorithms.capabilities import WeighsModels, offers
@@ -50,6 +52,7 @@ class Certified(Algorithm):
     All of it is computed from the log of rewards when asked for; an algorithm's own decisions are not involved.
     """
 
+    ridges_per_model: ClassVar[int] = 1
     _certifier: Certifier | None = None
 
     @property

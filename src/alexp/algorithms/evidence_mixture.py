@@ -125,6 +125,7 @@ class EvidenceMixture(RanksModels, Certified):
 
     name: ClassVar[str] = "evidence-mixture"
     enumerates: ClassVar[bool] = True
+    ridges_per_model: ClassVar[int] = 5
     computes_on_device: ClassVar[bool] = True
     needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"

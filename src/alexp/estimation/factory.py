@@ -149,6 +149,7 @@ def posterior_grid(
 
 def takes_one_pass(models: ModelClass, n_candidates: int, cells: int = 5) -> bool:
     """Whether values at all candidates are kept: for kernels, on a device, and where that is faster, see `costs`."""
-    size = models.columns_flat.size / models.n_models
+    sizes, counts = models.sizes()
+    size = float(counts @ sizes) / models.n_models
     extent = Extent(models.n_models, size, models.n_columns, cells, n_candidates)
     return models.kernels is not None or models.device is not None or prefers_one_pass(extent)

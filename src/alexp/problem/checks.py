@@ -25,6 +25,24 @@ def distinct(names: Sequence[str], n_models: int) -> list[str]:
     return out
 
 
+def numbered(names: Sequence[str]) -> list[str]:
+    """Names that differ: the second model of a name has " (2)" behind it.
+
+    >>> numbered(["a: mine", "b: mine", "a: mine"])
+    ['a: mine', 'b: mine', 'a: mine (2)']
+    """
+    taken: set[str] = set()
+    out: list[str] = []
+    for name in names:
+        own, number = name, 1
+        while own in taken or (number > 1 and own in names):
+            number += 1
+            own = f"{name} ({number})"
+        taken.add(own)
+        out.append(own)
+    return out
+
+
 def positive_vector(scales: ArrayLike, n_models: int) -> FloatArray:
     """Scales as an array, or an error unless there is a positive one for each model."""
     vector = np.asarray(scales, dtype=np.float64)

@@ -8,7 +8,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from alexp.common.devices.places import Place
-from alexp.problem.checks import distinct, non_empty
+from alexp.problem.checks import distinct, non_empty, numbered
 from alexp.problem.contextual.blocks import Blocks
 from alexp.problem.contextual.maps import ContextMaps
 from alexp.problem.contextual.per_arm import PerArm
@@ -19,7 +19,7 @@ from alexp.problem.kernels.choosing import LINEAR, KernelChoice, KernelModels, k
 from alexp.problem.kernels.factorial import Component, factorial_models
 from alexp.problem.kernels.inputs import as_choice, input_columns
 from alexp.problem.kernels.stationary import Stationary
-from alexp.problem.kernels.subsets import subset_models
+from alexp.problem.kernels.subsets import Subsets, subset_models
 from alexp.problem.layout import Layout
 from alexp.problem.tables.matrices import Matrices
 
@@ -73,22 +73,26 @@ class FromTables(Layout):
         inputs: ArrayLike | Box | Interval,
         kernel: Kernel | None = None,
         *,
-        subsets: bool = True,
+        subsets: Subsets = True,
         lengthscales: Sequence[float] | None = (0.35, 0.7, 1.4, 2.8),
         max_size: int | None = None,
         intercept: bool = True,
     ) -> Self:
-        """A kernel on every subset of the inputs: which inputs matter is found out like any other question of models.
+        """A kernel on subsets of the inputs: which inputs matter is found out like any other question of models.
 
         Parameters
         ----------
         inputs : (N, d), one row per candidate of a FiniteSet, or a Box or Interval. Columns of a DataFrame name them.
         kernel : Matern() by default; at each of `lengthscales`, in units of the median distance, if it has one.
-        subsets : False for one model per lengthscale on all inputs.
-        max_size : inputs in the largest subset. By default all subsets, if they make at most 4,096 models (ten inputs
-            at four lengthscales); otherwise subsets up to the size that fits, and all inputs together, with a warning.
+        subsets : "all" subsets, whose number doubles with every input; "few": each input alone, each pair, all inputs
+            but one, and all inputs; False for all inputs together only. True, the default, is "all" for up to six
+            inputs (252 models at four lengthscales) and "few" for more (ten inputs: 264 models in place of 4,092), with
+            a warning that says so.
+        max_size : all subsets of up to so many inputs.
 
-        The prior is uniform over sizes of subsets, then over subsets of a size, then over lengthscales.
+        There are at most 4,096 models: "few" leaves the pairs out where there would be more (44 inputs at four
+        lengthscales), the other choices raise. The prior is uniform over sizes of subsets, then over subsets of a size,
+        then over lengthscales.
 
         >>> import numpy as np
         >>> from alexp.problem.models import ModelClass
@@ -140,7 +144,7 @@ class FromTables(Layout):
         return cls(
             dictionary,
             made.groups,
-            made.names,
+            numbered(made.names),
             intercept=intercept,
             kernels=made.kernels,
             log_prior=made.log_prior,

@@ -24,14 +24,14 @@ class Layout:
 
     dictionary: Dictionary
     intercept: bool
-    subset_size: int | None
+    subset_size: int | None  # where groups are all subsets of one size, in order, which are listed when first needed
     _names: list[str] | None
     _scales: FloatArray | None
     _dimension: int | None = None  # asked for in every round
     kernels: tuple[Kernel | None, ...] | None = None
     _log_prior: FloatArray | None = None
     _families: IntArray | None = None
-    enumerated_on: str | None = None  # the device that makes all subsets when it needs them; None where they are listed
+    enumerated_on: str | None = None  # the device that makes all subsets in every round; None where they are listed
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Layout:
         families: ArrayLike | None = None,
     ) -> None:
         self.dictionary, self.intercept = dictionary, bool(intercept)
-        self.subset_size: int | None = None  # set when the groups are all subsets of one size, in order
+        self.subset_size = None
         self._set_groups(*compress(groups, dictionary.n_columns))
         self._names = None if names is None else distinct(names, self.n_models)
         self._scales = None if scales is None else positive_vector(scales, self.n_models)
@@ -58,7 +58,7 @@ class Layout:
         self._columns_flat, self._offsets = columns, offsets
 
     def _layout(self) -> tuple[IntArray, IntArray]:
-        if not hasattr(self, "_offsets") and self.enumerated_on is not None:
+        if not hasattr(self, "_offsets") and self.subset_size is not None:
             self.require_list("this")
             self._set_groups(*compress(self._subsets.listed(), self.n_columns))
         if not hasattr(self, "_offsets") and (groups := getattr(self.dictionary, "groups", None)) is not None:
@@ -89,7 +89,7 @@ class Layout:
     @property
     def n_models(self) -> int:
         """M."""
-        if self.enumerated_on is not None:
+        if self.subset_size is not None:
             return len(self._subsets)
         return len(self._names) if not hasattr(self, "_offsets") and self._names else self.offsets.size - 1
 
@@ -165,11 +165,18 @@ class Layout:
     @property
     def dimension(self) -> int:
         """d, the size of the largest model."""
-        if self.enumerated_on is not None:
-            return self._subsets.size
+        if self.subset_size is not None:
+            return self.subset_size
         if self._dimension is None:
             self._dimension = int(np.diff(self.offsets).max())
         return self._dimension
+
+    def sizes(self) -> tuple[FloatArray, FloatArray]:
+        """Sizes of models, and how many have each; subsets of one size are not listed for that."""
+        if self.subset_size is not None:
+            return np.array([float(self.subset_size)]), np.array([float(self.n_models)])
+        sizes, counts = np.unique(np.diff(self.offsets), return_counts=True)
+        return sizes.astype(np.float64), counts.astype(np.float64)
 
     @property
     def groups(self) -> Sequence[IntArray]:

@@ -19,7 +19,6 @@ from alexp.problem.contextual.maps import ContextMaps, ContextualMap
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Dictionary, FeatureMap, Fourier, Legendre, Maps
 from alexp.problem.domains import Domain, FiniteSet
-from alexp.problem.groups import AllSubsets
 from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.labels import check_labels
 from alexp.problem.layout import ANYWHERE, MOST_LISTED
@@ -77,18 +76,16 @@ class ModelClass(FromContexts):
             raise ValueError(f"size must be at most the {p} columns of the dictionary, got {size}")
         m = comb(p, size)
         if device is not None:
-            return cls._enumerated(dictionary, size, bool(intercept), check_device(device))
+            return cls._all_subsets(dictionary, size, bool(intercept), check_device(device))
         if m > MOST_LISTED:
             raise ValueError(
                 f"{m} models are too many to list; lower size or the number of columns ({p}), or pass device= to have "
                 "them enumerated"
             )
-        out = cls(dictionary, AllSubsets(p, size).listed(), intercept=intercept)
-        out.subset_size = size
-        return out
+        return cls._all_subsets(dictionary, size, bool(intercept), None)
 
     @classmethod
-    def _enumerated(cls, dictionary: Dictionary, size: int, intercept: bool, device: str) -> ModelClass:
+    def _all_subsets(cls, dictionary: Dictionary, size: int, intercept: bool, device: str | None) -> ModelClass:
         out = cls.__new__(cls)
         out.dictionary, out.intercept, out.subset_size, out.enumerated_on = dictionary, intercept, size, device
         out._names, out._scales = None, None
@@ -153,7 +150,7 @@ class ModelClass(FromContexts):
         return cls.from_blocks({f"x{k}": 1 for k in range(count("dim", dim))})
 
     def __repr__(self) -> str:
-        known = hasattr(self, "_offsets") or self.enumerated_on is not None
+        known = hasattr(self, "_offsets") or self.subset_size is not None
         size = f", {self.n_columns} columns" if known else ""
         constant = ", intercept" if self.intercept else ""
         own = 0 if self.kernels is None else sum(kernel is not None for kernel in self.kernels)
@@ -299,7 +296,7 @@ class ModelClass(FromContexts):
         """Rebuild a class from what `to_dict` stored."""
         dictionary = dictionary_from_dict(data["dictionary"])
         if data.get("enumerated"):
-            return cls._enumerated(dictionary, int(data["subset_size"]), bool(data["intercept"]), ANYWHERE)
+            return cls._all_subsets(dictionary, int(data["subset_size"]), bool(data["intercept"]), ANYWHERE)
         if data["subset_size"] is not None:
             return cls.subsets(dictionary, data["subset_size"], intercept=data["intercept"])
         flat, offsets = np.asarray(data["columns"]), np.asarray(data["offsets"])

@@ -19,6 +19,7 @@ class Limits:
         a rate of zero for no limit.
     open_studies : studies held in memory; of more, those least recently used are closed until they are used again.
     candidates, models, features : sizes of a problem that may be created, features being candidates x columns.
+    memory, step : bytes of memory and seconds of a step that a study may take, by the estimate before it is made.
     """
 
     body: int = 32 * 2**20
@@ -29,6 +30,8 @@ class Limits:
     candidates: int = 1_000_000
     models: int = 100_000
     features: int = 50_000_000
+    memory: float = 4e9
+    step: float = 5.0
 
     def __post_init__(self) -> None:
         if self.rate < 0.0 or min(self.body, self.burst, self.open_studies) < 1 or self.patience <= 0.0:

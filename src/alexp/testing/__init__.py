@@ -15,6 +15,8 @@ where the constructor takes such arguments, agents with data of their own and de
         check(MyAlgorithm, setting)
 
 A class lists in `example` the arguments it needs beyond the shared ones.
+
+A kernel of your own has one check, `check_kernel(kernel, rows)`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from alexp.testing.chance import (
     check_propensities,
     check_restricted_propensities,
 )
+from alexp.testing.kernels import check_kernel
 from alexp.testing.mending import check_amend_and_back, check_amend_at_once, check_amend_later, check_retract
 from alexp.testing.plates import check_pending, check_plates, check_without_repeats
 from alexp.testing.protocol import (
@@ -55,6 +58,7 @@ __all__ = [
     "Setting",
     "again",
     "cases",
+    "check_kernel",
     "make",
     "on_tables",
     "settings_for",

@@ -15,6 +15,7 @@ from alexp.algorithms.protocol.streams import ORDER, RandomState, Streams
 from alexp.algorithms.protocol.trials import Trial, TrialLog
 from alexp.algorithms.protocol.vigilance import Vigilance
 from alexp.common.codec import State
+from alexp.estimation.announcing import announce
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.domains import Arms, ContextualDomain
@@ -80,6 +81,7 @@ class Algorithm(Asking):
     computes_on_device: ClassVar[bool] = False
     # Why there must be a ball; empty for algorithms that choose from candidates.
     needs_ball: ClassVar[str] = ""
+    ridges_per_model: ClassVar[int] = 0  # posteriors that are kept of each model, for estimates of time and memory
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
 
     def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
@@ -166,6 +168,7 @@ class Algorithm(Asking):
         self.norm_bound = self.stated.norm_bound or self.reward_bound
         self._sign = 1.0 if direction == "maximize" else -1.0
         self._streams = Streams(random_state)
+        announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         if self.log_features is None:
             order = self._streams.generator(ORDER).permutation(domain.n_candidates)
             self._candidates = CandidateTable(models, domain, order)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, fields
 from functools import cached_property, reduce
+from inspect import isabstract
+from typing import ClassVar, Self
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.codec import fingerprint
 from alexp.common.validation import positive
 from alexp.problem.descriptions import Description
 from alexp.problem.kernels.rows import Rows, blocks, dense, is_sparse, take
@@ -20,7 +24,48 @@ class Kernel(ABC):
     """k(x, z), symmetric and positive semidefinite; instances do not change and are equal by value.
 
     `a + b`, `a * b` and `2.0 * a` are kernels, and `a.on([0, 2])` is `a` on two of the columns.
+
+    A kernel of one's own is a subclass with `block`; a kernel of the distance is a subclass of `Stationary` with
+    `profile`. Two kernels are equal if they have the same class and the same attributes; names do not matter. A frozen
+    dataclass of numbers, text, arrays and other kernels is also stored: by the name of its class and its fields.
+    `alexp.testing.check_kernel` checks one.
+
+    >>> @dataclass(frozen=True)
+    ... class Cosine(Kernel):
+    ...     period: float = 1.0
+    ...
+    ...     def block(self, x, z):
+    ...         return np.cos(2.0 * np.pi / self.period * (x[:, :1] - z[:, 0]))
+    >>> Cosine(2.0).name, Cosine(2.0) == Cosine(2.0), Cosine(2.0) == Cosine(3.0)
+    ('Cosine period=2', True, False)
     """
+
+    _stored_as: ClassVar[str]  # the name of the class in what is stored
+
+    def __init_subclass__(cls, stored_as: str | None = None) -> None:
+        super().__init_subclass__()
+        cls._stored_as = stored_as or f"{cls.__module__}.{cls.__qualname__}"
+        if "__eq__" not in vars(cls):  # a dataclass would compare its fields only and leave out other attributes
+            cls.__eq__, cls.__hash__ = Kernel.__eq__, Kernel.__hash__  # type: ignore[method-assign]
+        if "block" in vars(cls) and "plan" not in vars(cls):  # an inherited plan would compute another kernel
+            cls.plan = Kernel.plan  # type: ignore[method-assign]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def _value(self) -> Hashable:
+        """What the kernel is compared by: its class and its attributes."""
+        return type(self), tuple((name, _hashable(value)) for name, value in sorted(self._attributes().items()))
+
+    def _attributes(self) -> dict[str, object]:
+        """What the instance holds, by name, without cached properties."""
+        state = object.__getstate__(self)
+        parts = state if isinstance(state, tuple) else (state,)  # a second part has slots
+        held: dict[str, object] = {name: value for part in parts for name, value in (part or {}).items()}
+        return {k: v for k, v in held.items() if not isinstance(getattr(type(self), k, None), cached_property)}
 
     def __call__(self, x: FloatArray, z: Rows) -> FloatArray:
         """k(x_i, z_j), shape (n, m).
@@ -46,6 +91,17 @@ class Kernel(ABC):
             out[part] = self.own(block if is_sparse(block) else dense(block))
         return out
 
+    def replaced(self, **changes: object) -> Self:
+        """The same kernel with other parameters; whatever else an instance holds stays, of a dataclass or not."""
+        out = copy(self)
+        for name in set(vars(self)) - set(self._attributes()):
+            del vars(out)[name]  # cached
+        for name, value in changes.items():
+            object.__setattr__(out, name, value)
+        if (check := getattr(out, "__post_init__", None)) is not None:
+            check()
+        return out
+
     def fitted(self, x: Rows) -> Kernel:
         """The kernel with everything relative resolved on the candidates x (N, d); itself where nothing is."""
         return self
@@ -61,25 +117,49 @@ class Kernel(ABC):
         return False
 
     @property
-    @abstractmethod
     def name(self) -> str:
-        """A short name, as in "Matern 5/2, 0.5"."""
+        """A short name to display, as in "Matern 5/2, 0.5"; by default the class and its parameters."""
+        return self._title()
+
+    def _title(self, known: Sequence[str] = ()) -> str:
+        """The name of the class, and numbers and text among its attributes that are not `known`."""
+        words = [type(self).__name__]
+        for key, value in self._attributes().items():
+            if key not in known and isinstance(value, int | float | str):
+                words.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
+        return " ".join(words)
 
     @abstractmethod
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """k(x_i, z_j) for a block of rows: contiguous in single or double precision, or CSR."""
+        """k(x_i, z_j) for points (n, d) and a block of rows: contiguous in single or double precision, or CSR."""
 
-    @abstractmethod
     def own(self, z: Rows) -> FloatArray:
         """k(z_j, z_j) for a block of rows: contiguous in double precision, or CSR."""
+        return np.array([self.block(row[None], row[None])[0, 0] for row in dense(z)])
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
         """The number of the step that computes this kernel on some columns of a table, see `SharedKernels`."""
         return steps.leaf(self, columns, self.block)
 
-    @abstractmethod
     def to_dict(self) -> Description | None:
-        """A description from which `kernel_from_dict` rebuilds the kernel; None if it holds code of the user's."""
+        """A description from which `kernel_from_dict` rebuilds the kernel; None if it holds code of the user's.
+
+        The name of the class and its fields if it is a dataclass; None for all others.
+        """
+        if not _is_made_from_fields(type(self)):
+            return None
+        described = {f.name: _described(getattr(self, f.name)) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        if any(value is _CODE for value in described.values()):
+            return None
+        return {"kernel": self._stored_as, "fields": described}
+
+    @classmethod
+    def from_fields(cls, described: Description) -> Self:
+        """The kernel of this class that has these fields, as `to_dict` described them."""
+        if not _is_made_from_fields(cls):
+            raise TypeError("it has no fields")
+        rebuilt: Description = {name: _rebuilt(value) for name, value in described.items()}
+        return cls(**rebuilt)
 
     def on(self, columns: Sequence[int] | IntArray, label: str | None = None) -> Kernel:
         """This kernel on some of the columns it is given; `label` names them."""
@@ -99,7 +179,7 @@ class Kernel(ABC):
 
 
 @dataclass(frozen=True)
-class Sum(Kernel):
+class Sum(Kernel, stored_as="sum"):
     """k_1 + k_2 + ...: a function that is a sum of one from each."""
 
     terms: tuple[Kernel, ...]
@@ -138,13 +218,9 @@ class Sum(Kernel):
         """The terms' steps, and one that adds them."""
         return _reduced(np.add, steps, columns, self.terms)
 
-    def to_dict(self) -> Description | None:
-        """Its terms."""
-        return _described("sum", self.terms)
-
 
 @dataclass(frozen=True)
-class Product(Kernel):
+class Product(Kernel, stored_as="product"):
     """k_1 k_2 ...: alike only where alike in every factor. `factors` on the components of a reaction, say."""
 
     factors: tuple[Kernel, ...]
@@ -190,13 +266,9 @@ class Product(Kernel):
         """The factors' steps, and one that multiplies them."""
         return _reduced(np.multiply, steps, columns, self.factors)
 
-    def to_dict(self) -> Description | None:
-        """Its factors."""
-        return _described("product", self.factors)
-
 
 @dataclass(frozen=True)
-class Scaled(Kernel):
+class Scaled(Kernel, stored_as="scaled"):
     """c k for a positive number c: matters in sums."""
 
     kernel: Kernel
@@ -226,7 +298,7 @@ class Scaled(Kernel):
 
     def fitted(self, x: Rows) -> Scaled:
         """With a fitted kernel."""
-        return replace(self, kernel=self.kernel.fitted(x))
+        return self.replaced(kernel=self.kernel.fitted(x))
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """The factor times the kernel's block."""
@@ -241,14 +313,9 @@ class Scaled(Kernel):
         number, factor = self.kernel.plan(steps, columns), self.factor
         return steps.after((number, factor), lambda done: factor * done[number])
 
-    def to_dict(self) -> Description | None:
-        """The factor and the kernel."""
-        inner = self.kernel.to_dict()
-        return None if inner is None else {"kernel": "scaled", "factor": self.factor, "part": inner}
-
 
 @dataclass(frozen=True)
-class Restricted(Kernel):
+class Restricted(Kernel, stored_as="restricted"):
     """A kernel on some of the columns, see `Kernel.on`."""
 
     kernel: Kernel
@@ -285,7 +352,7 @@ class Restricted(Kernel):
 
     def fitted(self, x: Rows) -> Restricted:
         """With the kernel fitted to its columns."""
-        return replace(self, kernel=self.kernel.fitted(self._take(x)))
+        return self.replaced(kernel=self.kernel.fitted(self._take(x)))
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
         """The kernel on its columns."""
@@ -301,23 +368,82 @@ class Restricted(Kernel):
         """The kernel's step on its columns."""
         return self.kernel.plan(steps, columns[self._taken])
 
-    def to_dict(self) -> Description | None:
-        """The kernel and its columns."""
-        inner = self.kernel.to_dict()
-        columns = {"columns": list(self.columns), "label": self.label}
-        return None if inner is None else {"kernel": "restricted", "part": inner, **columns}
-
 
 def _check_parts(what: str, parts: Sequence[object]) -> None:
     if len(parts) < 1 or not all(isinstance(part, Kernel) for part in parts):
         raise TypeError(f"{what} of kernels needs at least one kernel and nothing else, got {list(parts)!r}")
 
 
-def _described(kind: str, parts: Sequence[Kernel]) -> Description | None:
-    described = [part.to_dict() for part in parts]
-    return None if None in described else {"kernel": kind, "parts": described}
-
-
 def _reduced(how: np.ufunc, steps: Steps, columns: IntArray, parts: Sequence[Kernel]) -> int:
     numbers = tuple(part.plan(steps, columns) for part in parts)
     return steps.after((how.__name__, numbers), lambda done: reduce(how, [done[number] for number in numbers]))
+
+
+def _hashable(value: object) -> Hashable:
+    """An attribute as something with a hash: arrays by their content, other objects without a hash by identity."""
+    if isinstance(value, np.ndarray):
+        return "array", fingerprint(value)
+    if isinstance(value, list | tuple):
+        return tuple(_hashable(item) for item in value)
+    if isinstance(value, Mapping):
+        return tuple((_hashable(key), _hashable(item)) for key, item in value.items())
+    try:
+        hash(value)
+    except TypeError:
+        return "object", id(value)
+    return value
+
+
+# -- storage ---------------------------------------------------------------------------------------------------
+
+_CODE = object()  # in place of a value that is not stored
+
+
+def _is_made_from_fields(kind: type) -> bool:
+    """Whether a class is constructed by the fields of a dataclass, and not by an `__init__` of another subclass."""
+    return next("__dataclass_fields__" in vars(cls) for cls in kind.__mro__ if "__init__" in vars(cls))
+
+
+def _described(value: object) -> object:
+    """A field as it is stored: numbers, text and arrays as they are, tuples as lists, kernels by their fields."""
+    if isinstance(value, Kernel):
+        described = value.to_dict()
+        return _CODE if described is None else described
+    if isinstance(value, list | tuple):
+        parts = [_described(item) for item in value]
+        return _CODE if any(part is _CODE for part in parts) else parts
+    if value is None or isinstance(value, bool | int | float | str | np.ndarray):
+        return value
+    return value.item() if isinstance(value, np.generic) else _CODE
+
+
+def _rebuilt(value: object) -> object:
+    """Invert `_described`."""
+    if isinstance(value, Mapping):
+        return kernel_from_dict(value)
+    return tuple(_rebuilt(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def kernel_classes() -> dict[str, type[Kernel]]:
+    """All classes of kernels that are imported, by the name under which they are stored; of two the later."""
+    found: dict[str, type[Kernel]] = {}
+    waiting: list[type[Kernel]] = [Kernel]
+    while waiting:
+        kinds = waiting.pop(0).__subclasses__()
+        found |= {kind._stored_as: kind for kind in kinds if not isabstract(kind)}
+        waiting += kinds
+    return found
+
+
+def kernel_from_dict(data: object) -> Kernel:
+    """Rebuild a kernel from what its `to_dict` stored. Nothing is imported: its class must be."""
+    kind = data.get("kernel") if isinstance(data, Mapping) else None
+    known = kernel_classes()
+    if not isinstance(kind, str) or kind not in known:
+        remedy = "; import the module that defines it first" if isinstance(kind, str) and "." in kind else ""
+        raise ValueError(f"unknown kind of kernel {kind!r}{remedy}; known are {', '.join(known)}")
+    assert isinstance(data, Mapping)
+    try:
+        return known[kind].from_fields(data["fields"])
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"what was stored of a kernel {kind!r} is damaged: {error}") from error

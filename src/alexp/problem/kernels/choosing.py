@@ -135,7 +135,7 @@ def _kernels(name: str, choice: Choice, rows: Rows) -> list[Kernel]:
     if not out:
         raise ValueError(f"{name!r} needs at least one kernel, got an empty list")
     for k, kernel in enumerate(out):
-        if kernel in out[:k] or kernel.name in [one.name for one in out[:k]]:
+        if kernel in out[:k]:
             raise ValueError(f"{name!r} has the kernel {kernel.name!r} twice; it would count twice")
     return fitted_together(out, rows)
 

@@ -9,7 +9,7 @@ models.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +65,7 @@ def factorial_models(
         )
     base = Matern() if kernel is None else kernel
     if not isinstance(base, Stationary):
-        raise TypeError(f"kernel must be Matern or RBF, got {base!r}")
+        raise TypeError(f"kernel must be Matern, RBF or another Stationary kernel, got {base!r}")
     scales = [positive("lengthscales", scale) for scale in lengthscales]
     if not scales or len(set(scales)) < len(scales):
         raise ValueError(f"lengthscales must be distinct positive numbers, got {list(lengthscales)}")
@@ -94,8 +94,8 @@ def factorial_models(
         groups += [codes] * (len(drawn) + len(scales))
         together = np.hstack([_coordinates(_described(own, word))[own.codes] for own in levels.values()])
         first = sum(block.shape[1] for block in columns)
-        joined = replace(base, relative=True, standardize=False).fitted(together)
-        kernels += [replace(joined, lengthscale=scale) for scale in scales]
+        joined = base.replaced(relative=True, standardize=False).fitted(together)
+        kernels += [joined.replaced(lengthscale=scale) for scale in scales]
         names += [f"{title}joined, {scale:g}" for scale in scales]
         masses += [_JOINED / len(scales)] * len(scales)
         groups += [np.arange(first, first + together.shape[1])] * len(scales)
@@ -182,7 +182,7 @@ def _parts(column: int, name: str, own: Levels, word: str, base: Stationary, sca
     which = word if word in own.descriptions else next(iter(own.descriptions))
     points = own.descriptions[which]
     fitted = base.fitted(points)
-    grams = [replace(fitted, lengthscale=scale)(points, points) for scale in scales]
+    grams = [fitted.replaced(lengthscale=scale)(points, points) for scale in scales]
     label = " ".join(filter(None, [name, which]))
     return [
         Precomputed(gram, f"{base.shape_name}, {scale:g}").on([column], label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +38,7 @@ def check_gram(what: str, values: FloatArray) -> None:
         )
 
 
-class Precomputed(Kernel):
+class Precomputed(Kernel, stored_as="precomputed"):
     """The user's own Gram matrix over L things, shape (L, L); the model's only column holds the things' numbers.
 
     Symmetric and positive semidefinite up to rounding, which is checked; of more than 2,000 things on 2,000 of them.
@@ -69,11 +70,8 @@ class Precomputed(Kernel):
     def _key(self) -> str:
         return fingerprint(self._gram)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Precomputed) and self._label == other._label and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash((Precomputed, self._label, self._key))
+    def _attributes(self) -> dict[str, object]:
+        return super()._attributes() | {"_gram": self._key}  # a large matrix is hashed once
 
     def __repr__(self) -> str:
         return f"Precomputed({self._gram.shape[0]} x {self._gram.shape[0]}, {self._label!r})"
@@ -97,10 +95,15 @@ class Precomputed(Kernel):
 
     def to_dict(self) -> Description:
         """The Gram matrix and its label."""
-        return {"kernel": "precomputed", "gram": self._gram, "label": self._label}
+        return {"kernel": self._stored_as, "fields": {"gram": self._gram, "label": self._label}}
+
+    @classmethod
+    def from_fields(cls, described: Description) -> Self:
+        """The kernel with this Gram matrix and label."""
+        return cls(**described)
 
 
-class Function(Kernel):
+class Function(Kernel, stored_as="function"):
     """A function of the user's own, k(X, Z) -> matrix of shape (n, m), for X (n, d) and Z (m, d).
 
     Like feature maps it is code of the user's own, which is never stored: a study needs the models again. `label` names
@@ -118,12 +121,6 @@ class Function(Kernel):
         """The label, or the function's name."""
         return self._label
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Function) and (self.function, self._label) == (other.function, other._label)
-
-    def __hash__(self) -> int:
-        return hash((Function, self.function, self._label))
-
     def __repr__(self) -> str:
         return f"Function({self._label})"
 
@@ -137,15 +134,6 @@ class Function(Kernel):
         """What the function returns, checked."""
         parts = [_matrix_of(self.function(x, part), (len(x), len(part)), self._label) for part in dense_blocks(z)]
         return np.hstack(parts) if len(parts) > 1 else parts[0]
-
-    def own(self, z: Rows) -> FloatArray:
-        """The function at each point and itself."""
-        rows = dense(z)
-        return np.array([self.block(row[None], row[None])[0, 0] for row in rows])
-
-    def to_dict(self) -> None:
-        """Code is never stored; it must be passed again."""
-        return
 
 
 def _matrix_of(values: ArrayLike, shape: tuple[int, int], label: str) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,11 +12,11 @@ from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.rows import Rows, dense, divided, inner, shifted, squared_distances, squared_norms
 from alexp.problem.kernels.steps import Steps
-from alexp.problem.kernels.units import Scales, checked_means, checked_scales, column_units, weights
+from alexp.problem.kernels.units import Scales, checked_means, checked_scales, column_units, weights, with_arrays
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(Kernel, stored_as="linear"):
     """k(x, z) = sum_c (x_c - m_c) (z_c - m_c) / s_c^2.
 
     s_c = 1 and m_c = 0, or with `standardize=True` s_c is the standard deviation of column c over the candidates;
@@ -57,7 +57,7 @@ class Linear(Kernel):
         units = column_units(x)
         origin = units.origin()
         means = None if origin is None else tuple(origin.tolist())
-        return replace(self, scales=tuple(units.deviations.tolist()), means=means)
+        return self.replaced(scales=tuple(units.deviations.tolist()), means=means)
 
     @cached_property
     def _weights(self) -> FloatArray | None:
@@ -79,15 +79,13 @@ class Linear(Kernel):
         """One step of inner products."""
         return steps.inner(columns, self._weights) if self._origin is None else super().plan(steps, columns)
 
-    def to_dict(self) -> Description:
-        """Its scales and means, if it has any."""
-        scales = None if self.scales is None else np.array(self.scales)
-        own: Description = {"kernel": "linear", "standardize": self.standardize, "scales": scales}
-        return own if self.means is None else own | {"means": np.array(self.means)}
+    def to_dict(self) -> Description | None:
+        """Its fields, scales and means as arrays."""
+        return with_arrays(super().to_dict(), "scales", "means")
 
 
 @dataclass(frozen=True)
-class Tanimoto(Kernel):
+class Tanimoto(Kernel, stored_as="tanimoto"):
     """k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>): shared over present in either, for bits, counts and one-hot rows.
 
     The denominator is <x, z> + |x - z|^2, so that k(x, x) = 1 exactly; two rows of zeros are equal, k(0, 0) = 1.
@@ -118,10 +116,6 @@ class Tanimoto(Kernel):
         """Inner products, distances, and their ratio."""
         shared, apart = steps.inner(columns), steps.apart(columns)
         return steps.after(("tanimoto", shared), lambda done: _shared_over_either(done[shared], done[apart]))
-
-    def to_dict(self) -> Description:
-        """Nothing but its kind."""
-        return {"kernel": "tanimoto"}
 
 
 def _shared_over_either(shared: FloatArray, apart: FloatArray) -> FloatArray:

@@ -32,9 +32,9 @@ def marks(kernels: Sequence[Kernel | None], groups: Sequence[IntArray], table: R
     rows = table[spread(table.shape[0], _PROBES)]
     for kernel, group in zip(kernels, groups, strict=True):
         described = None if kernel is None else kernel.to_dict()
-        if kernel is not None and described is None:
+        if kernel is not None and (described is None or _names_code(described)):
             some = dense(take(rows, group))
-            described = {"kernel": kernel.name, "values": kernel(some, some).ravel()}
+            described = {"kernel": described or type(kernel).__name__, "values": kernel(some, some).ravel()}
         for path, value in _walk(described):
             kinds.append(path)
             if value is not None:
@@ -42,10 +42,17 @@ def marks(kernels: Sequence[Kernel | None], groups: Sequence[IntArray], table: R
     return Marks("\n".join(kinds), np.concatenate([np.empty(0), *numbers]))
 
 
+def _names_code(described: object) -> bool:
+    """Whether a description names a class of the user's, module and all, anywhere in it."""
+    if isinstance(described, Mapping):
+        return "." in str(described.get("kernel", "")) or any(_names_code(item) for item in described.values())
+    return isinstance(described, list) and any(_names_code(item) for item in described)
+
+
 def _walk(value: object, path: str = "") -> Iterator[tuple[str, FloatArray | None]]:
-    """What a description says, in order: words with their places, and numbers."""
+    """What a description says, in order of its keys: words with their places, and numbers."""
     if isinstance(value, Mapping):
-        for key, item in value.items():
+        for key, item in sorted(value.items()):
             yield from _walk(item, f"{path}.{key}")
     elif isinstance(value, list | tuple) and not (value and all(isinstance(item, float) for item in value)):
         for k, item in enumerate(value):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
+from typing import Self
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.rows import Rows, squared_distances
 from alexp.problem.kernels.steps import Steps
-from alexp.problem.kernels.units import Scales, checked_scales, column_scales, median_distance, weights
+from alexp.problem.kernels.units import Scales, checked_scales, column_scales, median_distance, weights, with_arrays
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stationary(Kernel):
-    """k(x, z) = f(r), r^2 = sum_c ((x_c - z_c) / (l_c s_c u))^2, f(0) = 1.
+    """k(x, z) = f(r), r^2 = sum_c ((x_c - z_c) / (l_c s_c u))^2, f(0) = 1. Subclasses say what `profile` f is.
 
     Parameters
     ----------
@@ -34,6 +35,15 @@ class Stationary(Kernel):
         do not matter, and columns that are constant do not count. Otherwise s_c = 1.
     unit, scales
         u and (s_c) as `fitted` found them.
+
+    >>> @dataclass(frozen=True)
+    ... class RationalQuadratic(Stationary):
+    ...     alpha: float = 1.0
+    ...
+    ...     def profile(self, squares):
+    ...         return (1.0 + squares / (2.0 * self.alpha)) ** -self.alpha
+    >>> RationalQuadratic(alpha=2.0, lengthscale=0.5).name
+    'RationalQuadratic alpha=2, 0.5'
     """
 
     lengthscale: float | tuple[float, ...] = 1.0
@@ -49,9 +59,9 @@ class Stationary(Kernel):
             object.__setattr__(self, "unit", positive("unit", self.unit))
 
     @property
-    @abstractmethod
     def shape_name(self) -> str:
-        """What the profile f is called."""
+        """What the profile f is called; by default the class and the parameters it adds."""
+        return self._title(known=tuple(Stationary.__dataclass_fields__))
 
     @abstractmethod
     def profile(self, squares: FloatArray) -> FloatArray:
@@ -74,12 +84,12 @@ class Stationary(Kernel):
         """Whether the median distance is known, if it matters."""
         return not self.relative or self.unit is not None
 
-    def fitted(self, x: Rows) -> Stationary:
+    def fitted(self, x: Rows) -> Self:
         """With spreads of columns and the median distance over the candidates x (N, d)."""
         if self.is_fitted:
             return self
         scales = column_scales(x) if self.standardize else None
-        return replace(self, scales=scales, unit=median_distance(x, scales))
+        return self.replaced(scales=scales, unit=median_distance(x, scales))
 
     @cached_property
     def _weights(self) -> FloatArray | None:
@@ -107,27 +117,19 @@ class Stationary(Kernel):
         if self._weights is not None and self._weights.size != columns.size:
             raise ValueError(f"{self.name!r} is for {self._weights.size} columns, got {columns.size}")
         apart = steps.apart(columns, self._weights)
-        return steps.after(
-            (apart, self.shape_name, self._square), lambda done: self.profile(done[apart] / self._square)
-        )
+        return steps.after((apart, self), lambda done: self.profile(done[apart] / self._square))
 
     def own(self, z: Rows) -> FloatArray:
         """Ones."""
         return np.ones(z.shape[0])
 
-    def _fields(self) -> Description:
-        scale = self.lengthscale
-        return {
-            "lengthscale": scale if isinstance(scale, float) else list(scale),
-            "relative": self.relative,
-            "standardize": self.standardize,
-            "unit": self.unit,
-            "scales": None if self.scales is None else np.array(self.scales),
-        }
+    def to_dict(self) -> Description | None:
+        """Its fields; scales as an array, which kernels at several lengthscales share in a database."""
+        return with_arrays(super().to_dict(), "scales")
 
 
 @dataclass(frozen=True)
-class Matern(Stationary):
+class Matern(Stationary, stored_as="matern"):
     """Matern kernel of smoothness nu = 1/2, 3/2 or 5/2: functions that have 0, 1 or 2 derivatives.
 
     f(r) = exp(-r);  (1 + a) exp(-a), a = sqrt(3) r;  (1 + a + a^2/3) exp(-a), a = sqrt(5) r.
@@ -157,13 +159,9 @@ class Matern(Stationary):
             return np.asarray(decay)
         return np.asarray((1.0 + a) * decay if self.nu == 1.5 else (1.0 + a * (1.0 + a / 3.0)) * decay)
 
-    def to_dict(self) -> Description:
-        """Its numbers."""
-        return {"kernel": "matern", "nu": self.nu, **self._fields()}
-
 
 @dataclass(frozen=True)
-class RBF(Stationary):
+class RBF(Stationary, stored_as="rbf"):
     """Gaussian kernel f(r) = exp(-r^2 / 2): functions that have all derivatives, often too smooth for real ones.
 
     >>> RBF(1.0, relative=False)(np.zeros((1, 1)), np.array([[0.0], [1.0]])).round(4).tolist()
@@ -181,10 +179,6 @@ class RBF(Stationary):
         """f(r)."""
         return np.asarray(np.exp(-0.5 * squares))
 
-    def to_dict(self) -> Description:
-        """Its numbers."""
-        return {"kernel": "rbf", **self._fields()}
-
 
 def _lengthscale(value: object) -> float | tuple[float, ...]:
     if isinstance(value, Real) or not isinstance(value, Iterable):
@@ -196,15 +190,15 @@ def _lengthscale(value: object) -> float | tuple[float, ...]:
 
 
 def fitted_together(kernels: Sequence[Kernel], x: Rows) -> list[Kernel]:
-    """Kernels fitted to the candidates x (N, d); those that differ by lengthscale only share the looking at x."""
+    """Kernels fitted to the candidates x (N, d); kernels of the distance share what they take from x."""
     found: dict[tuple[bool, bool], Stationary] = {}
     out: list[Kernel] = []
     for kernel in kernels:
-        if isinstance(kernel, Stationary) and not kernel.is_fitted:
+        if isinstance(kernel, Stationary) and not kernel.is_fitted and type(kernel).fitted is Stationary.fitted:
             key = (kernel.relative, kernel.standardize)
             if key not in found:
                 found[key] = kernel.fitted(x)
-            out.append(replace(kernel, unit=found[key].unit, scales=found[key].scales))
+            out.append(kernel.replaced(unit=found[key].unit, scales=found[key].scales))
         else:
             out.append(kernel.fitted(x))
     return out

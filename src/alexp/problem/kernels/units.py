@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.problem.descriptions import Description
 from alexp.problem.kernels.base import Kernel
 from alexp.problem.kernels.rows import Rows, dense, dense_blocks, divided, spread, squared_distances
 
@@ -88,6 +89,14 @@ def column_units(x: Rows) -> ColumnUnits:
 def column_scales(x: Rows) -> Scales:
     """Standard deviation of each column over the rows, 0 for constant ones."""
     return tuple(column_units(x).deviations.tolist())
+
+
+def with_arrays(described: Description | None, *names: str) -> Description | None:
+    """A description of a kernel with some fields of numbers as arrays."""
+    for name in names if described is not None else ():
+        if described["fields"][name] is not None:
+            described["fields"][name] = np.array(described["fields"][name])
+    return described
 
 
 def weights(kernel: Kernel, scales: Scales | None) -> FloatArray | None:

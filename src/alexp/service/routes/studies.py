@@ -16,6 +16,7 @@ from alexp.algorithms.protocol.components import component_from_dict
 from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.common.codec import State, jsonable
 from alexp.common.warning import gathered
+from alexp.estimation.announcing import Cost, expected
 from alexp.problem import Arms
 from alexp.service.limits import Limits
 from alexp.service.problems import translated
@@ -97,6 +98,7 @@ def _create(body: Create, key: str | None, shelf: Shelf, limits: Limits) -> tupl
     named = spelled_out(DEFAULT_ALGORITHM if body.algorithm is None else body.algorithm)
     settings = _settings(body.settings, algorithm_named(named[0]), *map(algorithm_named, named[1].values()))
     models, domain = body.problem.build(limits)
+    _check_cost(expected(models, domain.n_candidates or 0, algorithm_named(named[0]).ridges_per_model), limits)
     seed = body.random_state
     if seed is None and key is not None:  # the same study when the call is repeated, and another for another key
         seed = int.from_bytes(sha256(f"{body.name}\0{key}".encode()).digest()[:16], "big")
@@ -122,6 +124,14 @@ def _create(body: Create, key: str | None, shelf: Shelf, limits: Limits) -> tupl
         if key is None and not body.load_if_exists:
             raise
     return made(load_if_exists=True), False
+
+
+def _check_cost(cost: Cost, limits: Limits) -> None:
+    if cost.bytes > limits.memory or cost.seconds > limits.step:
+        raise ValueError(
+            f"problem takes about {cost.seconds:.2g} s a step and {cost.bytes / 1e9:.2g} GB; this service takes at "
+            f"most {limits.step:g} s and {limits.memory / 1e9:.2g} GB. Take fewer models or candidates"
+        )
 
 
 def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm], *inside: type[Algorithm]) -> State:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from alexp.problem.kernels.base import Kernel
+from alexp.problem.kernels.base import Kernel, kernel_classes
 from alexp.problem.kernels.choosing import AUTO, LINEAR, Choice, KernelChoice
 from alexp.problem.kernels.plain import Linear, Tanimoto
-from alexp.problem.kernels.stationary import RBF, Matern
+from alexp.problem.kernels.stationary import RBF, Matern, Stationary
 
 _KERNELS: dict[str, Kernel] = {
     "linear": Linear(),
@@ -23,6 +23,8 @@ _KERNELS: dict[str, Kernel] = {
 
 def kernels_from_words(words: Sequence[str]) -> KernelChoice:
     """What `--kernels` says: "linear", "auto", or NAME=KERNEL+KERNEL for every map, a kernel with ":LENGTHSCALE".
+
+    A kernel of one's own is MODULE.CLASS, with its default parameters; the module must be imported already.
 
     >>> str(kernels_from_words(["bits=tanimoto", "descriptors=linear+matern:0.5"])["descriptors"][1])
     'Matern 5/2, 0.5'
@@ -51,18 +53,24 @@ def _choice(text: str) -> list[str | Kernel]:
 
 
 def _kernel(text: str) -> Kernel:
-    word, colon, scale = text.lower().partition(":")
-    if word not in _KERNELS:
+    word, colon, scale = text.partition(":")
+    own = kernel_classes().get(word) if "." in word else None  # of the user's: MODULE.CLASS, if it is imported
+    if own is None and word.lower() not in _KERNELS:
         raise ValueError(f"unknown kernel {text!r}; known are {', '.join(_KERNELS)}, and auto for a whole map")
-    kernel = _KERNELS[word]
+    kernel = _KERNELS[word.lower()] if own is None else _with_defaults(own)
     if not colon:
         return kernel
     try:
         number = float(scale)
     except ValueError:
         raise ValueError(f"the lengthscale in {text!r} must be a number") from None
-    if isinstance(kernel, Matern):
-        return Matern(kernel.nu, lengthscale=number)
-    if isinstance(kernel, RBF):
-        return RBF(number)
+    if isinstance(kernel, Stationary):
+        return kernel.replaced(lengthscale=number)
     raise ValueError(f"{word} has no lengthscale, got {text!r}")
+
+
+def _with_defaults(kind: type[Kernel]) -> Kernel:
+    try:
+        return kind()
+    except TypeError as error:
+        raise ValueError(f"kernel {kind.__name__} needs arguments, which words cannot give: {error}") from None
