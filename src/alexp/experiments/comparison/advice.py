@@ -115,8 +115,8 @@ def advice(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
         "bound stated, and on tables there is nothing to state: whether it beats the grid depends on whether the "
         "numbers happen to fit"
         + said(" (on the two tables below, played with repeats and noise, it has {} times the regret)", real)
-        + ". Where rows may be measured again and rewards have no noise, the mixture notices which rows repeat their reward and "
-        "takes those for nearly known. With noise, `misfit_grid=(0.3,)` lets the mixture learn what single rows "
+        + ". Where rows may be measured again and rewards have no noise, the mixture notices which rows repeat "
+        "their reward and takes those for nearly known. With noise, `misfit_grid=(0.3,)` lets the mixture learn what single rows "
         "have beyond their features, at the price of visiting more of them"
         + said(
             ": {} times the regret of the same rule without it on the two tables.",
