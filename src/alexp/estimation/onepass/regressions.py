@@ -15,10 +15,9 @@ from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
 from alexp.problem.kernels import Kernel, Linear
 from alexp.problem.kernels.base import Restricted, Scaled, Sum
-from alexp.problem.kernels.rows import Rows, dense, dense_blocks, spread, take
+from alexp.problem.kernels.rows import Rows, dense_blocks, take
 
 _DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
-_LEVEL = 32  # candidates whose mean stands for the level under a kernel
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
 
 
@@ -34,28 +33,24 @@ def lifted(ratios: FloatArray, largest: FloatArray | float) -> FloatArray:
 def about_level(kernel: Kernel | None, rows: Rows, own: FloatArray) -> FloatArray:
     """Prior variances of n candidates (n, d) less their level, the mean of all, (n,); `own` has k(x, x).
 
-    k(x, x) - 2 mean k(x, z) + mean k(z, z') over candidates z and z'. Kernels with k(x, x) = 1 prefer no candidate, and
-    keep that.
+    For linear kernels, and where these are terms of sums: k(x, x) - 2 k(x, m) + k(m, m) at the mean m of all
+    candidates. Other kernels are left as they are: most have k(x, x) = 1 and prefer no candidate.
     """
     return np.asarray(np.maximum(own - _of_level(kernel or Linear(), rows), 0.0))
 
 
 def _of_level(kernel: Kernel, rows: Rows) -> FloatArray | float:
-    """2 mean k(x, z) - mean k(z, z'), (n,): over all candidates for linear kernels, over 32 for unknown ones."""
-    if kernel.is_stationary:
-        return 0.0
+    """2 k(x, m) - k(m, m) of the linear part of a kernel, (n,); zero if it has none."""
     if isinstance(kernel, Sum):
         return sum((_of_level(term, rows) for term in kernel.terms), start=0.0)
     if isinstance(kernel, Scaled):
         return kernel.factor * _of_level(kernel.kernel, rows)
     if isinstance(kernel, Restricted):
         return _of_level(kernel.kernel, take(rows, np.array(kernel.columns)))
-    if isinstance(kernel, Linear):
-        some = sum(block.sum(axis=0) for block in dense_blocks(rows))[None] / rows.shape[0]
-    else:
-        some = dense(rows[spread(rows.shape[0], _LEVEL)])
-    shared = sum(kernel(one[None], rows)[0] for one in some) / len(some)
-    return np.asarray(2.0 * shared - kernel(some, some).mean())
+    if not isinstance(kernel, Linear):
+        return 0.0
+    mean = sum(block.sum(axis=0) for block in dense_blocks(rows))[None] / rows.shape[0]
+    return np.asarray(2.0 * kernel(mean, rows)[0] - kernel(mean, mean)[0, 0])
 
 
 @dataclass(frozen=True)

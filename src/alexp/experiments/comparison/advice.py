@@ -116,8 +116,8 @@ def advice(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
         "numbers happen to fit"
         + said(" (on the two tables below, played with repeats and noise, it has {} times the regret)", real)
         + ". Where rows may be measured again and rewards have no noise, the mixture notices which rows repeat "
-        "their reward and takes those for nearly known. With noise, `misfit_grid=(0.3,)` lets the mixture learn what single rows "
-        "have beyond their features, at the price of visiting more of them"
+        "their reward and takes those for nearly known. With noise, `misfit_grid=(0.3,)` lets the mixture learn "
+        "what single rows have beyond their features, at the price of visiting more of them"
         + said(
             ": {} times the regret of the same rule without it on the two tables.",
             times(table, misfit, f"{MIXTURE}, ucb", tuple(REAL)),
