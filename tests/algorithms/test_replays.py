@@ -231,22 +231,35 @@ def test_an_exact_control_does_not_keep_others_from_being_tried():
         assert opt._mixture.n_observations == opt.n_told == 24, seed
 
 
-@BOTH
-def test_rewards_that_are_all_the_same_do_not_stop_the_search(models):
-    few = alexp.ModelClass.from_matrices({"a": PLACES[:6]}, kernels="linear" if models is LINEAR else [Matern()])
-    opt = mixture(few, alexp.FiniteSet(np.arange(6)))
-    counts = np.bincount(play(opt, lambda *_: 0.0, 90), minlength=6)
-    assert counts.min() >= 10, counts
+def test_every_candidate_is_measured_again_and_again():
+    rewards = np.array([0.0, 0.1, 0.2, 0.3, 1.0])
+    replays, counts, everything = Replays(True), np.zeros(5, dtype=int), Choices(np.arange(5), np.zeros((0, 5)))
+    for t in range(1, 3001):
+        mean, variance = replays.settle(rewards - 0.1, np.full(5, 0.05), 0.3, everything)
+        candidate = int(np.argmax(mean + t**0.25 * np.sqrt(variance)))
+        replays.hold(candidate, float(rewards[candidate]))
+        counts[candidate] += 1
+    assert counts.min() >= 4
+    assert counts[4] > 2500
 
 
-def test_a_candidate_that_agreed_by_chance_is_measured_again():
-    for seed in range(20):
-        rng, opt = np.random.default_rng(seed), mixture(ARMS, THREE, random_state=seed)
-        for index in (0, 1, 2, 2, 1, 0):
-            opt.observe(index, 0.0)
-        play(opt, lambda index, _, rng=rng: float(index > 0 and rng.random() < 0.4), 30)
-        assert len(opt._replays) == 0, seed
-        assert opt._mixture.n_observations == 36, seed
+def test_rewards_that_several_candidates_give_are_learned():
+    opt = told(LINEAR, [(3, 0.0), (8, 0.0), (3, 0.0), (8, 0.0), (20, 1.0), (20, 1.0)])
+    assert (opt._mixture.n_observations, len(opt._replays)) == (5, 1)
+    opt.observe(41, 1.0)
+    assert (opt._mixture.n_observations, len(opt._replays)) == (7, 0)
+    opt.observe(20, 1.0)
+    assert opt._mixture.n_observations == 8
+    assert saved_and_loaded(opt)._mixture.n_observations == 8
+
+
+def test_ties_are_held_apart_in_saved_runs():
+    pairs = [(3, 0.0), (8, 0.0), (3, 0.0), (20, 1.0), (20, 1.0), (8, 0.0)]
+    opt = told(LINEAR, pairs)
+    again = saved_and_loaded(opt)
+    assert (again._mixture.n_observations, len(again._replays)) == (5, 1)
+    np.testing.assert_array_equal(beliefs(again), beliefs(opt))
+    np.testing.assert_allclose(opt.hindsight([0, 1]).log_odds[-1, 1], np.log(np.divide(*opt.probabilities[::-1])))
 
 
 def test_contextual_rounds_hold_nothing_back():
@@ -272,20 +285,23 @@ def test_clicks_agree_by_chance_and_soon_differ():
 
 def test_replayed_is_what_holding_would_have_led_to():
     rng = np.random.default_rng(0)
-    for differs in (False, True):
+    for changed in (None, 3.5, 0.0):  # nothing, another reward of a candidate, a reward of another one
         candidates = rng.integers(6, size=30)
-        rewards = candidates.astype(float)
-        rewards[20] += differs
-        one = Replays(True)
-        held = 0
-        for candidate, reward in zip(candidates.tolist(), rewards.tolist(), strict=True):
-            held += one.hold(candidate, reward)
-            held -= len(one.release())
-        two = replayed(candidates, rewards, True)
-        assert len(one) == len(two) == held
+        rewards = candidates // 2 * (candidates > 3) + 0.1 * candidates * (candidates < 4)  # 4 and 5 tie
+        candidates[20], rewards[20] = (candidates[20], rewards[20]) if changed is None else (6, changed)
+        candidates[25], rewards[25] = (candidates[25], rewards[25]) if changed != 3.5 else (6, 4.5)
+        one, learned = Replays(True), np.zeros(30, dtype=bool)
+        for t, (candidate, reward) in enumerate(zip(candidates.tolist(), rewards.tolist(), strict=True)):
+            learned[t] = not one.hold(candidate, reward)
+            if one.release():
+                learned[: t + 1] = True
+        two, mask = replayed(candidates, rewards, True)
         assert (one._first, one._held, one.watched) == (two._first, two._held, two.watched)
-        assert one.learned(candidates).sum() == 30 - held
-    assert len(replayed(candidates, rewards, False)) == 0
+        assert one.watched == (changed is None)
+        assert len(one) == 30 - learned.sum()
+        assert (len(one) > 0) == one.watched
+        np.testing.assert_array_equal(mask, learned)
+    assert replayed(candidates, rewards, False)[1].all()
 
 
 def regret(seed, models, watched):

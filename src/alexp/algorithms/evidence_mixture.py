@@ -105,9 +105,9 @@ class EvidenceMixture(RanksModels, Certified):
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
 
-    On a table, with neither noise nor bound stated, "ids" and "ucb" learn a reward once if its candidate gives exactly
-    the same again. Replays then make that candidate's own mean and deviation surer, no other's, and argmax of
-    m + beta s decides. As soon as a candidate gives another reward, all rewards are learned.
+    On a table, with neither noise nor bound stated, "ids" and "ucb" learn a reward once if its candidate, and no other,
+    gives exactly the same again. Replays then make that candidate's own mean and deviation surer, no other's, and
+    argmax of m + beta s decides. As soon as a candidate gives another reward, all rewards are learned.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -359,8 +359,8 @@ class EvidenceMixture(RanksModels, Certified):
     def _restore(self, state: State) -> None:
         log, ids = self._log, self._log.told_in_order()
         candidates, rewards = np.array(log.index)[ids], self._sign * np.array(log.reward)[ids]
-        replays = replayed(candidates, rewards, self._may_be_exact)
-        take_up(self._mixture, state, lambda: self._rewards_told().only(replays.learned(candidates)))
+        replays, learned = replayed(candidates, rewards, self._may_be_exact)
+        take_up(self._mixture, state, lambda: self._rewards_told().only(learned))
         n_learned = self._mixture.n_observations
         self._replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
         same("n_observations of the mixture", n_learned, self.n_told - len(self._replays), "the number of rewards")

@@ -6,6 +6,8 @@ replay counted as new evidence, a mixture would become ever surer that its model
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
@@ -13,24 +15,26 @@ from alexp.problem.candidates import Choices
 
 
 class Replays:
-    """Holds back rewards that their candidate has given before, until some candidate gives another reward.
+    """Holds back rewards that their candidate, and no other, has given before.
 
     A held-back reward changes what is expected of its own candidate only. After k replays that all agreed, the
     candidate's mean is its reward and its variance v / ((k + 1) (k + 2)), v being the noise variance of the mixture:
     v / (k + 1) is the variance of a mean of k + 1 rewards with noise, and 1 / (k + 2) is the probability, by the rule
     of succession, that the candidate has noise at all. Candidates measured once stay as uncertain as models say.
 
-    Rewards with noise differ in the first replay of a candidate. Then everything held back is learned, and the
-    posterior is that of a run without this rule.
+    Two signs end it: a candidate gives two different rewards, so that there is noise; or a new candidate gives a reward
+    that is held back for another one, so that rewards have few values and agree by chance. Then everything held back is
+    learned, and the posterior is that of a run without this rule. For the second reason, a reward that several
+    candidates have given (clicks, ratings, whole per cents) is not held back at all.
 
     No run is locked by holding back if argmax of mean + beta_t std decides and beta_t grows without bound, slower than
-    t, as the default width does. Suppose that from some round on there are only replays that agree. Then nothing is
-    learned any more: v, and the mean and variance of every candidate not yet replayed, stay fixed. At least one
-    candidate gets its even share of the replays, infinitely often. Where it is played, beta_t std tends to zero and its
-    bound to its reward, while the bound of every candidate that is no longer played grows with beta_t. So every
-    candidate of positive variance is measured again and again, those that agreed by chance included. One with noise
-    gives another reward in the end, and nothing is held back from there on. The argument says nothing about how soon:
-    the default width grows as sqrt(log t), with or without this rule.
+    t, as the default width does. Suppose that from some round on every reward is held back. Then nothing is learned any
+    more: v, and the mean and variance of every candidate not yet replayed, stay fixed. At least one candidate gets its
+    even share of the replays, infinitely often. Where it is played, beta_t std tends to zero and its bound to its
+    reward, while the bound of every candidate that is no longer played grows with beta_t. So every candidate of
+    positive variance is measured again and again, those that agreed by chance included. One with noise gives another
+    reward in the end, and nothing is held back from there on. The argument says nothing about how soon: the default
+    width grows as sqrt(log t), with or without this rule.
 
     Parameters
     ----------
@@ -40,6 +44,7 @@ class Replays:
     def __init__(self, watched: bool) -> None:
         self.watched = watched
         self._first: dict[int, float] = {}
+        self._givers: Counter[float] = Counter()
         self._held: list[int] = []
 
     def __len__(self) -> int:
@@ -47,32 +52,26 @@ class Replays:
         return len(self._held)
 
     def hold(self, candidate: int | None, reward: float) -> bool:
-        """Whether a reward is the one that the candidate gave before, so that it is not to be learned now."""
+        """Whether a reward is the one that its candidate alone gave before, so that it is not to be learned now."""
         if not self.watched or candidate is None:
             return False
-        same = candidate in self._first and self._first[candidate] == reward
+        if candidate not in self._first:
+            self._first[candidate] = reward
+            self._givers[reward] += 1
+            self.watched = all(self._first[other] != reward for other in set(self._held))
+            return False
+        self.watched = self._first[candidate] == reward
+        same = self.watched and self._givers[reward] == 1
         if same:
             self._held.append(candidate)
-        elif candidate in self._first:
-            self.watched = False
-        else:
-            self._first[candidate] = reward
         return same
 
     def release(self) -> list[tuple[int, float]]:
-        """Candidates and rewards that were held back, once a candidate has given another reward; none before."""
+        """Candidates and rewards that were held back, once no replays are looked for any more; none before."""
         if self.watched:
             return []
         out = [(candidate, self._first[candidate]) for candidate in self._held]
         self._first, self._held = {}, []
-        return out
-
-    def learned(self, candidates: IntArray) -> BoolArray:
-        """(t,) which rewards of a run, given their candidates in the order of tells, have been learned."""
-        out = np.ones(candidates.size, dtype=bool)
-        if self._held:
-            out[:] = False
-            out[np.unique(candidates, return_index=True)[1]] = True
         return out
 
     def settle(
@@ -88,10 +87,11 @@ class Replays:
         return np.where(replayed, rewards[place], mean), np.where(replayed, own[place], variance)
 
 
-def replayed(candidates: IntArray, rewards: FloatArray, watched: bool) -> Replays:
-    """What was held back of a run, from its candidates and rewards in the order of tells."""
-    out = Replays(watched)
-    for candidate, reward in zip(candidates.tolist(), rewards.tolist(), strict=True) if watched else ():
-        out.hold(candidate, reward)
-        out.release()
-    return out
+def replayed(candidates: IntArray, rewards: FloatArray, watched: bool) -> tuple[Replays, BoolArray]:
+    """What a run holds back, from its candidates and rewards in the order of tells, and (t,) which it has learned."""
+    out, learned = Replays(watched), np.ones(candidates.size, dtype=bool)
+    for t, (candidate, reward) in enumerate(zip(candidates.tolist(), rewards.tolist(), strict=True)):
+        learned[t] = not out.hold(candidate, reward)
+    if out.release():
+        learned[:] = True
+    return out, learned
