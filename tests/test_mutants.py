@@ -99,7 +99,9 @@ def test_a_run_in_pieces_goes_on_where_it_ended(tool, tmp_path, capsys, monkeypa
     tool.main(["--out", str(out)])
     printed = capsys.readouterr().out
     assert next(line for line in printed.splitlines() if line.startswith("all")).split()[1:4] == ["1", "1", "1"]
-    (tool.ROOT / "tests" / "test_fine.py").write_text("from alexp.sums import triple\nassert triple(1) == 3\n")
+    (tool.ROOT / "tests" / "test_fine.py").write_text(
+        "from alexp.sums import triple\ndef test_fine():\n    assert triple(1) == 3\n"
+    )
     tool.main(["--out", str(out)])  # a new test, which the survivor has not passed
     assert "killed" in next(line for line in capsys.readouterr().out.splitlines() if "  S1 " in line)
 
