@@ -175,6 +175,11 @@ def _files(places: Iterable[str]) -> Iterable[str]:
             raise SystemExit(f"there are no tests at {place}; correct tools/mutants.json or TESTS in tools/mutants.py")
 
 
+def _as_it_is(test: str) -> str:
+    """A file of tests, and what is in it now."""
+    return f"{test} {hashlib.sha256((ROOT / test).read_bytes()).hexdigest()[:12]}"
+
+
 def load() -> list[Mutant]:
     """All entries of the list."""
     entries = json.loads(LIST.read_text(encoding="utf-8"))
@@ -258,12 +263,12 @@ class Log:
                 path.write_text(text + "\n", encoding="utf-8")
 
     def of(self, mutant: Mutant) -> tuple[Outcome | None, set[str]]:
-        """The verdict on a mutant, if there is one, and the tests that have not noticed it."""
+        """The kill of a mutant, if there was one, and the tests, as they were, that have not noticed it."""
         lines = [line for line in self._lines if (line["id"], line["change"]) == (mutant.id, mutant.digest)]
         passed = {file for line in lines for file in line.get("passed", ())}
         for line in lines:
-            if line.get("verdict") in ("killed", "survived"):
-                return Outcome(mutant, line["verdict"], line["detail"], line["seconds"]), passed
+            if line.get("verdict") == "killed":
+                return Outcome(mutant, "killed", line["detail"], line["seconds"]), passed
         return None, passed
 
     def write(self, mutant: Mutant, **facts: object) -> None:
@@ -312,13 +317,13 @@ class Runner:
         extra = {"MUTANT_MODULE": mutant.module, "MUTANT_TEXT": str(place / "text.py"), "NUMBA_CACHE_DIR": str(place)}
         try:
             for stage in mutant.stages():
-                if stage := [file for file in stage if file not in passed]:
+                if stage := [file for file in stage if _as_it_is(file) not in passed]:
                     self.code.lend(mutant.module, place)
                     found = self._noticed(stage, extra)
                     self.code.take_back(mutant.module, place)
                     if found is not None:
                         return found
-                    self.log.write(mutant, passed=stage)
+                    self.log.write(mutant, passed=[_as_it_is(file) for file in stage])
         finally:
             shutil.rmtree(place, ignore_errors=True)
         return "survived", mutant.reason

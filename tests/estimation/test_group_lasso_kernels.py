@@ -71,6 +71,25 @@ def test_products(shape):
 
 
 @njit
+def is_acceptable(trial, value, slope, derivative):
+    return _quadratic.acceptable(trial, value, slope, derivative)
+
+
+@pytest.mark.parametrize(
+    ("trial", "slope", "wanted"),
+    [
+        (0.8, 0.0, True),  # a tenth of what the derivative promises is enough
+        (0.95, 0.95, False),
+        (1.5, 0.0, False),  # the objective would increase
+        (1.0 + 5e-12, 0.8, True),  # within rounding the slope decides
+        (1.0 + 5e-12, 0.95, False),
+    ],
+)
+def test_steps_are_accepted_by_their_decrease(trial, slope, wanted):
+    assert is_acceptable(trial, 1.0, slope, -1.0) is wanted
+
+
+@njit
 def minimise(h, c, low, damping):
     x = np.zeros(c.size)
     _quadratic.bounded_quadratic(h, c, low, c.size, damping, x)

@@ -42,7 +42,7 @@ def test_the_command_prints_the_part_of_the_page(monkeypatch, capsys):
 
 def test_ridge_path_equals_a_plain_ridge_regression():
     rng = np.random.default_rng(0)
-    actions, theta, noise = rng.normal(size=(6, 2)), np.array([0.3, -0.7]), 0.4 * rng.normal(size=25)
+    actions, theta, noise = rng.normal(size=(60, 2)), np.array([0.3, -0.7]), 0.4 * rng.normal(size=25)
     statistic, error, level = np.empty(25), np.empty(25), np.empty(25)
     ucb_path(noise, actions, theta, 0.8, statistic, error, level)
     v, b, s = 0.8 * np.eye(2), np.zeros(2), np.zeros(2)
