@@ -291,7 +291,7 @@ def _in_memory(rows: Rows) -> Rows:
 
 def _point_out_empty_models(models: ModelClass, filled: BoolArray) -> None:
     """Warn of models whose features all vanish on every candidate; `filled` (P,) says which do not."""
-    if filled.all() or (models.enumerated_on is not None and np.count_nonzero(~filled) < models.dimension):
+    if filled.all() or (models.subset_size is not None and np.count_nonzero(~filled) < models.dimension):
         return
     if models.enumerated_on is not None:
         some = "+".join(models.dictionary.names[int(i)] for i in np.flatnonzero(~filled)[: models.dimension])
