@@ -75,6 +75,7 @@ CLASSES = {
     "wide": (lambda: alexp.ModelClass.from_matrices({"a": RNG.normal(size=(60, 400))}), table(60)),
     "components": (lambda: alexp.ModelClass.from_components({"a": X[:, 0], "b": X[:, 1]}), table(60)),
     "maps": (lambda: alexp.ModelClass.from_maps({"line": lambda x: x[:, None]}, example=np.zeros(1)), LINE),
+    "maps unseen": (lambda: alexp.ModelClass.from_maps({"line": lambda x: x[:, None]}), LINE),
     "groups": (lambda: alexp.ModelClass(alexp.Legendre(3), [[0, 1], [2]]), LINE),
     "arms": (lambda: alexp.ModelClass.per_arm({"a": 2}, ["u", "v"]), alexp.Arms(["u", "v"])),
     "blocks": (lambda: alexp.ModelClass.from_blocks({"a": 2}), alexp.Candidates()),

@@ -97,7 +97,7 @@ def rational(alpha, lengthscale=1.0, x=X):
 NEAR, FAR = RBF(1.0, relative=False), RBF(2.0, relative=False)
 OWN = {
     "dataclass": (RationalQuadratic(alpha=2.0), RationalQuadratic(alpha=0.5)),
-    "by hand": (ByHand(2.0), ByHand(0.5)),
+    "by-hand": (ByHand(2.0), ByHand(0.5)),
     "periodic": (Periodic(2.0, [1, 0, 1]), Periodic(2.0, [1, 1, 0])),
     "warped": (Warped(NEAR, np.ones(3)), Warped(FAR, np.ones(3)), Warped(NEAR, np.full(3, 2.0))),
     "rough": (Rough(), Matern(), Rough(1.5)),

@@ -310,7 +310,7 @@ def _point_out_empty_models(models: ModelClass, filled: Callable[[float], BoolAr
     Kernels have units of their own, so that only zeros vanish for them.
     """
     visible = filled(VANISHING)
-    if visible.all() or (models.enumerated_on is not None and np.count_nonzero(~visible) < models.dimension):
+    if visible.all() or (models.subset_size is not None and np.count_nonzero(~visible) < models.dimension):
         return
     if models.enumerated_on is not None:
         some = "+".join(models.dictionary.names[int(i)] for i in np.flatnonzero(~visible)[: models.dimension])

@@ -196,7 +196,7 @@ class ModelClass(FromContexts):
                 f"the domain, got shape {columns.shape}"
             )
         check_sizes("the dictionary", columns)
-        if self.enumerated_on is None:
+        if self.subset_size is None:
             self._layout()
         return columns
 

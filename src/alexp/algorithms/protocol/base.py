@@ -168,10 +168,10 @@ class Algorithm(Asking):
         self.norm_bound = self.stated.norm_bound or self.reward_bound
         self._sign = 1.0 if direction == "maximize" else -1.0
         self._streams = Streams(random_state)
-        announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         if self.log_features is None:
             order = self._streams.generator(ORDER).permutation(domain.n_candidates)
             self._candidates = CandidateTable(models, domain, order)
+        announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         self._n_arms = domain.n_candidates
         self._log = TrialLog(self._new_offers())
         self._notes = {}  # of trials whose reward is out
