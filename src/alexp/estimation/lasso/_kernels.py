@@ -10,7 +10,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import compact
 from alexp.estimation.lasso._groups import worst_groups
-from alexp.estimation.lasso._linalg import dot, floats, integers
+from alexp.estimation.lasso._linalg import floats, integers
 from alexp.estimation.lasso._newton import evaluate, hessian
 from alexp.estimation.lasso._quadratic import (
     FIRST_DAMPING,
@@ -18,6 +18,7 @@ from alexp.estimation.lasso._quadratic import (
     LEAST_DAMPING,
     POLISH,
     RETREATS,
+    SETTLED,
     acceptable,
     bounded_quadratic,
     relaxed,
@@ -29,13 +30,14 @@ from alexp.estimation.lasso._working import (
     copied,
     copied_integers,
     correlations,
+    drop_ridge,
     empty_point,
     empty_working,
     enlarged_point,
+    fitted_ridge,
     gap_terms,
     include,
     relative_gap,
-    ridge_of,
     rounding,
     scaled_copy,
     with_groups,
@@ -200,7 +202,8 @@ def solve(
     full: FloatArray,
     groups: Groups,
     mu: float,
-    share: FloatArray,
+    squares: FloatArray,
+    kappa: float,
     start_groups: IntArray,
     start_eta: FloatArray,
     tol: float,
@@ -209,8 +212,9 @@ def solve(
 ) -> tuple[FloatArray, IntArray, FloatArray, float, int]:
     """Return beta (P,), the active groups, their eta, the certified relative gap and the number of Newton steps.
 
-    ``share`` (P,) says how large the ridge is that makes beta unique, see ``ridge_of``. The gap is to be at most
-    ``tol``, and ``fine`` if some more steps lead there.
+    ``squares`` (P,) and ``kappa`` say what ridge makes beta unique, see ``fitted_ridge``; kappa = 0 is none. Steps are
+    made until the gap of the problem with the ridge is at most ``tol``, and some more until it is at most ``fine`` and
+    the last step was small. The gap that is returned is that of the problem without the ridge.
     """
     n_columns = xt.shape[0]
     # Units in which mu is in [1/2, 1): scaling y and lambda by a power of two then changes no bit of the iteration.
@@ -218,7 +222,7 @@ def solve(
     mu /= unit
     rho2 = rho2 / unit / unit
     z = scaled_copy(y, n, 1.0 / unit)
-    eps = ridge_of(share, mu, dot(z, z, n) + rho2)
+    eps = scaled_copy(squares, n_columns, 0.0)
     work = empty_working(start_groups[:0], start_eta[:0], n_columns)
     at = empty_point(start_groups[:0], start_eta[:0])
     model = empty_model(start_groups[:0], start_eta[:0])
@@ -232,6 +236,9 @@ def solve(
     iteration = 0
     work = with_groups(work, groups, start_groups, start_eta, 1.0 / unit, start_groups.size)
     at = enlarged_point(at, work, n)
+    scale = fitted_ridge(squares, kappa * mu, total_weight(work), 0.0, eps)
+    moved = np.inf
+    lost = 0.0
     gap = np.inf
     last = 0
     rejected = 0
@@ -242,12 +249,20 @@ def solve(
         for a in range(work.tally[4]):
             work.eta[model.who[a]] = max(0.0, model.eta[a] + model.step[a])
         trial, factor = evaluate(xt, n, z, full, mu, eps, work, at)
-        trial += 0.5 * mu * total_weight(work)
+        total = total_weight(work)
+        trial += 0.5 * mu * total
         slope = 0.0
         for a in range(work.tally[4]):
             q = at.q[model.who[a]]
             slope += 0.5 * model.scale[a] * (1.0 - q * q) * model.step[a]
         if acceptable(trial, value, slope, derivative):
+            before = scale
+            scale = fitted_ridge(squares, kappa * mu, total, before, eps)
+            if scale != before:  # the same point again, with the new ridge
+                value = np.inf
+                moved = np.inf
+                work.tally[4] = 0
+                continue
             value = trial
             damping = relaxed(damping, slope, derivative)
             top = 0.0
@@ -263,9 +278,9 @@ def solve(
                 most, found = worst_groups(g, groups, mu * mu, work.ids, work.tally[0], worst, which)
                 gap = relative_gap(terms, max(top, math.sqrt(most) / mu))
                 good = min(good, iteration) if gap <= tol else good
-                if gap <= fine or (gap <= tol and iteration >= good + POLISH) or iteration >= max_iter:
+                polished = gap <= fine and (scale == 0.0 or moved <= SETTLED * mu * total)
+                if polished or (gap <= tol and iteration >= good + POLISH) or iteration >= max_iter:
                     lost = rounding(xt, n, z, terms[0], work, at)
-                    gap = lost if lost > tol else gap
                     break
                 goal = max(0.5 * fine, 0.1 * gap)
                 work, at = include(work, at, n, mu, groups, which, worst, found, g)
@@ -280,11 +295,21 @@ def solve(
                 rejected = 0
                 damping = max(100.0 * damping, FIRST_DAMPING)
                 if damping > LARGEST_DAMPING:
+                    correlations(xt, n, eps, work, at, g)
                     break
         if rejected == 0:
             derivative, damping = damped_step(h, model, work.tally[4], damping)
         else:
             derivative = retreat(model, at, work.tally[4], derivative / (derivative - slope))
+        moved = 0.0
+        for a in range(work.tally[4]):
+            moved += model.scale[a] * abs(model.step[a])
         iteration += 1
+    if scale > 0.0:
+        drop_ridge(eps, work, at, g)
+        terms = gap_terms(xt, n, z, rho2, mu * norm(work, at), eps, work, at)
+        most, found = worst_groups(g, groups, np.inf, work.ids, work.tally[0], worst, which)
+        gap = relative_gap(terms, math.sqrt(most) / mu)
+    gap = lost if lost > tol else gap
     beta, active, eta = export(work, at, unit, n_columns)
     return beta, active, eta, gap, iteration

@@ -10,9 +10,12 @@ is smooth and convex on eta >= 0. At the minimiser, r = z - X beta = mu (mu I + 
 
 z_j being g restricted to S_j. The factored matrix has the size of the support of d, or of the data, if smaller.
 
-A ridge (1/2) sum_i eps_i beta_i^2 is P more rows sqrt(eps_i) e_i with target 0, which need not exist. Everything is as
-above for X'X + diag(eps) and g = X'r - eps beta; with c_i = mu / (mu + eps_i d_i) the matrix of the size of the data is
-mu I + X C D X', and H_jk gets g_i^2 eps_i / (mu (mu + eps_i d_i)) for every column i that j and k share.
+A ridge (1/2) sum_i eps_i beta_i^2 adds eps_i / mu to 1 / d_i. With c_i = mu / (mu + eps_i d_i), C D takes the place of
+D in the matrices, g = X'r - eps beta, which is C X'r, and
+
+    H_jk = (1/mu) z_j' C X' (mu I + X C D X')^-1 X C z_k + sum_i g_i^2 eps_i c_i / mu^2,
+
+the sum being over the columns that are in both S_j and S_k.
 """
 
 from __future__ import annotations
@@ -44,8 +47,14 @@ ROUNDED = 1e-14
 
 
 @compact.leaf
-def form_gram(xt: FloatArray, n: int, full: FloatArray, eps: FloatArray, work: Working) -> None:
-    """Complete X'X + diag(eps) of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
+def shrinkage(mu: float, ridge: float, d: float) -> float:
+    """Return c = mu / (mu + ridge d), the factor by which a ridge shrinks d; 1, exactly, without one."""
+    return mu / (mu + ridge * d)
+
+
+@compact.leaf
+def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
+    """Complete X'X of the local columns, gathered from ``full`` (P, P) or computed if that is empty."""
     done = work.tally[2]
     for a in range(done, work.tally[1]):
         first = work.column[a]
@@ -54,21 +63,18 @@ def form_gram(xt: FloatArray, n: int, full: FloatArray, eps: FloatArray, work: W
             value = full[first, second] if full.size > 0 else dot(xt[first], xt[second], n)
             work.gram[a, b] = value
             work.gram[b, a] = value
-        work.gram[a, a] += eps[first]
     work.tally[2] = work.tally[1]
 
 
 @compact.kernel
-def solve_primal(
-    xt: FloatArray, n: int, z: FloatArray, mu: float, eps: FloatArray, work: Working, at: Point, m: int
-) -> FloatArray:
-    """Solve (mu I + D^1/2 (X'X + diag(eps)) D^1/2) u = D^1/2 X'z on the support; set slope, r; return the factor.
+def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
+    """Solve (mu I + D^1/2 X'X D^1/2) u = D^1/2 X'z on the support, D^1/2 = at.root; set slope, r; return the factor.
 
     Refinement updates r by -X D^1/2 du instead of recomputing it: the rounding error of z - X beta is then damped
     like the data, and r stays relatively accurate even when the fit nearly interpolates.
     """
     factor = matrix(m, m)
-    _solve_primal(xt, n, z, mu, eps, work, at, m, factor, floats(m), floats(m), floats(5 * m))
+    _solve_primal(xt, n, z, mu, work, at, m, factor, floats(m), floats(m), floats(5 * m))
     return factor
 
 
@@ -78,7 +84,6 @@ def _solve_primal(
     n: int,
     z: FloatArray,
     mu: float,
-    eps: FloatArray,
     work: Working,
     at: Point,
     m: int,
@@ -113,23 +118,20 @@ def _solve_primal(
         if moved <= REFINED * largest:
             break
         for a in range(m):
-            shrunk = (mu + eps[work.column[at.support[a]]] * at.root[a] * at.root[a]) * u[a]
-            step[a] = at.root[a] * dot(xt[work.column[at.support[a]]], at.r, n) - shrunk
+            step[a] = at.root[a] * dot(xt[work.column[at.support[a]]], at.r, n) - mu * u[a]
     for a in range(m):
         at.slope[at.support[a]] = u[a] / at.root[a]
 
 
 @compact.kernel
-def solve_dual(
-    xt: FloatArray, n: int, z: FloatArray, mu: float, eps: FloatArray, work: Working, at: Point, m: int
-) -> FloatArray:
-    """Solve (mu I + X C D X') w = z; set r = mu w and slope = C X'w on the support; return the factor.
+def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
+    """Solve (mu I + X D X') w = z, D^1/2 = at.root; set r = mu w and slope = X'w on the support; return the factor.
 
     Refinement corrects w and X'w side by side: recomputing the latter would bring back the rounding of X'r, which
     large columns amplify.
     """
     factor = matrix(n, n)
-    _solve_dual(xt, n, z, mu, eps, work, at, m, factor, matrix(m, n), floats(n), floats(m), floats(5 * n))
+    _solve_dual(xt, n, z, mu, work, at, m, factor, matrix(m, n), floats(n), floats(m), floats(5 * n))
     return factor
 
 
@@ -139,7 +141,6 @@ def _solve_dual(
     n: int,
     z: FloatArray,
     mu: float,
-    eps: FloatArray,
     work: Working,
     at: Point,
     m: int,
@@ -152,9 +153,8 @@ def _solve_dual(
     """``solve_dual``, given room; ``factor`` is zero."""
     for a in range(m):
         x = xt[work.column[at.support[a]]]
-        root = at.root[a] * math.sqrt(mu / (mu + eps[work.column[at.support[a]]] * at.root[a] * at.root[a]))
         for i in range(n):
-            scaled[a, i] = root * x[i]
+            scaled[a, i] = at.root[a] * x[i]
     add_gram(scaled, m, factor, n)
     for i in range(n):
         factor[i, i] += mu
@@ -183,8 +183,7 @@ def _solve_dual(
             break
         before = largest
     for a in range(m):
-        shrink = math.sqrt(mu / (mu + eps[work.column[at.support[a]]] * at.root[a] * at.root[a]))
-        at.slope[at.support[a]] = u[a] * shrink / at.root[a]
+        at.slope[at.support[a]] = u[a] / at.root[a]
 
 
 @compact.kernel
@@ -205,7 +204,7 @@ def evaluate(
     for i in range(c):
         if at.d[i] > 0.0:
             at.support[work.tally[3]] = i
-            at.root[work.tally[3]] = math.sqrt(at.d[i])
+            at.root[work.tally[3]] = math.sqrt(at.d[i] * shrinkage(mu, eps[work.column[i]], at.d[i]))
             work.tally[3] += 1
     m = work.tally[3]
     if m == 0:
@@ -213,12 +212,13 @@ def evaluate(
             at.r[i] = z[i]
         factor = matrix(m, m)
     elif m <= n:
-        form_gram(xt, n, full, eps, work)
-        factor = solve_primal(xt, n, z, mu, eps, work, at, m)
+        form_gram(xt, n, full, work)
+        factor = solve_primal(xt, n, z, mu, work, at, m)
     else:
-        factor = solve_dual(xt, n, z, mu, eps, work, at, m)
+        factor = solve_dual(xt, n, z, mu, work, at, m)
     value = dot(at.r, at.r, n)
     for i in range(c):
+        at.slope[i] *= shrinkage(mu, eps[work.column[i]], at.d[i])
         at.beta[i] = at.d[i] * at.slope[i]
         drawn = eps[work.column[i]] * at.beta[i]
         value += mu * at.beta[i] * at.slope[i] + drawn * at.beta[i]
@@ -246,10 +246,10 @@ def hessian(
     out = matrix(k, k)
     if m > n or m == 0:
         _hessian_by_rows(xt, n, mu, eps, work, at, factor, who, matrix(n, k), out)
-        _add_shared(mu, eps, work, at, who, floats(work.tally[1]), out)
     else:
-        form_gram(xt, n, full, eps, work)
-        _hessian_by_columns(mu, work, at, factor, who, matrix(work.tally[1], k), matrix(m, k), floats(m), out)
+        form_gram(xt, n, full, work)
+        _hessian_by_columns(mu, eps, work, at, factor, who, matrix(work.tally[1], k), matrix(m, k), floats(m), out)
+    _add_shared(mu, eps, work, at, who, floats(work.tally[1]), out)
     return out
 
 
@@ -273,7 +273,7 @@ def _hessian_by_rows(
         for e in range(work.start[who[b]], work.start[who[b] + 1]):
             i = work.member[e]
             x = xt[work.column[i]]
-            pull = at.g[i] * (mu / (mu + eps[work.column[i]] * at.d[i]))
+            pull = at.g[i] * shrinkage(mu, eps[work.column[i]], at.d[i])
             for row in range(n):
                 fitted[row, b] += pull * x[row]
     if m > 0:
@@ -289,13 +289,13 @@ def _hessian_by_rows(
 def _add_shared(
     mu: float, eps: FloatArray, work: Working, at: Point, who: IntArray, share: FloatArray, out: FloatArray
 ) -> None:
-    """Add the ridge's part of H, g_i^2 eps_i / (mu (mu + eps_i d_i)) for shared columns; ``share`` (c,) is room."""
+    """Add the ridge's part of H, g_i^2 eps_i c_i / mu^2 for shared columns; ``share`` (c,) is room."""
     share[:] = 0.0
     for b in range(work.tally[4]):
         for e in range(work.start[who[b]], work.start[who[b] + 1]):
             i = work.member[e]
             ridge = eps[work.column[i]]
-            share[i] = ridge * at.g[i] * at.g[i] / (mu * (mu + ridge * at.d[i]))
+            share[i] = ridge * at.g[i] * at.g[i] * shrinkage(mu, ridge, at.d[i]) / (mu * mu)
         for a in range(b, work.tally[4]):
             for e in range(work.start[who[a]], work.start[who[a] + 1]):
                 out[a, b] += share[work.member[e]]
@@ -306,6 +306,7 @@ def _add_shared(
 @compact.leaf
 def _hessian_by_columns(
     mu: float,
+    eps: FloatArray,
     work: Working,
     at: Point,
     factor: FloatArray,
@@ -315,9 +316,9 @@ def _hessian_by_columns(
     weights: FloatArray,
     out: FloatArray,
 ) -> None:
-    """``hessian`` from the factor of mu I + D^1/2 X'X D^1/2 on the support; ``pulled`` (c, k) is zero.
+    """``hessian`` from the factor of mu I + R X'X R on the support, R^2 = C D; ``pulled`` (c, k) is zero.
 
-    pulled[i, b] = (X' y_b)_i first, then (X' mu (mu I + X D X')^-1 y_b)_i, with y_b = X z_b. A ridge is in X'X.
+    pulled[i, b] = (X' y_b)_i first, then (X' mu (mu I + X C D X')^-1 y_b)_i, with y_b = X C z_b.
     """
     m = work.tally[3]
     k = work.tally[4]
@@ -326,8 +327,9 @@ def _hessian_by_columns(
         for e in range(work.start[who[b]], work.start[who[b] + 1]):
             j = work.member[e]
             row = work.gram[j]
+            pull = at.g[j] * shrinkage(mu, eps[work.column[j]], at.d[j])
             for i in range(c):
-                pulled[i, b] += at.g[j] * row[i]
+                pulled[i, b] += pull * row[i]
     for a in range(m):
         for b in range(k):
             ridge[a, b] = at.root[a] * pulled[at.support[a], b]
@@ -345,6 +347,6 @@ def _hessian_by_columns(
     for a in range(k):
         for e in range(work.start[who[a]], work.start[who[a] + 1]):
             j = work.member[e]
-            scale = inverse * at.g[j]
+            scale = inverse * at.g[j] * shrinkage(mu, eps[work.column[j]], at.d[j])
             for b in range(a + 1):
                 out[a, b] += scale * pulled[j, b]

@@ -13,6 +13,7 @@ FIRST_DAMPING = 1e-2
 LARGEST_DAMPING = 1e12
 RETREATS = 3
 POLISH = 10  # so many steps are made for a gap beyond the one that is asked for; one is the rule
+SETTLED = 1e-2  # a Newton step that moves less than this share of eta leaves little for the next one
 SUFFICIENT_DECREASE = 0.1  # a tenth of what the slope promises; less lets steps jump to and fro across a valley
 ROUNDING = 1e-11
 

@@ -11,13 +11,14 @@ from alexp.common.compiling import compact
 from alexp.estimation.lasso._cone import SNAP
 from alexp.estimation.lasso._cone_step import ConeModel, cone_model, damped_cone_step, first_order, retreat_in_cone
 from alexp.estimation.lasso._groups import keep_worst
-from alexp.estimation.lasso._linalg import ZERO, dot, floats, integers
+from alexp.estimation.lasso._linalg import ZERO, floats, integers
 from alexp.estimation.lasso._newton import evaluate, hessian
 from alexp.estimation.lasso._quadratic import (
     FIRST_DAMPING,
     LARGEST_DAMPING,
     LEAST_DAMPING,
     POLISH,
+    SETTLED,
     acceptable,
     relaxed,
 )
@@ -27,13 +28,14 @@ from alexp.estimation.lasso._working import (
     Point,
     Working,
     correlations,
+    drop_ridge,
     empty_point,
     empty_working,
     enlarged_point,
+    fitted_ridge,
     gap_terms,
     include,
     relative_gap,
-    ridge_of,
     rounding,
     scaled_copy,
     with_groups,
@@ -58,6 +60,15 @@ def top_square(g: FloatArray, size: int) -> float:
     for i in range(count):
         total += square[i]
     return total
+
+
+@compact.leaf
+def norm(tau: float, work: Working, at: Point) -> float:
+    """Return sum_j ||theta_j|| for theta_j = eta_j slope_{S_j} and any eta_j that add up to d and tau."""
+    square = 0.0
+    for i in range(work.tally[1]):
+        square += at.beta[i] * at.slope[i]
+    return math.sqrt(tau * square)
 
 
 @compact.leaf
@@ -108,7 +119,8 @@ def solve_subsets(
     binomial: IntArray,
     weight: float,
     mu: float,
-    share: FloatArray,
+    squares: FloatArray,
+    kappa: float,
     start_groups: IntArray,
     start_eta: FloatArray,
     tol: float,
@@ -117,9 +129,8 @@ def solve_subsets(
 ) -> tuple[FloatArray, IntArray, FloatArray, float, int]:
     """Return beta (P,), the active subsets, their eta, the certified relative gap and the number of Newton steps.
 
-    ``singles`` are the groups of one column each; ``binomial`` (P + 1, s + 1) ranks the subsets; ``share`` (P,) says
-    how large the ridge is that makes beta unique, see ``ridge_of``. The gap is to be at most ``tol``, and ``fine`` if
-    some more steps lead there.
+    ``singles`` are the groups of one column each; ``binomial`` (P + 1, s + 1) ranks the subsets. The rest is as
+    in ``_kernels.solve``.
     """
     n_columns = xt.shape[0]
     size = binomial.shape[1] - 1
@@ -129,7 +140,7 @@ def solve_subsets(
     rho2 = rho2 / unit / unit
     cost = 0.5 * mu * weight * weight
     z = scaled_copy(y, n, 1.0 / unit)
-    eps = ridge_of(share, mu, dot(z, z, n) + rho2)
+    eps = scaled_copy(squares, n_columns, 0.0)
     g = floats(n_columns)
     worst = floats(n_columns)
     which = integers(n_columns)
@@ -140,6 +151,10 @@ def solve_subsets(
     model = cone_model(n_columns)
     tau = 0.0
     rise = 0.0
+    total = weight * weight * least_total(work.eta, work.tally[0], size)
+    scale = fitted_ridge(squares, kappa * mu, total, 0.0, eps)
+    moved = np.inf
+    lost = 0.0
     h = full
     value = np.inf
     derivative = 0.0
@@ -162,21 +177,24 @@ def solve_subsets(
             model.scratch[a] = 0.5 * at.g[work.member[model.who[a]]] ** 2 / mu
         slope = first_order(model, model.scratch, work.tally[4], size, tau, rise, cost)
         if acceptable(trial, value, slope, derivative):
+            before = scale
+            scale = fitted_ridge(squares, kappa * mu, weight * weight * new_tau, before, eps)
+            if scale != before:  # the same point again, with the new ridge
+                value = np.inf
+                moved = np.inf
+                work.tally[4] = 0
+                continue
             value = trial
             tau = new_tau
             damping = relaxed(damping, slope, derivative)
             correlations(xt, n, eps, work, at, g)
-            square = 0.0
-            for i in range(work.tally[1]):
-                square += at.beta[i] * at.slope[i]
-            penalty = mu * weight * math.sqrt(tau * square)
             top = math.sqrt(top_square(g, size)) / (mu * weight)
-            terms = gap_terms(xt, n, z, rho2, penalty, eps, work, at)
+            terms = gap_terms(xt, n, z, rho2, mu * weight * norm(tau, work, at), eps, work, at)
             gap = relative_gap(terms, top)
             good = min(good, iteration) if gap <= tol else good
-            if gap <= fine or (gap <= tol and iteration >= good + POLISH) or iteration >= max_iter:
+            polished = gap <= fine and (scale == 0.0 or moved <= SETTLED * size * tau)
+            if polished or (gap <= tol and iteration >= good + POLISH) or iteration >= max_iter:
                 lost = rounding(xt, n, z, terms[0], work, at)
-                gap = lost if lost > tol else gap
                 break
             least = threshold(work, at, size, tau)
             found = tempting(g, work, least, size, worst, which)
@@ -190,6 +208,7 @@ def solve_subsets(
                 rejected = 0
                 damping = max(100.0 * damping, FIRST_DAMPING)
                 if damping > LARGEST_DAMPING:
+                    correlations(xt, n, eps, work, at, g)
                     break
         if rejected == 0:
             rise, derivative, damping = damped_cone_step(h, model, work.tally[4], size, tau, cost, damping)
@@ -197,7 +216,16 @@ def solve_subsets(
             fraction = derivative / (derivative - slope)
             rise = retreat_in_cone(model, work, at, size, tau, rise, cost, mu, fraction)
             derivative = first_order(model, model.pull, work.tally[4], size, tau, rise, cost)
+        moved = 0.0
+        for a in range(work.tally[4]):
+            moved += abs(model.step[a])
         iteration += 1
+    tau = new_tau
+    if scale > 0.0:
+        drop_ridge(eps, work, at, g)
+        terms = gap_terms(xt, n, z, rho2, mu * weight * norm(tau, work, at), eps, work, at)
+        gap = relative_gap(terms, math.sqrt(top_square(g, size)) / (mu * weight))
+    gap = lost if lost > tol else gap
     beta = floats(n_columns)
     for i in range(n_columns):
         beta[i] = unit * at.beta[work.local[i]] if work.local[i] >= 0 else 0.0

@@ -208,14 +208,20 @@ def scaled_copy(values: FloatArray, count: int, scale: float) -> FloatArray:
     return out
 
 
-@compact.kernel
-def ridge_of(share: FloatArray, mu: float, square: float) -> FloatArray:
-    """Return eps (P,) of the ridge (1/2) sum_i eps_i beta_i^2, given ``share`` = 4 kappa w_i^2 and ||y||^2.
+@compact.leaf
+def fitted_ridge(squares: FloatArray, strength: float, total: float, scale: float, eps: FloatArray) -> float:
+    """Write the ridge eps_i = kappa mu w_i^2 / scale (P,) unless the present one is good enough; return its scale.
 
-    w_i is the least weight of a group with column i. At a minimiser mu sum_j w_j ||theta_j|| <= ||y||^2 / 4 and the
-    norm of w_i beta_i is at most the sum, so that this ridge is at most kappa / 2 of the penalty.
+    ``squares`` (P,) are w_i^2, w_i the least weight of a group with column i; ``strength`` is kappa mu. The scale is
+    the power of two above ``total`` = sum_j w_j ||theta_j||: the ridge is then at most kappa / 2 of the penalty, and
+    few steps change it. It stays while the total is within a hundredth of that range. Zero stands for no ridge.
     """
-    return scaled_copy(share, share.size, mu * mu / square if square > 0.0 else 0.0)
+    if strength == 0.0 or total == 0.0 or 0.495 * scale <= total <= 1.01 * scale:
+        return scale
+    scale = math.ldexp(1.0, math.frexp(total)[1])
+    for i in range(eps.size):
+        eps[i] = squares[i] * (strength / scale)
+    return scale
 
 
 @compact.leaf
@@ -225,6 +231,16 @@ def correlations(xt: FloatArray, n: int, eps: FloatArray, work: Working, at: Poi
         g[i] = dot(xt[i], at.r, n)
     for i in range(work.tally[1]):
         g[work.column[i]] -= eps[work.column[i]] * at.beta[i]
+
+
+@compact.leaf
+def drop_ridge(eps: FloatArray, work: Working, at: Point, g: FloatArray) -> None:
+    """Set eps to zero, and to X'r both at.g of the local columns and g (P,) of all."""
+    for i in range(work.tally[1]):
+        column = work.column[i]
+        at.g[i] += eps[column] * at.beta[i]
+        g[column] = at.g[i]
+        eps[column] = 0.0
 
 
 @compact.kernel

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 # Up to this many columns the P x P factor and Gram matrix pay for themselves (see docs/solver.md).
 GRAM_COLUMNS = 256
 _FIRST_ROWS = 16
-# What the ridge that singles out a minimiser may be of the penalty, twice. A tenth of it leaves ten times more of how
-# a solver got there in beta; ten times it moves beta visibly where lambda is large.
-_KAPPA = 1e-3
-_FINE = 1e-12  # the gap at which little is left in beta of the way there; a Newton step more than 1e-6, as a rule
+# Twice what the ridge that singles out a minimiser may be of the penalty, and what it may add to the gap. A tenth of it
+# would leave ten times more in beta of the order of columns and groups.
+_KAPPA = 5e-7
+_FINE = 1e-12  # the gap at which little is left in beta of the start; one Newton step more than 1e-6, as a rule
 
 Solution = tuple[FloatArray, IntArray, FloatArray, float, int]  # beta, active groups, their eta, gap, iterations
 
@@ -61,7 +61,8 @@ class LassoFit(Estimate):
     ----------
     groups, magnitudes : (k,) the active groups and their eta_j, equal to ||theta_j|| / w_j at the optimum.
     lam : the lambda it solves; larger than what was asked for where that could not be certified.
-    gap : (P - D) / P for the primal value P of this solution and the dual value D of its rescaled residual.
+    gap : (P - D) / P for the primal value P of this solution and the dual value D of its rescaled residual, both of the
+        problem as stated, at ``lam``.
     iterations : steps of the solver.
     """
 
@@ -78,8 +79,9 @@ class GroupLasso:
     ``"rows"`` (the observations themselves; P large) or ``"auto"``.
 
     Where there are many minimisers, the ``canonical`` one is that of least sum_i (w_i beta_i)^2, w_i being the least
-    weight of a group with column i. A ridge of at most 1/2000 of the penalty singles it out, and if possible it
-    is solved to a gap of 1e-12, so that little is left in beta of the order of columns and groups. Else any will do.
+    weight of a group with column i: the limit of a ridge on beta that vanishes. It is found with a ridge of less than a
+    millionth of the penalty, and solved further than to ``tol``, so that little is left in beta of the order of columns
+    and groups; the gap is that of the problem without the ridge. If not canonical, any minimiser is returned.
     """
 
     tol: float = 1e-6
@@ -153,7 +155,7 @@ class GroupLassoPath:
         self._rho = np.zeros(1)
         self._n_rows = 0  # columns of xt and entries of z in use
         self._warned = False
-        self._share = 4.0 * _KAPPA * least_weights(groups, n_columns) ** 2 if spec.canonical else np.zeros(n_columns)
+        self._squares = least_weights(groups, n_columns) ** 2
         self._allocate(n_columns if keeps_gram else _FIRST_ROWS)
         self._gram = np.zeros((n_columns, n_columns)) if keeps_gram else np.zeros((0, 0))
 
@@ -225,9 +227,11 @@ class GroupLassoPath:
     ) -> Solution:
         """Solve at ``mu`` = lambda t; certified if the gap says so."""
         data = sight.xt, sight.n, sight.z, sight.rho**2, sight.gram, self._groups
-        tol = self.spec.tol
-        fine = min(tol, _FINE) if self.spec.canonical else tol
-        start, until = (mu, self._share, groups, magnitudes), (tol, fine, self.spec.max_iter)
+        tol = fine = self.spec.tol
+        kappa = 0.0
+        if self.spec.canonical:  # half of tol with the ridge; the gap without it is larger by at most kappa
+            kappa, tol, fine = min(_KAPPA, 0.5 * tol), 0.5 * tol, min(0.5 * tol, _FINE)
+        start, until = (mu, self._squares, kappa, groups, magnitudes), (tol, fine, self.spec.max_iter)
         if self._binomial is None:
             return solve_groups(*data, *start, *until)
         return solve_subsets(*data, self._binomial, self._groups.weights[0], *start, *until)
