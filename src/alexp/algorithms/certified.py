@@ -33,7 +33,7 @@ from alexp.algorithms.protocol.assumptions import NotCertified
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.contextual.offering import Presented, given
 from alexp.common.arrays import Action, FloatArray, IntArray
-from alexp.common.validation import fraction, positive
+from alexp.common.validation import SMALLEST, fraction, positive
 from alexp.estimation.checking.credible import Credence, believe
 from alexp.estimation.checking.ledger import Rewards
 from alexp.estimation.posteriors import NotFiniteError
@@ -41,8 +41,10 @@ from alexp.problem.available import Available
 from alexp.problem.candidates import Choices, Round
 from alexp.problem.contextual.balls import Ball
 from alexp.problem.contextual.tables import Reference
+from alexp.problem.kernels.rows import spread
 from alexp.problem.models import ModelClass
 
+_LOOKED_AT = 300  # candidates that are looked at for what is wrong with a model
 DELTA = 0.05  # the default everywhere: statements fail in at most one run of twenty
 
 
@@ -174,15 +176,19 @@ class Certified(Algorithm):
 
     def _explanation(self, error: NotFiniteError) -> str:
         """Name the model, and its column that is farthest from zero for its spread."""
-        columns, rows = self.models.groups[error.model], self._rewards_told().rows
-        rows = rows[:, columns] if len(rows) else np.zeros((1, columns.size))
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        with np.errstate(all="ignore"):
-            worst = int(np.argmax(np.nan_to_num(np.maximum(np.abs(low), np.abs(high)) / (high - low), posinf=0.0)))
+        number, table = int(self._numbers()[error.model]), self._candidates
+        name, columns = self.models.names[number], self.models.groups[number]
+        told = self._rewards_told().rows
+        rows = told if table is None else table.rows(spread(table.n_candidates, _LOOKED_AT))
+        what = f"the {error.what} of model {name!r} is not a finite number after {self.n_told} rewards"
+        if not len(rows):
+            return what
+        low, high = rows[:, columns].min(axis=0), rows[:, columns].max(axis=0)
+        size, apart = np.maximum(np.abs(low), np.abs(high)), np.maximum(high - low, SMALLEST)
+        worst = int(np.argmax(size / apart))
         return (
-            f"the {error.what} of model {self.models.names[error.model]!r} is not a finite number after "
-            f"{self.n_told} rewards; its column {self.models.dictionary.names[int(columns[worst])]!r} lay between "
-            f"{low[worst]:g} and {high[worst]:g}. Rescale the columns of this model, or leave it out"
+            f"{what}; its column {self.models.dictionary.names[int(columns[worst])]!r}, between {low[worst]:g} and "
+            f"{high[worst]:g}, is the farthest from zero for its spread. Rescale the columns, or leave out the model"
         )
 
     def _rows_at(self, x: Action, presented: Presented) -> tuple[FloatArray, bool]:

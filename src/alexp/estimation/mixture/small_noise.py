@@ -43,7 +43,7 @@ def spectrum(kernel: Kernel | None, features: FloatArray, rewards: FloatArray, i
     What rounding cannot tell from zero among the eigenvalues is zero.
     """
     t, d = features.shape
-    if t * min(t, d) * (max(t, d) if kernel is None else t) > _AFFORDABLE:
+    if (t * d * min(t, d) if kernel is None else t**3) > _AFFORDABLE:
         return None
     y = rewards - rewards.mean() if intercept else rewards
     if kernel is None:
