@@ -43,7 +43,7 @@ def run_benchmarks(
     unknown = [name for name in names if name not in NAMES + ALONE]
     if unknown:
         raise ValueError(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(NAMES + ALONE)}")
-    kept = _found(resume)
+    kept = _found(resume, quick)
     for name in names or NAMES:
         if name not in kept["records"]:
             progress(name)
@@ -61,9 +61,10 @@ def run_benchmarks(
     }
 
 
-def _found(resume: Path | None) -> Kept:
-    """What was measured before, if it was with this version on this machine."""
-    empty: Kept = {"version": version("alexp"), "machine": machine(), "records": {}, "seconds": {}}
+def _found(resume: Path | None, quick: bool) -> Kept:
+    """What was measured before, if it was in this form with this version on this machine."""
+    form = version("alexp") + (", quick" if quick else "")
+    empty: Kept = {"version": form, "machine": machine(), "records": {}, "seconds": {}}
     if resume is None or not resume.exists():
         return empty
     before: Kept = json.loads(resume.read_text("utf-8"))

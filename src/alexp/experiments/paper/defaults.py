@@ -4,7 +4,7 @@ python -m alexp.experiments.paper.defaults sweep       # tuning seeds -> docs/tu
 python -m alexp.experiments.paper.defaults stability   # more tuning seeds, three learning rates -> docs/stability.*
 python -m alexp.experiments.paper.defaults headline    # fresh seeds  -> docs/headline.csv, docs/headline.md
 
-`--seeds N` plays the first N seeds only, `--out` names another folder than docs, `--workers` the processes. Runs go
+`--seeds N` plays the first N seeds only, `--rounds N` fewer rounds; `--out` names another folder than docs. Runs go
 through the runner of all experiments: finished ones are kept, and Ctrl-C loses nothing. Environment and algorithm share
 a seed (`Task.shared_seed`), as they did when these tables were first made.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -228,6 +229,11 @@ PAGES = {
 }
 
 
+def shortened(tasks: Sequence[Task], run: RunTasks, rounds: int) -> list[Record]:
+    """The same tasks with fewer rounds, through a runner."""
+    return run([replace(task, scenario=task.scenario.with_(steps=rounds)) for task in tasks])
+
+
 def write(what: str, folder: Path, run: RunTasks = sweep, n_seeds: int | None = None) -> pd.DataFrame:
     """Make one of the tables and write it as CSV and Markdown."""
     page = PAGES[what]
@@ -251,8 +257,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, help="only the first seeds; all by default")
     parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of the page and its table")
     parser.add_argument("--workers", type=int, help="processes; all cores by default")
+    parser.add_argument("--rounds", type=int, help=f"fewer rounds than {STEPS}, for a quick look at the numbers")
     given = parser.parse_args(arguments)
-    run = partial(sweep, workers=given.workers, title=given.what)
+    run: RunTasks = partial(sweep, workers=given.workers, title=given.what)
+    if given.rounds is not None:
+        run = partial(shortened, run=run, rounds=given.rounds)
     print(write(given.what, given.out, run, given.seeds).to_string(index=False))
 
 

@@ -112,10 +112,9 @@ def figure_3(results: Results) -> Drawn:
     far, key = axes.ravel()[len(methods) :]
     key.axis("off")
     tables.append(_draw_scaling(far, results))
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    key.add_artist(key.legend(handles, labels, frameon=False, loc="lower left", fontsize=8, title="curves", ncols=2))
     handles, labels = far.get_legend_handles_labels()
-    key.legend(handles, labels, frameon=False, loc="upper left", fontsize=8, title="all methods, far beyond")
+    key.legend(handles, labels, frameon=False, loc="center left", fontsize=9, title="all methods, far beyond")
+    legend_under(figure, axes, columns=len(names))
     return figure, pd.concat(tables, ignore_index=True)
 
 
