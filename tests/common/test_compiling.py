@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pwd
 import shutil
 import stat
 import subprocess
@@ -201,6 +202,50 @@ def test_only_a_folder_of_ones_own_is_private(tmp_path, monkeypatch, kind):
             pytest.skip("only root can make one")
         os.chown(own, NOBODY, NOBODY)
     assert kept._private_folder("x") == (own / "x" if kind == "fine" else None)
+
+
+@pytest.mark.parametrize("given", [None, "cache", "XDG"])
+def test_code_is_never_read_from_the_working_directory(tmp_path, monkeypatch, given):
+    """Without a home, a user's cache folder is the relative path "~/.cache"; what is read there would be executed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: (_ for _ in ()).throw(KeyError("no entry")))
+    monkeypatch.setattr(kept.config, "CACHE_DIR", "cache" if given == "cache" else "")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if given == "XDG":
+        monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    if given == "cache":
+        with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR must be an absolute path .* got 'cache'"):
+            folders = kept._Folders()
+    else:
+        folders = kept._Folders()
+    assert all(folder.is_absolute() for folder in folders.read)
+    assert folders.read
+    assert not list(tmp_path.iterdir())
+
+
+def test_temporary_code_does_not_go_to_the_working_directory(tmp_path, monkeypatch):
+    """Python's last resort for temporary files is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kept.tempfile, "tempdir", str(tmp_path))
+    assert kept._private_folder("x") is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lack_of_memory_discards_no_code(tmp_path, monkeypatch):
+    function = kept.CodeCache(test_code_is_never_read_from_the_working_directory)
+    monkeypatch.setattr(kept, "_folders", lambda: type("Folders", (), {"read": [tmp_path], "write": tmp_path}))
+    monkeypatch.setattr(kept.CodeCache, "_file", lambda *_: "code.nbc")
+    monkeypatch.setattr(kept.rtsys, "initialize", lambda _: None)
+    kept._write(tmp_path / "code.nbc", b"code")
+
+    def poor(_):
+        raise MemoryError
+
+    monkeypatch.setattr(kept.pickle, "loads", poor)
+    with pytest.raises(MemoryError):
+        function.load_overload(None, type("Target", (), {"codegen": lambda: None}))
+    assert (tmp_path / "code.nbc").exists()
 
 
 def test_code_kept_beside_read_only_sources_is_used(tree, request):

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import time
 
 import pytest
 from pydantic import TypeAdapter
@@ -330,6 +331,32 @@ def test_measurements_from_elsewhere_are_added(study):
     assert study.post("observe", 422, observations=[{"reward": 1.0}])["status"] == 422
     assert study.get()["counts"]["told"] == 3
     assert [row["state"] for row in study.get("trials")["trials"]] == ["observed"] * 3
+
+
+def test_misspelt_columns_of_measurements_are_named(study, http):
+    row = {"solvent": "water", "celcius": 20, "reward": 0.1}
+    wrong = study.post("observe", 422, observations=[{"index": 0, "reward": 1.0}, row])
+    assert "column 'celcius' of the observations is not known; did you mean 'celsius'?" in wrong["detail"]
+    rounds = create(http, "misspelt arms", ARMS)
+    wrong = rounds.post("observe", 422, observations=[{"index": "low", "reward": 0.5, "contxt": [0.1, 0.2]}])
+    assert "'contxt' of the observations is not known; did you mean 'context'?" in wrong["detail"]
+    blocks = create(http, "misspelt blocks", BLOCKS)
+    wrong = blocks.post("ask", 422, features={"user": [[0.1, 0.2]], "itme": [[0.3]]})
+    assert "['user', 'item'], got ['user', 'itme']" in wrong["detail"]
+    crossed = create(http, "misspelt crossed", CROSSED)
+    wrong = crossed.post("ask", 422, context={"aeg": 3.0}, candidates=[{"dose": 1.0}, {"dose": 2.0}])
+    assert "'age' is missing; is 'aeg' misspelt?" in wrong["detail"]
+    wrong = crossed.post("ask", 422, context={"age": 3.0}, candidates=[{"dose": 1.0}, {"dos": 2.0}])
+    assert "'dose' is missing; is 'dos' misspelt?" in wrong["detail"]
+    assert [one.get()["counts"]["trials"] for one in (study, rounds, blocks, crossed)] == [0] * 4
+
+
+def test_measurements_with_many_names_are_refused_at_once(study):
+    """A table with a column for each of them would take gigabytes."""
+    rows = [{f"name {k}": 1, "reward": 0.5} for k in range(16_000)]
+    start = time.perf_counter()
+    assert "'name 0'" in study.post("observe", 422, observations=rows)["detail"]
+    assert time.perf_counter() - start < 10.0
 
 
 def test_points_off_the_grid_need_permission(http):

@@ -186,6 +186,24 @@ def test_unknown_study_and_labels_that_look_like_numbers(lab):
     assert load_study("screen").counts["trials"] == 0
 
 
+def test_misspelt_columns_are_named(lab):
+    run(*CREATE)
+    assert "column 'nmae' of the observations is not known; did you mean 'name'?" in _observed(
+        lab, "nmae,reward\na,1.0\n"
+    )
+    assert "did you mean 'reward'?" in _observed(lab, "name,rewards\nmol-03,1.0\n")
+    run("ask", "screen", "-n", 2, "--out", "plate.csv")
+    fill("plate.csv")
+    plate = (lab / "plate.csv").read_text()
+    (lab / "plate.csv").write_text(plate.replace("mass", "mas", 1))
+    assert "column 'mas' is not known; did you mean 'mass'? Nothing was written" in run(
+        "tell", "screen", "plate.csv", code=1
+    )
+    noted = "\n".join(f"{line},{'note' if not k else 'cloudy'}" for k, line in enumerate(plate.splitlines()))
+    (lab / "plate.csv").write_text(noted + "\n")
+    assert "told 2 rewards" in run("tell", "screen", "plate.csv")
+
+
 def _observed(lab, text):
     (lab / "old.csv").write_text(text)
     return run("observe", "screen", "old.csv", code=1)

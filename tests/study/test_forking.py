@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
+from alexp.common.compiling import _forking as compiling_forks
 from alexp.study import StorageError, load_study
 from alexp.study.workers.forking import Transactions
 
@@ -246,3 +248,72 @@ def test_new_databases_are_private(tmp_path):
     study.tell(study.ask(), 0.1)
     assert Path(tmp_path / "study.db-wal").stat().st_mode & 0o777 == 0o660
     assert reward(study.trial(0)) == study.trials_dataframe()["reward"][0]
+
+
+def compiles():
+    """Compile something new."""
+    import numba
+
+    assert numba.njit(lambda x: x + 1)(1) == 2
+
+
+@contextmanager
+def compiling_elsewhere(seconds):
+    """Another thread holds Numba's lock, as it does while it compiles."""
+    entered = threading.Event()
+
+    def compile_slowly():
+        with global_compiler_lock:
+            entered.set()
+            time.sleep(seconds)
+
+    thread = threading.Thread(target=compile_slowly)
+    thread.start()
+    entered.wait()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_a_fork_waits_for_other_threads_that_compile():
+    with compiling_elsewhere(0.5):
+        child = started(compiles)
+    assert joined(child) == 0
+    assert joined(started(compiles)) == 0
+    compiles()
+
+
+def test_a_child_of_a_process_that_compiles_for_long_is_told_so(monkeypatch):
+    monkeypatch.setattr(compiling_forks, "PATIENCE", 0.1)
+
+    def refused():
+        with pytest.raises(RuntimeError, match="forked while another thread compiled .* 'spawn'"):
+            compiles()
+
+    with compiling_elsewhere(1.0):
+        child = started(refused)
+        assert joined(child) == 0
+    compiles()
+
+
+def test_a_thread_may_compile_in_a_transaction_while_another_forks(tmp_path):
+    """The fork waits for the transaction first: it would else hold the lock that the transaction needs to end."""
+    study = new_study(tmp_path / "study.db")
+    entered = threading.Event()
+
+    def transact():
+        with study.storage.writing():
+            entered.set()
+            time.sleep(0.3)
+            compiles()
+
+    thread = threading.Thread(target=transact)
+    thread.start()
+    entered.wait()
+    start = time.monotonic()
+    child = started(play, study, 1)
+    assert time.monotonic() - start < 30.0
+    thread.join()
+    assert joined(child) == 0
+    assert study.counts["told"] == 1

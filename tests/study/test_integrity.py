@@ -210,7 +210,7 @@ def test_a_running_process_notices_that_history_was_replaced(behind, tmp_path):
     assert study.counts["told"] == 12
     change(behind, "UPDATE alexp_events SET worker = 'somebody else'", "DELETE FROM alexp_snapshots")
     resealed(behind)
-    with pytest.raises(StorageError, match="event 23 is not the one"):
+    with pytest.raises(StorageError, match="event 23 is another one"):
         study.ask()
     assert load_study("s", behind).counts["told"] == 12
 

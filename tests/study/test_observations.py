@@ -8,7 +8,7 @@ import pytest
 
 import alexp
 from alexp import testing
-from alexp.study.observations import observations
+from alexp.study.observations import check_columns, observations
 from alexp.testing import on_tables
 
 INTERVAL = alexp.Interval(-1.0, 1.0, resolution=21)
@@ -43,22 +43,58 @@ def test_rows_find_their_candidates(domain, columns, expected):
     [
         (INTERVAL, {"x": [0.0, 0.31]}, r"row 1: x = \[0.31\] is not a candidate; the nearest is \[0.3"),
         (INTERVAL, {"x": [1.5]}, "must lie in"),
-        (INTERVAL, {"y": [1.5]}, "column 'index' or 'x'"),
+        (INTERVAL, {}, "column 'index' or 'x'"),
         (INTERVAL, {"index": [21]}, "index in row 0 must be below 21"),
         (BOX, {"x": [0.5]}, "2 coordinates"),
         (TABLE, {"name": ["a"]}, "row 0: 2 candidates have {'name': 'a'}"),
         (TABLE, {"name": ["b", "z"]}, "row 1: no candidate has {'name': 'z'}"),
-        (TABLE, {"other": ["b"]}, "columns of their table"),
+        (TABLE, {}, "columns of their table"),
         (NAMES, {"x": ["water", "salt"]}, "row 1: x must be one of the 2 candidates"),
     ],
 )
 def test_rows_that_find_none(domain, columns, says):
-    frame = pd.DataFrame(columns)
+    frame = pd.DataFrame(columns, index=None if columns else [0])
     with pytest.raises(ValueError, match="must have a column 'reward'"):
         observations(domain, frame)
     frame["reward"] = 1.0
     with pytest.raises(ValueError, match=says):
         observations(domain, frame)
+
+
+@pytest.mark.parametrize(
+    ("domain", "columns", "says"),
+    [
+        (TABLE, {"name": ["b"], "maas": [2.0], "reward": 1.0}, "column 'maas' of the observations .* 'mass'"),
+        (TABLE, {"name": ["b"], "rewrad": [2.0]}, "column 'rewrad' .* mean 'reward'"),
+        (
+            TABLE,
+            {"name": ["b"], "reward": [2.0], "T": [1]},
+            "'T' .* not known; known are 'reward', 'index', 'x', 'name'",
+        ),
+        (INTERVAL, {"X": [0.0], "reward": [2.0]}, "column 'X' .* mean 'x'"),
+        (INTERVAL, {"indx": [0], "reward": [2.0]}, "column 'indx' .* mean 'index'"),
+        (BOX, {"x0": [0.0], "x1": [0.0], "x2": [0.0], "reward": [2.0]}, "column 'x2' .* not known"),
+        (alexp.Arms(["a", "b"]), {"index": ["a"], "reward": [1.0], "contxt": [[1.0]]}, "'contxt' .* mean 'context'"),
+    ],
+)
+def test_columns_that_mean_nothing_are_refused(domain, columns, says):
+    """A misspelt column would change which candidate a row finds, in silence."""
+    frame = pd.DataFrame(columns)
+    with pytest.raises(ValueError, match=says):
+        check_columns(domain, frame.columns)
+    if not isinstance(domain, alexp.Arms):
+        with pytest.raises(ValueError, match=says):
+            observations(domain, frame)
+
+
+@pytest.mark.parametrize("domain", [INTERVAL, BOX, TABLE, NAMES, ARRAY])
+def test_what_the_library_writes_can_be_handed_in(domain):
+    models = alexp.ModelClass.from_maps({name: lambda x: np.ones((len(x), 1)) for name in "ab"})
+    algorithm = alexp.UniformRandom(models, domain, random_state=0)
+    for _ in range(3):
+        algorithm.tell(algorithm.ask(), 0.5)
+    for frame in (algorithm.trials_dataframe(), algorithm.log_frame()):
+        assert [index for index, _ in observations(domain, frame)] == frame["index"].tolist()
 
 
 def test_nearest_is_a_choice():

@@ -225,7 +225,7 @@ def test_an_old_copy_put_back(tmp_path):
     study = new_study(tmp_path / "study.db")
     play(study, 2)
     change(tmp_path / "study.db", "UPDATE alexp_studies SET n_events = 2")
-    with pytest.raises(StorageError, match="become shorter"):
+    with pytest.raises(StorageError, match="it has 2 events and had 4"):
         study.ask()
 
 

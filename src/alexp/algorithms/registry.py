@@ -15,6 +15,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from alexp.algorithms.protocol.base import Algorithm
+from alexp.common.memory import is_lack_of_memory
 
 GROUP = "alexp.algorithms"
 
@@ -26,6 +27,8 @@ def load_installed() -> None:
         try:
             point.load()
         except Exception as error:  # somebody else's package must not stop ours
+            if is_lack_of_memory(error):
+                raise
             warnings.warn(f"algorithm {point.name!r} of {point.value} cannot be loaded: {error!r}", stacklevel=2)
 
 

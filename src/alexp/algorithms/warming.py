@@ -69,6 +69,8 @@ def _own_copy(setting: _T) -> _T:
     """A copy, because an agent of the user's own may remember what it was asked."""
     try:
         return copy.deepcopy(setting)
+    except MemoryError:
+        raise
     except Exception:  # whatever it holds that cannot be copied; it is then shared, as it would be between two runs
         return setting
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from alexp.algorithms import AbandonedTrialError, AlreadyToldError, NotCertified, NotToldError, UnknownTrialError
 from alexp.algorithms.protocol.trials import NoRewardYetError
 from alexp.common.codec import State
+from alexp.common.memory import OutOfMemoryError
 from alexp.study.errors import (
+    HistoryReplacedError,
     LeaseError,
     NotOfferedError,
     ProblemMismatchError,
@@ -39,6 +41,8 @@ _NAMED: Mapping[str, type[Exception]] = {
     "not-certified": NotCertified,
     "no-reward-yet": NoRewardYetError,
     "unknown-outcome": UnknownOutcomeError,
+    "history-replaced": HistoryReplacedError,
+    "out-of-memory": OutOfMemoryError,
     "log-contradicts-itself": ReplayError,
 }
 _BY_STATUS: Mapping[int, type[Exception]] = {

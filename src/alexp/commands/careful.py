@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from alexp.common.memory import OutOfMemoryError, is_lack_of_memory, out_of_memory
 from alexp.common.redaction import printable, redact
 from alexp.study.errors import StudyError
 
@@ -30,7 +31,8 @@ class Careful(TyperGroup):
                 error.message = redact(str(getattr(error, "message", "")))  # type: ignore[attr-defined]
                 raise
             is_closed = isinstance(error, OSError) and error.errno == errno.EPIPE  # nobody reads on: no matter
-            if is_closed or not isinstance(error, _EXPECTED) or os.environ.get("ALEXP_TRACEBACK") == "1":
+            is_expected = isinstance(error, _EXPECTED) or is_lack_of_memory(error)
+            if is_closed or not is_expected or os.environ.get("ALEXP_TRACEBACK") == "1":
                 raise
             typer.secho(f"error: {explain(error)}", err=True, fg="red")
             raise typer.Exit(1) from None
@@ -39,6 +41,6 @@ class Careful(TyperGroup):
 def explain(error: BaseException) -> str:
     """An error in words that can be shown to anybody, on any terminal."""
     text = printable(redact(str(error).strip()[: 2 * _LONGEST] or type(error).__name__))
-    if isinstance(error, MemoryError):
-        text = f"there is not enough memory for this ({text})"
+    if is_lack_of_memory(error) and not isinstance(error, OutOfMemoryError):
+        text = str(out_of_memory(f"for this ({text})"))
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import AnyArray
+from alexp.common.memory import is_lack_of_memory
 
 Packable = Any  # nested numbers, text, lists, dicts and arrays
 State = dict[str, Packable]
@@ -39,6 +40,8 @@ def inflate(data: bytes, most: int | None = None) -> bytes:
     try:
         out = stream.decompress(data, limit + 1)
     except zlib.error as error:
+        if is_lack_of_memory(error):
+            raise MemoryError("no memory is left to decompress data in") from error
         raise ValueError(f"compressed data are damaged: {error}") from error
     if len(out) > limit:
         raise ValueError(f"{len(data)} bytes of compressed data hold more than the {limit} bytes that are allowed")

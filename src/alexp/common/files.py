@@ -93,6 +93,8 @@ def _array(file: IO[bytes], size: int) -> AnyArray:
         raise ValueError(f"it has version {version[0]}.{version[1]} of the format; np.save writes 1.0 for numbers")
     try:
         shape, _, dtype = readers[version](file, max_header_size=_MOST_HEADER)
+    except MemoryError:
+        raise
     except Exception as error:  # headers are Python text, and there is no end of ways to be wrong
         raise ValueError(f"its header cannot be read ({type(error).__name__})") from None
     if dtype.kind not in "biuf":

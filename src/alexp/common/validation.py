@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import NoReturn
 
@@ -140,3 +142,29 @@ def refuse_size(name: str, value: float, row: int, column: int) -> NoReturn:
         f"{name} has {value:g} at row {row}, column {column}; features must not exceed {LARGEST:g} in size; use other "
         "units"
     )
+
+
+def did_you_mean(name: object, known: Iterable[object], likeness: float = 0.6) -> str:
+    """A question for the end of an error about a name that is not known; empty where no known one looks like it.
+
+    >>> did_you_mean("celcius", ["solvent", "celsius"]), did_you_mean("date", ["solvent", "celsius"])
+    ("; did you mean 'celsius'?", '')
+    """
+    found = _nearest(name, known, likeness)
+    return "" if found is None else f"; did you mean {found!r}?"
+
+
+def misspelt(missing: object, given: Iterable[object]) -> str:
+    """The same for a name that is missing among those given.
+
+    >>> misspelt("celsius", ["solvent", "celcius"])
+    "; is 'celcius' misspelt?"
+    """
+    found = _nearest(missing, given, 0.6)
+    return "" if found is None else f"; is {found!r} misspelt?"
+
+
+def _nearest(name: object, known: Iterable[object], likeness: float) -> str | None:
+    by_lower = {str(one).lower(): str(one) for one in known}
+    found = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=likeness)
+    return by_lower[found[0]] if found else None

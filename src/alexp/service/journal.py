@@ -12,9 +12,10 @@ from uuid import uuid4
 from fastapi import Request
 from starlette.datastructures import MutableHeaders
 
+from alexp.common.memory import is_lack_of_memory
 from alexp.common.redaction import printable, redact
 from alexp.service.metrics import Meters
-from alexp.service.problems import Kind, ProblemError, instance_of
+from alexp.service.problems import Kind, ProblemError, instance_of, problem_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -63,9 +64,11 @@ class Journal:
             await self._app(scope, receive, sent)
         except Exception as error:  # a mistake of ours: what it was is for the log alone
             _write_down(error, scope["request_id"])
-            scope["problem"] = "internal-error"
+            problem = ProblemError(Kind(500, "internal-error"), "something went wrong here; the log says what")
+            if is_lack_of_memory(error):
+                problem = problem_of(error) or problem
+            scope["problem"] = problem.kind.name
             if status == 0:
-                problem = ProblemError(Kind(500, "internal-error"), "something went wrong here; the log says what")
                 await problem.response(instance_of(Request(scope)))(scope, receive, sent)
         finally:
             self._meters.in_flight.dec()

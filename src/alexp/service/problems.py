@@ -23,6 +23,7 @@ from alexp.algorithms.protocol.trials import (
     NotToldError,
     UnknownTrialError,
 )
+from alexp.common.memory import OutOfMemoryError, exceeds_memory, is_lack_of_memory, out_of_memory
 from alexp.common.redaction import printable, redact
 from alexp.study import errors
 
@@ -41,6 +42,8 @@ class Kind(NamedTuple):
 
 
 INVALID = Kind(422, "invalid")
+TOO_LARGE = Kind(422, "too-large")
+OUT_OF_MEMORY = Kind(503, "out-of-memory")
 # The first that fits counts: subclasses come before what they derive from.
 TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (errors.StudyNotFoundError, Kind(404, "study-not-found")),
@@ -56,10 +59,10 @@ TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (NotCertified, Kind(409, "not-certified")),
     (NoRewardYetError, Kind(409, "no-reward-yet")),
     (errors.UnknownOutcomeError, Kind(503, "unknown-outcome")),
+    (errors.HistoryReplacedError, Kind(409, "history-replaced")),
     (errors.StorageError, Kind(503, "storage-unavailable")),
     (sqlalchemy.exc.TimeoutError, Kind(503, "storage-unavailable")),
     (errors.ReplayError, Kind(500, "log-contradicts-itself")),
-    (MemoryError, Kind(422, "too-large")),
     (ValueError, INVALID),
     (TypeError, INVALID),
     (ArithmeticError, INVALID),
@@ -131,10 +134,15 @@ def translated(fields: Mapping[str, str] = NO_FIELDS) -> Iterator[None]:
 
 def problem_of(error: BaseException, fields: Mapping[str, str] = NO_FIELDS) -> ProblemError | None:
     """The problem that an error of the library is; None if it is none that the table knows."""
-    kind = next((kind for known, kind in TABLE if isinstance(error, known)), None)
+    is_short = is_lack_of_memory(error)
+    if exceeds_memory(error):
+        return ProblemError(TOO_LARGE, f"this request needs more memory than the machine has: {error}")
+    kind = OUT_OF_MEMORY if is_short else next((kind for known, kind in TABLE if isinstance(error, known)), None)
     if kind is None:
         return None
     text = str(error).strip() or type(error).__name__
+    if is_short and not isinstance(error, OutOfMemoryError):
+        text = str(out_of_memory(f"for this request ({text})"))
     more: dict[str, object] = {}
     headers = {"Retry-After": str(RETRY_AFTER)} if kind.status == 503 else {}
     if kind is INVALID and (field := _field_named(text, fields)):

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from alexp.common.warning import gathered
 from alexp.problem.domains import Domain
@@ -15,7 +15,7 @@ from alexp.service.metrics import Meters
 from alexp.service.problems import NO_FIELDS, translated
 from alexp.study import Storage, Study, StudyNotFoundError, delete_study, load_study
 from alexp.study.database.events import acting_as
-from alexp.study.errors import StudyError
+from alexp.study.errors import StorageError, StudyError
 
 T = TypeVar("T")
 
@@ -137,6 +137,14 @@ class Shelf:
             delete_study(name, self.storage)
         with self._mutex:
             self._open.pop(name, None)
+
+    def storage_status(self) -> Literal["ok", "storage"]:
+        """Whether the SQLite file that is open is the one at its path; a look that notices a new file opens it."""
+        try:
+            self.storage.check_file()
+        except StorageError:
+            return "storage"
+        return "ok"
 
     def stop(self) -> None:
         """Say that the service ends."""

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from alexp.algorithms.protocol.trials import AbandonedTrialError
     from alexp.study.database.storage import Storage
     from alexp.study.errors import (
+        HistoryReplacedError,
         LeaseError,
         NotOfferedError,
         ProblemMismatchError,
@@ -31,6 +32,7 @@ __all__ = [
     "AbandonedTrialError",
     "CheckReport",
     "HeldTrial",
+    "HistoryReplacedError",
     "LeaseError",
     "NotOfferedError",
     "ProblemMismatchError",

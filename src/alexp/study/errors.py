@@ -25,6 +25,13 @@ class UnknownOutcomeError(StorageError):
     key: str | None = None
 
 
+class HistoryReplacedError(StorageError):
+    """The log of a study lacks events that this process has seen: an older or another copy of the database is there.
+
+    Nothing was changed by the call that raises it. The next call goes on from the log as it is stored now.
+    """
+
+
 class StorageWarning(UserWarning):
     """Something in the database is damaged that can be done without."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.warming import warm_up
+from alexp.common.memory import is_lack_of_memory
 from alexp.study.database import logbook, records
 from alexp.study.database.chain import beginning
 from alexp.study.database.damage import damaged
@@ -20,7 +21,13 @@ from alexp.study.database.outcomes import check_key, describe, look, new_key, wi
 from alexp.study.database.records import Head, StudyRow
 from alexp.study.database.resuming import check_length, intact_snapshots, write_snapshot
 from alexp.study.database.storage import Storage
-from alexp.study.errors import ReplayError, StorageError, UnknownOutcomeError
+from alexp.study.errors import (
+    HistoryReplacedError,
+    ReplayError,
+    StorageError,
+    StudyNotFoundError,
+    UnknownOutcomeError,
+)
 from alexp.study.replay import Replica
 from alexp.study.rounds.repeating import course_of
 from alexp.study.workers.forking import Forked, watch
@@ -80,6 +87,8 @@ class Follower(Forked):
         self.mutex = threading.RLock()
         self._storage, self._study, self._name, self._make = storage, row.id, row.name, make
         self._beginning = beginning(row)
+        self._epoch = storage.epoch  # of the file that the replica was read from
+        self._seen = (0, self._beginning)  # number of events known to be stored, and the checksum of the last one
         self._fresh: Algorithm | None = first
         self._replica: Replica | None = None
         self._is_warm = False
@@ -151,6 +160,7 @@ class Follower(Forked):
             warm_up(replica.algorithm)
             self._is_warm = True
         with self._storage.writing() as connection:
+            self._confirm(connection)
             head = records.head(connection, self._study, lock=True)
             if replica.seconds_for(head.n_events - replica.n_events) > patience:
                 raise _FarBehindError
@@ -167,7 +177,7 @@ class Follower(Forked):
                 replica.chain = logbook.append(connection, self._study, events, replica.chain, call.key)
             if call.beside is not None:
                 call.beside.note(connection, events)
-        self._replica = replica
+        self._replica, self._seen = replica, (replica.n_events, replica.chain)
         if replica.snapshot_is_due:
             self._save(replica)
         return replica, events
@@ -185,6 +195,7 @@ class Follower(Forked):
             replica = self._opened()
             while True:  # long logs in parts, each applied after its transaction
                 with self._storage.reading() as connection:
+                    self._confirm(connection)
                     head = records.head(connection, self._study, lock=False)
                     events = self._behind(replica, connection, head)
                 self._apply(replica, events)
@@ -198,6 +209,7 @@ class Follower(Forked):
         with self.mutex:
             replica = self._opened()
             with self._storage.reading() as connection:
+                self._confirm(connection)
                 self._catch_up(replica, connection, records.head(connection, self._study, lock=False))
                 yield replica, connection
 
@@ -205,6 +217,7 @@ class Follower(Forked):
         """The replica; rebuilt from the newest snapshot and brought up to date if there is none."""
         if self._replica is None:
             with self._storage.reading() as connection:
+                self._confirm(connection)
                 self._replica = self._rebuild(connection)
             replica = self.refresh()
             if replica.snapshot_is_due:
@@ -213,11 +226,14 @@ class Follower(Forked):
         return self._replica
 
     def _note(self, replica: Replica, head: Head) -> None:
+        """Take notice of what is stored, once the replica has caught up with it."""
+        self._seen = (replica.n_events, replica.chain)
         if head.snapshot_at not in self._spoiled:
             replica.noted(head.snapshot_at)
 
     def _rebuild(self, connection: Connection) -> Replica:
         head = records.head(connection, self._study, lock=False)  # raises if the study has been deleted
+        self._check_seen(connection, head)
         check_length(connection, self._study, head.n_events)
         for shot in intact_snapshots(connection, self._study, head.n_events, self._spoiled):
             replica = Replica(self._new_algorithm(), shot.chain)
@@ -225,10 +241,47 @@ class Follower(Forked):
                 replica.resume(shot.n_events, shot.state())
                 if replica.algorithm.log.course is None:
                     self._find_course(replica, connection)
-            except (KeyError, TypeError, ValueError, AttributeError):  # of another version: the log is the truth
-                continue
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                if is_lack_of_memory(error):
+                    raise
+                continue  # it is of another version: the log is the truth
             return replica
         return Replica(self._new_algorithm(), self._beginning)
+
+    def _confirm(self, connection: Connection) -> None:
+        """After the file was replaced, or changed by another program: verify the log from its first event on."""
+        if (epoch := self._storage.epoch) == self._epoch:
+            return
+        replica, self._replica = self._replica, None  # read again if anything is wrong
+        row = records.find_study(connection, self._name)
+        if row is None or row.id != self._study or beginning(row) != self._beginning:
+            raise self._not_found()
+        head = records.head(connection, self._study, lock=False)
+        check_length(connection, self._study, head.n_events)
+        for _ in logbook.all_before(connection, self._study, head.n_events, self._beginning):
+            pass  # reading verifies
+        self._epoch, self._replica = epoch, replica
+
+    def _check_seen(self, connection: Connection, head: Head) -> None:
+        """Raise, once, if the log lacks events that are known to have been stored."""
+        number, newest = self._seen
+        if number <= head.n_events and logbook.checksum_after(connection, self._study, number) == newest:
+            return
+        self._replica, self._seen = None, (0, self._beginning)
+        if not number:
+            raise self._not_found()
+        shorter, other = f"it has {head.n_events} events and had {number}", f"event {number - 1} is another one"
+        raise HistoryReplacedError(
+            f"the log of study {self._name!r} in {self._storage.describe()} is not the one that this process has seen: "
+            f"{shorter if head.n_events < number else other}. Was another copy of the database put in its place? "
+            "Nothing was changed; the next call goes on from what is stored now"
+        )
+
+    def _not_found(self) -> StudyNotFoundError:
+        return StudyNotFoundError(
+            f"study {self._name!r} is not in {self._storage.describe()} any more: another database is there. If it has "
+            "a study of that name, open it again"
+        )
 
     def replayed(self) -> Replica:
         """Another replica, of the whole log from its first event on and without any snapshot."""
@@ -260,7 +313,7 @@ class Follower(Forked):
         start = replica.n_events
         try:
             if head.n_events < start:
-                raise StorageError("the log of the study has become shorter: was an old copy of the database put back?")
+                raise damaged(f"the log ends before event {start}", head.n_events)
             stop = logbook.reach(connection, self._study, start, head.n_events)
             events = logbook.since(connection, self._study, start, stop, replica.chain) if start < stop else []
             newest = events[-1].chain if events else replica.chain
@@ -268,6 +321,7 @@ class Follower(Forked):
                 raise damaged(f"event {stop - 1} is not the one that the study says was its last", max(stop - 1, 0))
         except StorageError:
             self._replica = None
+            self._check_seen(connection, head)
             raise
         return events
 
@@ -277,6 +331,8 @@ class Follower(Forked):
             replica.chain = events[-1].chain if events else replica.chain
         except (ValueError, IndexError) as error:
             self._replica = None
+            if is_lack_of_memory(error):
+                raise
             raise ReplayError(f"the log of study {self._name!r} contradicts itself: {error}") from error
         except BaseException:
             self._replica = None
@@ -287,8 +343,8 @@ class Follower(Forked):
     def _save(self, replica: Replica) -> None:
         """Write a snapshot. It only saves time, so a failure must not undo what has been acknowledged."""
         start, kept = perf_counter(), False
-        data = compress(replica.snapshot())
-        with suppress(StorageError):
+        with suppress(StorageError, MemoryError):
+            data = compress(replica.snapshot())
             with self._storage.writing() as connection:
                 write_snapshot(connection, self._study, replica.n_events, LIBRARY, data, replica.chain, self._spoiled)
             kept = True

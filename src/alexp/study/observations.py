@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.rounds import Elsewhere
 from alexp.common.arrays import Action, FloatArray
-from alexp.common.validation import count, limited, matrix
+from alexp.common.validation import count, did_you_mean, limited, matrix
 from alexp.problem.contextual.domains import Arms, ContextualDomain
 from alexp.problem.domains import Domain, FiniteSet
+from alexp.study.labels import candidate_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,12 +32,15 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
             f"measurements of {type(domain).__name__} need the rounds they were made in; add them from Python, with "
             "study.observe(index, reward, context=...) or study.add_observations"
         )
+    check_columns(domain, frame.columns)
     if "reward" not in frame.columns:
         raise ValueError(f"frame must have a column 'reward', it has {list(frame.columns)}")
     rewards = [limited(f"reward in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame["reward"])]
     return list(zip(locate(domain, frame, nearest), rewards, strict=True))
 
 
+# What `trials_dataframe`, `log_frame` and exported files have beside: such tables can be handed in as they are.
+_WRITTEN = {"id", "trial", "candidate", "label", "model", "explored", "propensity", "state", "asked_at", "told_at", "n"}
 _COLUMNS = ("context", "candidates", "features", "ids", "available", "propensity")
 
 
@@ -45,6 +50,7 @@ def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[E
     Columns `index` (a position in the round, or the name of an arm), `reward`, and some of `context`, `candidates`,
     `features`, `ids`, `available` and `propensity`; a missing value stands for none.
     """
+    check_columns(algorithm.domain, frame.columns)
     if missing := {"index", "reward"} - set(frame.columns):
         raise ValueError(f"frame must have columns 'index' and 'reward', {min(missing)!r} is missing")
     known = [name for name in _COLUMNS if name in frame.columns]
@@ -59,6 +65,19 @@ def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[E
         except (ValueError, TypeError) as error:
             raise type(error)(f"{_place(frame, i)}: {error}") from None
     return found
+
+
+def check_columns(domain: Domain, names: Iterable[object]) -> None:
+    """Raise if a table of observations has a column that means nothing: it may be a misspelt one."""
+    own = list(_COLUMNS)  # log_frame has them all, also without contexts
+    if not isinstance(domain, ContextualDomain):
+        own = [*candidate_columns(domain, 0), *own]
+    known = ["reward", "index", "x", *own]
+    for name in map(str, names):
+        if name not in known and name not in _WRITTEN and name.removeprefix("candidate.") not in own:
+            listed = ", ".join(map(repr, dict.fromkeys(known)))
+            meant = did_you_mean(name, known) or f"; known are {listed:.500}."
+            raise ValueError(f"column {name!r} of the observations is not known{meant} Rename or remove it")
 
 
 def _is_missing(value: object) -> bool:

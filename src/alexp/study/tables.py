@@ -15,7 +15,7 @@ from alexp.algorithms.protocol.trials import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.cells import from_csv, to_csv
 from alexp.common.files import read_array, read_text, write_text
-from alexp.common.validation import matrix
+from alexp.common.validation import did_you_mean, matrix
 from alexp.study.labels import column_names, trial_columns
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
     lines = read_lines(path)
     ids, rewards = lines.column("trial"), lines.column("reward")
     algorithm = (replica := study.refresh()).algorithm
+    _check_header(lines, ["trial", "reward", *column_names(algorithm)])
     results: list[Told] = []
     mistakes: list[str] = []
     seen: dict[int, int] = {}
@@ -207,6 +208,18 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
     if not results:
         raise FileError(f"{path} holds no rewards")
     return results
+
+
+def _check_header(lines: Lines, known: Sequence[str]) -> None:
+    """Refuse columns that look like misspelt ones; others are taken for notes, since the trial is known by its id."""
+    absent = [name for name in known if name not in lines.header]
+    for name in lines.header:
+        if (
+            name.lower() not in ("trial", "reward")
+            and name not in known
+            and (meant := did_you_mean(name, absent, 0.75))
+        ):
+            raise FileError(f"{lines.path}: column {name!r} is not known{meant} Nothing was written")
 
 
 def _raise_if_any(mistakes: list[str]) -> None:

@@ -21,6 +21,7 @@ from alexp.algorithms.protocol.trials import TrialLog
 from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
+from alexp.common.memory import exceeds_memory, is_lack_of_memory
 from alexp.common.schema import MOST, Check, a_dict, record, text, whole
 from alexp.problem.candidates import CandidateTable, Round
 from alexp.problem.contextual.tables import Reference
@@ -257,6 +258,8 @@ def _stored(problem: State, key: str, build: Callable[[State], _T]) -> _T:
         _check_sizes(problem[key])
         return build(unpack(problem[key]))
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError) as error:
+        if is_lack_of_memory(error) and not exceeds_memory(error):
+            raise
         message = f"state['problem'][{key!r}] cannot be read; pass {key}= as it was constructed"
         raise ValueError(f"{message}: {type(error).__name__}: {error}") from error
 

@@ -21,6 +21,7 @@ import numba
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
+from alexp.common.compiling import _forking as _forking  # forks wait for compilations
 from alexp.common.compiling._code_cache import CodeCache, cache_folder
 from alexp.common.compiling._internals import Internal
 

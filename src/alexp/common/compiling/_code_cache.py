@@ -39,11 +39,13 @@ from numba.misc.appdirs import AppDirs
 
 from alexp.common.compiling._internals import Internal
 from alexp.common.files import write_bytes
+from alexp.common.memory import is_lack_of_memory
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _MARK = b"alexp.common.compiling"  # what a file with compiled functions imports
 _PREFIX = "alexp-code-"
 _DIGEST = 32
+_SHARED = {Path("/tmp"), Path("/var/tmp")}  # folders for temporary files, also when they are the working directory
 _FORGOTTEN = 60 * 86_400.0  # seconds after which the code of other sources is thrown away
 
 
@@ -66,7 +68,11 @@ def source_stamp(package: Path = PACKAGE) -> str:
 
 
 def _places() -> Iterator[Path]:
-    """Where a folder may be, the best place first."""
+    """Where a folder may be, the best place first.
+
+    What is read from there is executed, so that no place depends on the working directory. Without a home, AppDirs
+    names one below the relative path "~".
+    """
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR)
         return
@@ -80,7 +86,14 @@ class _Folders:
 
     def __init__(self) -> None:
         name = _PREFIX + source_stamp()
-        self.read = [place / name for place in _places()]
+        self.read = [place / name for place in _places() if place.is_absolute()]
+        if config.CACHE_DIR and not Path(config.CACHE_DIR).is_absolute():
+            warnings.warn(
+                f"NUMBA_CACHE_DIR must be an absolute path for alexp to use it, got {config.CACHE_DIR!r}: code is not "
+                "read from the working directory",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         self.write = next((folder for folder in self.read if _writable(folder)), None)
         if self.write is None:
             self.write = _private_folder(name)
@@ -125,7 +138,10 @@ def _private_folder(name: str) -> Path | None:
     What is read from there is executed.  A folder that others own or may enter, or a link, is therefore not used.
     """
     user = os.getuid() if hasattr(os, "getuid") else 0
-    own = Path(tempfile.gettempdir()) / f"alexp-code-of-{user}"
+    place = Path(tempfile.gettempdir())
+    if place == Path.cwd() and place not in _SHARED:  # where Python goes if there is nothing better
+        return None
+    own = place / f"alexp-code-of-{user}"
     try:
         with contextlib.suppress(FileExistsError):
             own.mkdir(mode=0o700)
@@ -177,7 +193,11 @@ class CodeCache(_Cache):  # type: ignore[misc]
             if data is not None:
                 try:
                     return _rebuilt(target, pickle.loads(data))
-                except Exception:  # made by something that is not here any more; whatever it is, compiling helps
+                except (
+                    Exception
+                ) as error:  # made by something that is not here any more; whatever it is, compiling helps
+                    if is_lack_of_memory(error):
+                        raise
                     _discard(folder / name)
         return None
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alexp.common.arrays import Action, FloatArray, IntArray
-from alexp.common.validation import LARGEST, count, finite, positive
+from alexp.common.validation import LARGEST, count, finite, misspelt, positive
 from alexp.problem.checks import distinct
 from alexp.problem.contextual.sources import FREE, ContextFeatures, Given
 from alexp.problem.descriptions import Description
@@ -125,12 +125,15 @@ class Crossings:
         if hasattr(candidates, "columns") and hasattr(candidates, "iloc"):
             missing = [name for name in self.action if name not in candidates.columns]
             if missing:
-                raise ValueError(f"candidates must have the columns {self.action}; {missing[0]!r} is missing")
+                meant = misspelt(missing[0], candidates.columns)
+                raise ValueError(f"candidates must have the columns {self.action}; {missing[0]!r} is missing{meant}")
             return np.asarray(candidates[self.action], dtype=np.float64)
         if len(candidates) and isinstance(candidates[0], Mapping):
-            missing = [name for one in candidates for name in self.action if name not in one]
-            if missing:
-                raise ValueError(f"every candidate must have the features {self.action}; {missing[0]!r} is missing")
+            lacking = [(name, one) for one in candidates for name in self.action if name not in one]
+            if lacking:
+                name, one = lacking[0]
+                said = f"every candidate must have the features {self.action}; {name!r} is missing"
+                raise ValueError(said + misspelt(name, one))
             return np.array([[float(one[name]) for name in self.action] for one in candidates])
         try:
             table = np.asarray(candidates, dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.validation import LARGEST, count
+from alexp.common.validation import LARGEST, count, misspelt
 from alexp.problem.checks import distinct
 from alexp.problem.descriptions import Description
 from alexp.problem.dictionaries import Transformer
@@ -119,16 +119,20 @@ class ContextFeatures:
     def _keys_of(self, context: Given) -> FloatArray:
         missing = [key for key in self._keys if not _holds(context, key)]
         if missing:
-            raise ValueError(f"context must be a mapping with the keys {self._keys}; {missing[0]!r} is missing")
+            said = f"context must be a mapping with the keys {self._keys}; {missing[0]!r} is missing"
+            raise ValueError(said + self._misspelt(missing[0], context))
         return np.array([_number(key, context[key]) for key in self._keys])
+
+    def _misspelt(self, missing: str, context: Given) -> str:
+        given = list(context.keys()) if hasattr(context, "keys") else []
+        return misspelt(missing, [key for key in given if key not in self.needs[1]])
 
     def _block_of(self, name: str, context: Given) -> FloatArray:
         source = self._sets[name]
         if isinstance(source, int):
             if not _holds(context, name):
-                raise ValueError(
-                    f"context must be a mapping with a vector for each of {self._blocks}; {name!r} is missing"
-                )
+                said = f"context must be a mapping with a vector for each of {self._blocks}; {name!r} is missing"
+                raise ValueError(said + self._misspelt(name, context))
             values = _vector(f"context[{name!r}]", context[name], f"a vector of {source} numbers")
         else:
             made = source.transform(_one_row(context)) if hasattr(source, "transform") else source(context)

@@ -18,13 +18,13 @@ def routes(shelf: Shelf) -> APIRouter:
     @router.get(
         "/healthz",
         response_model=Health,
-        responses={503: {"model": Health, "description": "The service is about to end."}},
+        responses={503: {"model": Health, "description": "The service is about to end, or its file is not in place."}},
         summary="Whether requests are taken",
         openapi_extra={"security": []},
     )
     async def health() -> Response:
-        is_stopping = shelf.stopping.is_set()
-        return reply({"status": "stopping" if is_stopping else "ok"}, 503 if is_stopping else 200)
+        status = "stopping" if shelf.stopping.is_set() else shelf.storage_status()
+        return reply({"status": status}, 200 if status == "ok" else 503)
 
     @router.get(
         "/metrics",

@@ -22,6 +22,7 @@ from alexp.service.routes.common import (
 from alexp.service.schemas import answers, requests
 from alexp.service.shelf import Opened, Shelf
 from alexp.study import Study
+from alexp.study.observations import check_columns
 
 Correction = requests.Amend | requests.Retract | requests.Abandon
 _MOST_LISTED = 10_000
@@ -98,7 +99,8 @@ def routes(shelf: Shelf) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: Opened) -> State:
-            frame = pd.DataFrame(body.observations)
+            check_columns(opened.domain, dict.fromkeys(name for one in body.observations for name in one))
+            frame = pd.DataFrame(body.observations)  # with a column for every name in any of them
             frame.index.name = "observation"
             with opened.study.counting() as counts:
                 trials = opened.study.add_observations(frame, body.nearest, key, sure=body.sure)

@@ -263,11 +263,11 @@ class Plausible(StudyAnswer):
 
 
 class Health(BaseModel):
-    """Whether the service takes requests."""
+    """Whether the service takes requests; "storage" where its SQLite file was moved, removed or overwritten."""
 
     model_config = ConfigDict(extra="forbid")
 
-    status: Literal["ok", "stopping"]
+    status: Literal["ok", "stopping", "storage"]
 
 
 class Fault(BaseModel):

@@ -42,7 +42,7 @@ def find_out(storage: Storage, question: Callable[[Connection], T], unknown: Cal
                 answers.append(question(connection))
         except UnknownOutcomeError:  # of a transaction that wrote nothing
             continue
-        except StorageError as error:
+        except (StorageError, MemoryError) as error:
             if time.monotonic() > deadline:
                 why = str(error).partition(". Nothing was changed")[0]  # by looking, which says nothing about the call
                 raise unknown(why) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import sqlite3
@@ -15,7 +16,9 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine
 
+from alexp.common.memory import OutOfMemoryError, is_lack_of_memory, out_of_memory
 from alexp.study.database.addresses import DEFAULT, parse_url, scrub, without_secrets
+from alexp.study.database.openfile import Condition, Inode, OpenFile, inode_of
 from alexp.study.database.schema import VERSION, VERSION_TABLE, studies
 from alexp.study.errors import StorageError, UnknownOutcomeError
 from alexp.study.workers.forking import Forked, Transactions, watch
@@ -34,8 +37,21 @@ _HELP = (
     "of a file with `sqlite3 FILE .recover`"
 )
 
+_RESTORE = (
+    "Stop all processes that use it, put database and -wal file of a backup in its place, remove the -shm file, and "
+    "start again; a backup that is moved over the database, and not copied into it, needs no stop"
+)
+
 _inherited: list[Engine | None] = []  # from the parent process: kept, because letting go of them would close them
 _torn_files: set[str] = set()  # of which this process has inherited an open transaction
+_overwritten: set[Inode | None] = set()  # files that were overwritten while this process had them open
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that knows which files it has open."""
+
+    file: OpenFile
+    is_read_only = False
 
 
 class Storage(Forked):
@@ -51,13 +67,21 @@ class Storage(Forked):
         `sqlite:///file.db` (or just a path), or `postgresql://user:password@host/database`.
     timeout
         Seconds to wait for other writers before giving up.
+
+    Attributes
+    ----------
+    epoch : how often the file was found to be another one, or to have been changed by another program.
     """
 
     def __init__(self, url: str | URL | Path = DEFAULT, timeout: float = 60.0) -> None:
         self.url, self._hidden = without_secrets(parse_url(url))
         self.timeout = timeout
+        self.epoch = 0
+        self._place = "" if self.path is None else os.path.abspath(self.path)  # wherever the process goes later
         self._engine: Engine | None = None
-        self._checked = False
+        self._newest: OpenFile | None = None  # of the connection that was opened last
+        self._was_there = self._checked = False
+        self._is_new = False  # whether another file is there since it was checked
         self._transactions, self._is_quiet = Transactions(), True
         watch(self)
 
@@ -73,7 +97,7 @@ class Storage(Forked):
 
     @property
     def _file(self) -> str:
-        return "" if self.path is None else os.path.realpath(self.path)
+        return os.path.realpath(self._place) if self._place else ""
 
     @property
     def engine(self) -> Engine:
@@ -95,20 +119,43 @@ class Storage(Forked):
             server = sa.create_engine(self.url, pool_size=2, connect_args=more)
             event.listen(server, "checkout", _check_idle)
             return server
-        engine = sa.create_engine(self.url, connect_args={"timeout": self.timeout, "check_same_thread": False})
-        event.listen(engine, "do_connect", self._create_private)
-        event.listen(engine, "connect", self._prepare_sqlite)
+        engine = sa.create_engine(self.url, creator=self._open)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
 
-    def _create_private(self, *_: Any) -> None:
-        """A new file is for its owner only; SQLite gives the files beside it the same mode."""
-        if self.path is not None and not self.path.exists():
-            with suppress(OSError):  # SQLite will say what is wrong
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    def _open(self) -> _Connection:
+        """A connection to the SQLite file, which must exist; for reading where it cannot be written to."""
+        path = self._file
+        inode, has_log = inode_of(path), os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0
+        if inode is None and self._was_there:
+            raise StorageError(self._gone())
+        if inode in _overwritten:
+            raise StorageError(self._ruined())
+        # Without a log there is nothing beside the file, and looking at it must leave nothing there.
+        is_writable = inode is None or os.access(path, os.W_OK)
+        mode = "mode=rw" if is_writable else "mode=ro" if has_log else "mode=ro&immutable=1"
+        connection = sqlite3.connect(
+            f"{Path(path).as_uri()}?{mode}",
+            uri=True,
+            timeout=self.timeout,
+            check_same_thread=False,
+            isolation_level=None,  # the driver must not begin transactions by itself
+            factory=_Connection,
+        )
+        try:
+            if is_writable:
+                self._prepare_sqlite(connection)
+            connection.execute(f"PRAGMA cache_size={_SMALL_CACHE}")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchall()  # opens what belongs to the file
+            connection.is_read_only = not is_writable
+            connection.file = self._newest = OpenFile(path, inode, is_writable or has_log)
+            self._was_there = True
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    def _prepare_sqlite(self, connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # the driver must not begin transactions by itself
+    def _prepare_sqlite(self, connection: sqlite3.Connection) -> None:
         deadline = time.monotonic() + self.timeout
         while True:
             try:  # the switch to WAL asks for an exclusive lock without waiting for it
@@ -119,13 +166,66 @@ class Storage(Forked):
                     raise
                 time.sleep(0.01)
         connection.execute("PRAGMA synchronous=FULL")
-        connection.execute(f"PRAGMA cache_size={_SMALL_CACHE}")
 
     def close(self) -> None:
         """Close all connections; they open again when needed."""
         engine, self._engine = self._engine, None
-        if engine is not None:
+        file, self._newest = self._newest, None
+        if engine is None:
+            return
+        if file is not None and file.condition() is Condition.OVERWRITTEN:
+            self._keep(engine, file)
+        else:
             engine.dispose()
+
+    def _create_private(self) -> None:
+        """A new file is for its owner only; SQLite gives the files beside it the same mode."""
+        with suppress(OSError):  # SQLite will say what is wrong
+            os.close(os.open(self._place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+    # -- the file at the path ----------------------------------------------------------------------------------
+
+    def check_file(self) -> None:
+        """Raise if the SQLite file at the path is not the one that is open here, or is gone; costs microseconds.
+
+        A file that has taken its place is opened by the next transaction.
+        """
+        file, engine = self._newest, self._engine
+        condition = Condition.SAME if file is None else file.condition()
+        if condition is Condition.OVERWRITTEN:
+            self._keep(engine, file)
+        inode = inode_of(self._file) if self.is_sqlite else None
+        if inode in _overwritten:
+            raise StorageError(self._ruined())
+        if self._was_there and inode is None:
+            raise StorageError(self._gone())
+        if condition is Condition.MOVED:
+            self._reopen(engine)
+            raise StorageError(f"{self.describe()} was replaced by another file, which is opened at the next call")
+
+    def _reopen(self, engine: Engine | None) -> None:
+        """Leave a file that is not at the path any more; SQLite writes nothing when such a file is closed."""
+        if engine is not None and self._engine is engine:
+            self.epoch += 1
+            self._is_new, self._checked = self._is_new or self._checked, False
+            self.close()
+
+    def _keep(self, engine: Engine | None, file: OpenFile | None) -> None:
+        """Never close connections to a file that was overwritten: closing would write pages of the old one to it."""
+        if engine is not None and file is not None:
+            _overwritten.add(file.inode)
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))  # not even when the process ends
+            if self._engine is engine:
+                self._engine = self._newest = None
+
+    def _gone(self) -> str:
+        return f"{self.describe()} was renamed or removed; put it back, and the next call will find it"
+
+    def _ruined(self) -> str:
+        return (
+            f"{self.describe()} was overwritten, or its -wal or -shm file was removed, cut short or replaced, while it "
+            f"was in use. {_RESTORE}"
+        )
 
     # -- forking -----------------------------------------------------------------------------------------------
 
@@ -167,23 +267,94 @@ class Storage(Forked):
         if not (write or self.is_sqlite):
             options |= _ONE_MOMENT
         try:
-            with (
-                self._transactions.one(),
-                self.engine.connect().execution_options(**options) as connection,
-                connection.begin(),
-            ):
-                yield connection
-                committing = write
+            with self._transactions.one(), self._connected(write) as connection:
+                connection = connection.execution_options(**options)
+                with connection.begin():
+                    self._check_before(connection)
+                    yield connection
+                    committing = write
+                self._check_after(connection, write)
         except sa.exc.DBAPIError as error:
             text = str(error)
             cause = error if self._scrub(text) == text else None
             if committing:  # the answer, or the commit itself, may have been lost
                 raise UnknownOutcomeError(f"{self.describe()} failed during a commit: {self._reason(error)}") from cause
+            if is_lack_of_memory(error):
+                raise self._short(write) from cause
             raise StorageError(self._explain(error, write)) from cause
         except UnicodeDecodeError as error:  # SQLite itself quotes what it cannot make sense of
             raise StorageError(f"{self.describe()} is damaged: it holds text that is none. {_HELP}") from error
         except ModuleNotFoundError as error:
             raise StorageError(f"{error}; studies on PostgreSQL need `pip install alexp[postgres]`") from error
+        except OutOfMemoryError:
+            raise
+        except Exception as error:
+            if not is_lack_of_memory(error):
+                raise
+            if committing:
+                raise UnknownOutcomeError(f"memory was short while {self.describe()} committed") from error
+            raise self._short(write) from error
+
+    @contextmanager
+    def _connected(self, write: bool) -> Iterator[Connection]:
+        """A connection to the file that is at the path now."""
+        engine = self.engine
+        connection = engine.connect()
+        if self.is_sqlite and self._is_stale(_raw(connection), write):
+            connection.close()
+            self._reopen(engine)
+            connection = self.engine.connect()
+        with connection:
+            if self._is_new:
+                self._check_new()
+            yield connection
+
+    def _check_new(self) -> None:
+        """Bring the tables of a file that has replaced another one up to date; raises if it has none."""
+        self._is_new = False
+        try:
+            self.prepare()
+        except BaseException:
+            self._is_new = True
+            raise
+
+    def _is_stale(self, raw: _Connection, write: bool) -> bool:
+        return raw.file.is_moved() or (write and raw.is_read_only and os.access(self._file, os.W_OK))
+
+    def _check_before(self, connection: Connection) -> None:
+        """Hold the file at the path against the one that is open, in a transaction that has changed nothing."""
+        if not self.is_sqlite:
+            return
+        file = _raw(connection).file
+        condition = file.condition()
+        if condition is Condition.MOVED:
+            raise StorageError(f"{self.describe()} is being replaced by another file. Nothing was changed; try again")
+        if condition is Condition.OVERWRITTEN:
+            self._keep(connection.engine, file)
+            raise StorageError(f"{self._ruined()}. Nothing was changed")
+        if condition is Condition.TOUCHED:
+            self.epoch += 1
+            connection.exec_driver_sql("PRAGMA shrink_memory")  # what is read from now on comes from the file
+
+    def _check_after(self, connection: Connection, write: bool) -> None:
+        """The same after a commit: what has gone to another file than that at the path is not stored."""
+        if not self.is_sqlite:
+            return
+        file = _raw(connection).file
+        condition = file.condition() if write or not file.is_wal else Condition.SAME
+        if condition is Condition.OVERWRITTEN:
+            self._keep(connection.engine, file)
+        if condition in (Condition.OVERWRITTEN, Condition.MOVED):
+            what = f"{self.describe()} was replaced or overwritten"
+            raise (
+                UnknownOutcomeError(f"{what} during a commit")
+                if write
+                else StorageError(f"{what} while it was read; try again")
+            )
+
+    def _short(self, write: bool) -> OutOfMemoryError:
+        unchanged = "; nothing was changed" if write else ""
+        return out_of_memory(f"to use {self.describe()}{unchanged}; this is no sign of damage")
 
     def _explain(self, error: sa.exc.DBAPIError, write: bool) -> str:
         reason, where = self._reason(error), self.describe()
@@ -225,7 +396,9 @@ class Storage(Forked):
 
     def exists(self) -> bool:
         """Whether there is a database with study tables; creates nothing."""
-        if self.path is not None and not self.path.exists():
+        if self._place and not os.path.exists(self._place):
+            if self._was_there:
+                raise StorageError(self._gone())
             return False
         with self.reading() as connection:
             return _version(connection) is not None
@@ -234,8 +407,12 @@ class Storage(Forked):
         """Create the tables, or bring those of an older version up to date. Cheap when there is nothing to do."""
         if self._checked:
             return
+        if self._place and not (self._was_there or os.path.exists(self._place)):
+            self._create_private()
         with self.reading() as connection:
             found = _version(connection)
+        if found is None and self.epoch:
+            raise StorageError(f"{self.describe()} was replaced by a file without studies; put the right one back")
         if found != VERSION:
             try:
                 self._migrate()
@@ -280,6 +457,12 @@ def _version(connection: Connection) -> str | None:
     if len(rows) != 1 and (rows or has_studies):
         raise StorageError(f"the database has study tables but {len(rows)} records of their version. {_HELP}")
     return str(rows[0]) if rows else None
+
+
+def _raw(connection: Connection) -> _Connection:
+    found = connection.connection.dbapi_connection
+    assert isinstance(found, _Connection)
+    return found
 
 
 def _check_idle(connection: Any, record: Any, _proxy: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.common.validation import matrix
+from alexp.common.validation import did_you_mean, matrix
 from alexp.study.tables import candidates_of, check_reserved, features_of, lines_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def _rectangular(name: str, rows: Sequence[object]) -> Sequence[object]:
 def _column(model: str, name: str, table: pd.DataFrame) -> FloatArray:
     """A column of numbers as it is; a column of texts as zeros and ones, a column for each of its values."""
     if name not in table.columns:
-        raise ValueError(f"models.{model} names the column {name!r}; there are {', '.join(map(repr, table.columns))}")
+        meant = did_you_mean(name, table.columns)
+        there = ", ".join(map(repr, table.columns))
+        raise ValueError(f"models.{model} names the column {name!r}; there are {there}{meant}")
     values = table[name].to_numpy()
     if values.dtype.kind in "if":
         return np.asarray(values, dtype=np.float64)[:, None]

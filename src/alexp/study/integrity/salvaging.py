@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from alexp.common.memory import is_lack_of_memory
 from alexp.study.database import chain, records
 from alexp.study.database.damage import damaged
 from alexp.study.database.events import Event
@@ -19,7 +21,7 @@ from alexp.study.database.schema import arrays, events, snapshots, studies
 from alexp.study.errors import StorageError, StudyExistsError, StudyNotFoundError
 from alexp.study.opening import Location, storage_at
 
-_ILLEGIBLE = (sa.exc.DBAPIError, TypeError, ValueError, OverflowError, LookupError, MemoryError)
+_ILLEGIBLE = (sa.exc.DBAPIError, TypeError, ValueError, OverflowError, LookupError)
 _PATIENCE = 100  # rows of a file that cannot be read, after which the rest is given up
 
 
@@ -63,10 +65,18 @@ def salvage(source: Location, target: Location) -> list[SalvageReport]:
     reports: list[SalvageReport] = []
     with damaged_one.reading() as connection:
         rescues = list(_rescued(connection, reports))
-    new.prepare()
-    with new.writing() as connection:
-        for rescue in rescues:
-            _store(connection, rescue)
+    is_there = new.path is None or new.path.exists()
+    try:
+        new.prepare()
+        with new.writing() as connection:
+            for rescue in rescues:
+                _store(connection, rescue)
+    except BaseException:
+        if not is_there:  # nobody is to take an empty database for what was salvaged
+            new.close()
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{new.path}{suffix}").unlink(missing_ok=True)
+        raise
     return reports
 
 
@@ -117,7 +127,9 @@ def _matrices(connection: Connection, row: StudyRow, report: SalvageReport) -> I
     for key in _named(json.loads(row.problem), json.loads(row.probe)):
         try:
             records.get_array(connection, row.id, key)
-        except (StorageError, sa.exc.DBAPIError):
+        except (StorageError, sa.exc.DBAPIError) as error:
+            if is_lack_of_memory(error):
+                raise
             report.lost.append(f"the matrix {key[:12]}..., without which the study cannot be opened")
             continue
         yield from (values for values in found if values["hash"] == key)
@@ -146,7 +158,9 @@ def _rows(connection: Connection, table: sa.Table, study: int | None = None) -> 
     """Rows of a table that can be read, found by its key and, in a file, also without it; lost columns are None."""
     try:
         there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
-    except (*_ILLEGIBLE, sa.exc.NoSuchTableError):
+    except (*_ILLEGIBLE, sa.exc.NoSuchTableError) as error:
+        if is_lack_of_memory(error):
+            raise
         raise damaged(f"the table {table.name} is lost, so that nothing can be salvaged from it") from None
     columns = [column if column.name in there else sa.null().label(column.name) for column in table.columns]
     keys = [column for column in table.primary_key.columns if column.name in there]
@@ -173,8 +187,8 @@ def _as_far_as_possible(connection: Connection, query: sa.Select[Any]) -> Iterat
                 yield dict(row._mapping)
                 number += 1
             return
-        except _ILLEGIBLE:
-            if connection.dialect.name != "sqlite":
+        except _ILLEGIBLE as error:
+            if connection.dialect.name != "sqlite" or is_lack_of_memory(error):
                 raise
             number, failures = number + 1, failures + 1
 

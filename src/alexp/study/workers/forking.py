@@ -6,6 +6,9 @@ memory, and a child that inherits an open connection believes that it holds lock
 also on connections that it opens itself. When the parent then closes, it deletes the log of changes under the child's
 feet, and what the child has committed is lost. Hence a fork waits for a moment without a transaction, which timeouts
 bound, and nothing of SQLite is open while it happens.
+
+What is registered first is called last before a fork: transactions end before `alexp.common.compiling` waits for
+compilations, since a transaction may have to compile before it ends.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakValueDictionary
+
+import alexp.common.compiling  # noqa: F401  registers before what follows
 
 
 class Forked(ABC):
