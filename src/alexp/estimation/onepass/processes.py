@@ -223,7 +223,7 @@ class Processes:
         """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
         gaps, estimates = np.empty(members.size), np.empty(members.size)
         for place, j in enumerate(members.tolist()):
-            mean, width = self._values(j, choices)
+            mean, width = self._values(j, dictionary_rows(choices) if self._is_unlevelled(j) else choices)
             rows = np.ascontiguousarray(self._features(j, choices))
             shared = self._fits[j].covariances(rows, rows[reference]) / self._ratios[j]
             apart = np.sqrt(np.maximum(width**2 + width[reference] ** 2 - 2.0 * shared, 0.0))
