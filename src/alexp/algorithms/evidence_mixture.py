@@ -325,7 +325,7 @@ class EvidenceMixture(RanksModels, Certified):
 
     def _estimate_noise(self) -> float:
         told, weights = self._rewards_told(), self._weights()
-        learned = self._replays.learned(told.indices)
+        _, learned = replayed(told.indices, told.rewards, self._replays.watched)
         return sqrt(self._mixture.estimated_noise(weights, told.rows[learned], told.rewards[learned]))
 
     def predict(self, x: Action = None, **presented: Unpack[Presented]) -> tuple[Any, Any]:

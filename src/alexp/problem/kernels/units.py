@@ -93,9 +93,9 @@ def column_scales(x: Rows) -> Scales:
 
 def with_arrays(described: Description | None, *names: str) -> Description | None:
     """A description of a kernel with some fields of numbers as arrays."""
-    for name in names if described is not None else ():
-        if described["fields"][name] is not None:
-            described["fields"][name] = np.array(described["fields"][name])
+    if described is not None:
+        numbers = {name: described["fields"][name] for name in names}
+        described["fields"] |= {name: np.array(one) for name, one in numbers.items() if one is not None}
     return described
 
 
