@@ -109,11 +109,10 @@ def test_wrong_calls_say_what_there_is(tool):
 # -- the list of this project ------------------------------------------------------------------------------------
 
 
-def test_every_entry_has_its_stamp_and_every_mark_its_entry(monkeypatch):
+def test_every_mark_and_figure_has_its_entry(monkeypatch):
     tool = load(monkeypatch)
     listed = tool.entries()
-    assert [name for name, entry in listed.items() if not entry.stamp.exists()] == []
-    assert {path.stem for path in tool.STAMPS.glob("*.txt")} == set(listed)
+    assert {path.stem for path in tool.STAMPS.glob("*.txt")} <= set(listed)  # pages-check names those without
     made = {part for entry in listed.values() for part in entry.makes}
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     marked = {
@@ -134,6 +133,8 @@ def test_pages_are_what_their_commands_wrote(monkeypatch):
     tool = load(monkeypatch)
     for entry in tool.entries().values():
         assert entry.sample or entry.per_version, entry.name
+        if not entry.stamp.exists():
+            continue
         stamp = entry.stamp.read_text(encoding="utf-8")
         for part in entry.makes:
             assert f"content of {part}: {tool.content(part)}\n" in stamp, part

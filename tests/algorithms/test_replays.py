@@ -80,7 +80,8 @@ def test_replays_make_their_own_candidates_sure_and_no_others(models):
     np.testing.assert_array_equal(mean[others], mean_once[others])
     np.testing.assert_array_equal(std[others], std_once[others])
     np.testing.assert_array_equal(mean[[3, 20]], EXACT[[3, 20]])
-    np.testing.assert_allclose(std[[3, 20]], opt.noise_estimate * np.sqrt([1 / (2 * 3), 1 / (3 * 4)]), rtol=1e-12)
+    noise = np.sqrt(opt._mixture.noise_variance(opt._weights()))
+    np.testing.assert_allclose(std[[3, 20]], noise * np.sqrt([1 / (2 * 3), 1 / (3 * 4)]), rtol=1e-12)
 
 
 def test_settle_does_for_many_what_a_loop_does_for_one():
