@@ -45,12 +45,12 @@ pages: install
 # Everything that can be tested without hours: the tests, the documentation, and whether its numbers are still true.
 test-all: test docs pages-check
 
-# Not part of `make test`: breaks the code on purpose, some three hundred times, and asks whether the tests notice.
+# Not part of `make test`: breaks the code on purpose, more than seven hundred times, and asks whether the tests notice.
 mutants: install
 	$(BIN)/python tools/mutants.py --jobs 2
 
-# Not part of `make test` either: interrupts, threads, damaged states, killed workers and more, at full size. The figures
-# go to docs/reliability.md. SOAK='--only interrupts --scale 2 --seed 7' runs some of it.
+# Not part of `make test` either: interrupts, threads, damaged states, killed workers and more, at full size. It prints
+# figures; `make pages PAGES=soak` puts them into docs/reliability.md. SOAK='--only interrupts --scale 2 --seed 7' runs some of it.
 soak: install
 	$(BIN)/python -m tests.adversarial.soak $(SOAK)
 

@@ -1,7 +1,6 @@
 """How often `check_models` raises an alarm when it should not, how soon when it should, and how many runs are misled.
 
-``python -m alexp.experiments.alarms`` prints the table of docs/certificates.md; with ``--write docs/certificates.md``
-it replaces the part of that file between its marks.
+``python -m alexp.experiments.alarms`` prints the table of docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -10,19 +9,16 @@ import argparse
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import beta
 
 from alexp.algorithms import LMUCB, AssumptionWarning, Certified, EvidenceMixture
-from alexp.common.files import write_text
 from alexp.experiments.core.environments import Environment
 from alexp.problem import FiniteSet, ModelClass
 
 _SIZES, _CANDIDATES, _NOISE, _BOUND = {"a": 4, "b": 6, "c": 8}, 300, 0.1, 4.0
-_BEGIN, _END = "<!-- alarms: begin -->", "<!-- alarms: end -->"
 
 
 @dataclass(frozen=True)
@@ -131,18 +127,11 @@ def to_markdown(measured: Sequence[Alarms]) -> str:
 
 
 def main() -> None:
-    """Measure and print, or write into a page."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="runs in which all is as stated; a tenth of the others")
-    parser.add_argument("--write", type=Path, help="page to put the table into")
-    arguments = parser.parse_args()
-    measured = [measure(s, arguments.runs if s == SETTINGS[0] else max(arguments.runs // 10, 1)) for s in SETTINGS]
-    table = to_markdown(measured)
-    print(table)
-    if arguments.write is not None:
-        page = arguments.write.read_text(encoding="utf-8")
-        before, rest = page.split(_BEGIN)
-        write_text(arguments.write, f"{before}{_BEGIN}\n{table}\n{_END}{rest.split(_END)[1]}")
+    runs = parser.parse_args().runs
+    print(to_markdown([measure(s, runs if s == SETTINGS[0] else max(runs // 10, 1)) for s in SETTINGS]))
 
 
 if __name__ == "__main__":
