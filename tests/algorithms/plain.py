@@ -21,14 +21,15 @@ class Ridge:
     """One model's ridge fit of (index, reward) pairs: ||y - Phi b||^2 + ridge^2 ||b||^2, perhaps with a free constant.
 
     `columns` and `scale` say what the model's features are; `table` has one row of dictionary features per candidate.
+    Before the first reward the constant is open, and norms are about the mean of the `allowed` candidates.
     """
 
-    def __init__(self, table, columns, scale, ridge, data, intercept=False):
+    def __init__(self, table, columns, scale, ridge, data, intercept=False, allowed=slice(None)):
         phi = table[:, list(columns)] / scale
         seen = phi[[i for i, _ in data]]
         y = np.array([reward for _, reward in data], dtype=float)
         self.t, size = len(data), phi.shape[1]
-        centre = seen.mean(axis=0) if intercept and data else np.zeros(size)
+        centre = (seen if data else phi[allowed]).mean(axis=0) if intercept else np.zeros(size)
         level = y.mean() if intercept and data else 0.0
         self.v = (seen - centre).T @ (seen - centre) + ridge**2 * np.eye(size)
         b = np.linalg.solve(self.v, (seen - centre).T @ (y - level))
@@ -41,10 +42,10 @@ class Ridge:
         self.norm = np.sqrt(squares)  # ||phi(x)||_{V^-1}
 
 
-def fits(models, table, ridge, data):
+def fits(models, table, ridge, data, allowed=slice(None)):
     """The fits of all models."""
     return [
-        Ridge(table, columns, scale, ridge, data, models.intercept)
+        Ridge(table, columns, scale, ridge, data, models.intercept, allowed)
         for columns, scale in zip(models.groups, models.scales, strict=True)
     ]
 

@@ -36,10 +36,10 @@ class Plain:
         return LAM * 2 * NOISE / sqrt(t) * sqrt(1 + 12 / sqrt(2) * w + 5 / sqrt(2) * sqrt(d * w))
 
     def policies(self, allowed):
-        return [best_of(f.mean + BETA * BOUND * RIDGE * f.norm, allowed) for f in self.fits()]
+        return [best_of(f.mean + BETA * BOUND * RIDGE * f.norm, allowed) for f in self.fits(allowed)]
 
-    def fits(self):
-        return fits(self.models, self.table, RIDGE, self.data)
+    def fits(self, allowed):
+        return fits(self.models, self.table, RIDGE, self.data, allowed)
 
     def estimate(self):
         fit = self.lasso.solve(self.lambda_t(len(self.data)))
