@@ -182,7 +182,8 @@ def test_looking_back_expects_what_was_expected_at_the_time(models, direction):
     opt, expected = mixture(models, direction=direction), []
     for candidate in (3, 8, 20, 3, 41, 7, 3, 20, 11, 3):
         mean, std = opt.predict(candidate)
-        expected.append((mean, np.hypot(std, opt.noise_estimate), opt.probabilities))
+        noise = opt._mixture.noise_variance(opt._weights())
+        expected.append((mean, np.sqrt(std**2 + noise), opt.probabilities))
         opt.observe(candidate, float(EXACT[candidate]))
     seen = opt.hindsight([0, 1])
     mean, std, weights = zip(*expected, strict=True)

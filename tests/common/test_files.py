@@ -114,7 +114,7 @@ def test_devices_and_folders(tmp_path):
 def test_all_that_writes_does_it_here():
     """A list of what the library calls to write files; only `common/files.py` does."""
     direct = re.compile(
-        r"\.write_(?:text|bytes)\(|\.savefig\((?!file)|\.to_csv\([^)\n]*path|np\.savez?\(|\bopen\([^)\n]*[\"'][wax]"
+        r"\.write_(?:text|bytes)\(|\.savefig\((?!file)|\.to_csv\([^)\n]*path|np\.savez?\((?!file)|\bopen\([^)\n]*[\"'][wax]"
     )
     found = {
         f"{path.relative_to(SOURCE)}: {line.strip()}"

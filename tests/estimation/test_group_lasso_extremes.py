@@ -112,7 +112,7 @@ def test_certified_whatever_the_digits():
 
 
 @pytest.mark.filterwarnings("ignore::alexp.ConvergenceWarning")
-@pytest.mark.parametrize("seed", [214, 497, 524, 562])
+@pytest.mark.parametrize("seed", [214, 497, 562])
 def test_subsets_whose_coefficients_cannot_be_rounded_get_a_larger_lambda(seed):
     path, rows, y, groups, lam = wide_problem(seed)
     fit = path.solve(lam)

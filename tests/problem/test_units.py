@@ -99,12 +99,10 @@ def test_linear_kernel_of_far_columns_against_exact_numbers(form):
     assert np.array_equal(again(x[:5], table), kernel(x[:5], table))
 
 
-def test_linear_kernels_of_earlier_versions_have_no_means():
-    old = {"kernel": "linear", "standardize": True, "scales": np.array([2.0, 0.5])}
-    kernel = kernel_from_dict(old)
-    assert kernel.means is None
-    assert kernel.to_dict().keys() == old.keys()
-    assert kernel(np.array([[2.0, 1.0]]), np.array([[4.0, 1.0]])).tolist() == [[6.0]]
+def test_means_of_linear_kernels_are_checked_and_stored():
+    kernel = Linear(scales=(2.0, 0.5), means=(1.0, 0.0))
+    assert kernel_from_dict(kernel.to_dict()) == kernel
+    assert kernel(np.array([[3.0, 1.0]]), np.array([[5.0, 1.0]])).tolist() == [[6.0]]
     with pytest.raises(ValueError, match="means must be one finite number per column"):
         Linear(scales=(1.0, 1.0), means=(1.0,))
     with pytest.raises(ValueError, match="means must be one finite number per column"):

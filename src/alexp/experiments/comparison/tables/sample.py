@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from alexp.common.arrays import AnyArray
+from alexp.common.files import writing
 from alexp.datasets import direct_arylation
 from alexp.experiments.comparison.tables.contest import TableContest
 from alexp.experiments.comparison.tables.entrants import OURS
@@ -49,7 +50,8 @@ def write_tables(folder: Path) -> list[str]:
         },
     }
     for name, arrays in tables.items():
-        np.savez(folder / f"{name}.npz", **arrays)
+        with writing(folder / f"{name}.npz", sync=False) as file:
+            np.savez(file, **arrays)
     return [str(folder / f"{name}.npz") for name in tables]
 
 
