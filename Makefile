@@ -23,8 +23,8 @@ browser: .venv-browser/axe-$(AXE)
 	  >/dev/null 2>&1; then touch $@; fi
 
 lint: install
-	$(BIN)/ruff check src tests tools
-	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check src experiments tests tools
+	$(BIN)/ruff format --check src experiments tests tools
 	$(BIN)/mypy
 
 # The documentation in site/, which needs no server and no network: every code block is run, every link is followed.
@@ -56,28 +56,28 @@ soak: install
 
 install: .venv/installed
 
-.venv/installed: pyproject.toml
+.venv/installed: pyproject.toml experiments/pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[all,test,lint,docs]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,test,lint,docs]' --editable 'experiments[bench]'
 	touch $@
 
 # The tests with the oldest versions that pyproject.toml allows, in an environment of their own.
 test-lowest: .venv-lowest/installed
 	NUMBA_CACHE_DIR=.venv-lowest/numba .venv-lowest/bin/pytest -n 2 tests
 
-.venv-lowest/installed: pyproject.toml constraints/lowest.txt
+.venv-lowest/installed: pyproject.toml experiments/pyproject.toml constraints/lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
-	.venv-lowest/bin/python -m pip install --quiet --constraint constraints/lowest.txt --editable '.[all,test]'
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints/lowest.txt --editable '.[all,test]' --editable 'experiments[bench]'
 	touch $@
 
 # Solvers that `alexp bench lasso` races against but that do not fit into .venv: adelie wants NumPy below 2. Nothing
 # but the extra `rivals` is installed; `alexp bench` finds .venv-rivals, or what $ALEXP_RIVALS_PYTHON or --rivals names.
 rivals: .venv-rivals/installed
 
-.venv-rivals/installed: pyproject.toml
+.venv-rivals/installed: experiments/pyproject.toml
 	$(PYTHON) -m venv .venv-rivals
-	.venv-rivals/bin/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*extras["rivals"], sep="\n")' > .venv-rivals/requirements.txt
+	.venv-rivals/bin/python -c 'import tomllib; extras = tomllib.load(open("experiments/pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*extras["rivals"], sep="\n")' > .venv-rivals/requirements.txt
 	.venv-rivals/bin/python -m pip install --quiet --requirement .venv-rivals/requirements.txt
 	touch $@

@@ -10,9 +10,10 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RESEARCH = tomllib.loads((ROOT / "experiments/pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 # Not what a user of the library gets: for those who work on it, have BayBE or Ax already, or a GPU.
-TOOLS = ("rivals", "peers", "contextual-peers", "integrations", "gpu", "docs", "test", "lint")
+TOOLS = ("integrations", "gpu", "docs", "test", "lint")
 
 
 def bounds(lines):
@@ -26,7 +27,7 @@ def constraints():
 
 
 def test_bounds_are_those_that_were_run():
-    asked = bounds(PROJECT["dependencies"])
+    asked = bounds(PROJECT["dependencies"] + RESEARCH["dependencies"] + RESEARCH["optional-dependencies"]["bench"])
     for name, lines in EXTRAS.items():
         if name not in TOOLS:
             asked |= bounds(lines)

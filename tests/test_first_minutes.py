@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import alexp
-from alexp.commands.extras import advice_for
+from alexp.cli.errors import advice_for
 
 ROOT = Path(__file__).parent.parent
 
@@ -50,8 +50,7 @@ def test_version(tmp_path):
     ("arguments", "without", "extra"),
     [
         (("study", "list"), ("sqlalchemy",), "alexp[study]"),
-        (("run", "--seeds", "1", "--steps", "2", "--cache", "c"), ("pyarrow",), "alexp[sweep]"),
-        (("compare", "digits", "--seeds", "2", "--cache", "c"), ("sklearn",), "alexp[compare]"),
+        (("serve",), ("fastapi",), "alexp[service]"),
     ],
 )
 def test_a_missing_extra_is_one_line(arguments, without, extra, tmp_path):
@@ -59,8 +58,7 @@ def test_a_missing_extra_is_one_line(arguments, without, extra, tmp_path):
     assert result.returncode != 0
     assert "Traceback" not in result.stderr
     assert extra in " ".join(result.stderr.split())
-    if "compare" not in arguments:  # which shows its usage as well
-        assert len(result.stderr.strip().splitlines()) == 1
+    assert len(result.stderr.strip().splitlines()) == 1
 
 
 def test_preflight_of_files_needs_no_database(tmp_path):

@@ -15,8 +15,10 @@ import pytest
 
 import alexp
 
-SOURCE = Path(__file__).resolve().parents[1] / "src"
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
 FILES = sorted((SOURCE / "alexp").rglob("*.py"))
+RESEARCH = sorted((ROOT / "experiments" / "alexp_experiments").rglob("*.py"))
 
 # Data flows downwards: a room imports itself, the rooms before it, and `common`, which imports no room.
 ROOMS = (
@@ -26,14 +28,13 @@ ROOMS = (
     "decision",
     "algorithms",
     "theory",
-    "experiments",
+    "simulation",
     "study",
     "evaluation",
     "integrations",
     "client",
     "service",
-    "bench",
-    "commands",
+    "cli",
 )
 RUNNING = {"problem", "estimation", "decision", "algorithms"}  # what a run needs; `theory` is not among it
 # Files beside the rooms: the package itself, the command line and the conformance suite use whatever they show.
@@ -45,7 +46,6 @@ ALIASES = ("AnyArray", "BoolArray", "FloatArray", "NarrowArray", "RealArray", "I
 # (module, imported module) -> why it is allowed for now.
 AGAINST_THE_ORDER: dict[tuple[str, str], str] = {}
 INTO_PRIVATE: dict[tuple[str, str], str] = {}
-STANDS_ALONE = "alexp.bench.lasso.solvers"  # runs in environments that do not have this package
 CYCLES: set[frozenset[str]] = set()
 
 
@@ -139,8 +139,8 @@ def against_the_order(found):
         if by in FACES:
             continue
         mine, other = room_of(by), room_of(of)
-        if by.startswith(TESTING):  # the conformance suite simulates: it stands beside `study`, above `experiments`
-            broken = of in FACES or rank.get(other, 0) > rank["experiments"]
+        if by.startswith(TESTING):  # the conformance suite simulates: it stands beside `study`, above `simulation`
+            broken = of in FACES or rank.get(other, 0) > rank["simulation"]
         elif mine == "common":
             broken = other != "common"
         else:
@@ -162,16 +162,18 @@ def test_theory_is_not_needed_to_run():
     assert [i for i in all_imports() if room_of(i.by) in RUNNING and room_of(i.of) == "theory"] == []
 
 
-def test_nobody_but_the_command_line_imports_the_benchmarks():
-    users = {room_of(i.by) for i in all_imports() if room_of(i.of) == "bench"}
-    assert users <= {"bench", "commands"}
+def test_the_library_does_not_know_its_experiments():
+    assert [path for path in FILES if "alexp_experiments" in path.read_text(encoding="utf-8")] == []
 
 
-def test_experiments_are_imported_by_few():
-    """Studies, judgements, benchmarks, the faces and the conformance suite may simulate; nothing else does."""
-    users = {i.by for i in all_imports() if room_of(i.of) == "experiments"}
-    allowed = {"experiments", "study", "evaluation", "bench", "commands", "testing"}
-    assert {by for by in users if by not in FACES and room_of(by) not in allowed} == set()
+def test_experiments_import_no_private_module():
+    found = [
+        (path.name, of)
+        for path in RESEARCH
+        for _, of, _ in imports_in(ast.parse(path.read_text(encoding="utf-8")), "alexp.cli")
+        if any(part.startswith("_") and not part.startswith("__") for part in of.split(".")[1:])
+    ]
+    assert found == []
 
 
 def into_private(found):
@@ -226,7 +228,7 @@ def test_array_types_have_one_home():
     """Nobody else defines an alias of theirs, or an alias of NDArray under another name."""
     elsewhere = []
     for module, path in MODULES.items():
-        if module in ("alexp.common.arrays", STANDS_ALONE):
+        if module == "alexp.common.arrays":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             values = (ast.Assign, ast.AnnAssign)
@@ -244,7 +246,7 @@ def test_array_types_have_one_home():
 def test_a_class_name_means_one_thing():
     names = [
         node.name
-        for path in FILES
+        for path in [*FILES, *RESEARCH]
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
     ]

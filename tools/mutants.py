@@ -49,6 +49,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("src", "experiments")
 LIST = Path(__file__).with_suffix(".json")
 
 # Which tests could notice a change in a folder, most likely first; the longest prefix decides.
@@ -59,7 +60,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "src/alexp/algorithms": ("tests/algorithms", "tests/golden", "tests/study/test_study.py"),
     "src/alexp/theory": ("tests/theory", "tests/decision"),
     "src/alexp/study": ("tests/study",),
-    "src/alexp/experiments": ("tests/experiments",),
+    "experiments": ("tests/experiments", "tests/bench"),
     "src/alexp/evaluation": ("tests/evaluation",),
     "src/alexp/integrations": ("tests/integrations",),
     "src/alexp": ("tests",),
@@ -126,7 +127,7 @@ class Mutant:
     @property
     def module(self) -> str:
         """Dotted name of the file."""
-        parts = Path(self.file).relative_to("src").with_suffix("").parts
+        parts = Path(self.file).with_suffix("").parts[1:]
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @property
@@ -190,10 +191,15 @@ def load() -> list[Mutant]:
     return mutants
 
 
+def sources() -> list[Path]:
+    """All modules of the library and of its experiments."""
+    return sorted(file for place in SOURCES for file in (ROOT / place).rglob("*.py"))
+
+
 @cache
 def _imports() -> dict[str, set[str]]:
     """Modules that each module of the library imports; `from a import b` may mean the module a.b."""
-    files = {Mutant("", "", str(file.relative_to(ROOT)), "", "").module: file for file in (ROOT / "src").rglob("*.py")}
+    files = {Mutant("", "", str(file.relative_to(ROOT)), "", "").module: file for file in sources()}
     found: dict[str, set[str]] = {}
     for module, file in files.items():
         names = set[str]()
@@ -356,7 +362,7 @@ class Runner:
 
     def _pytest(self, tests: Sequence[str], extra: dict[str, str]) -> tuple[int | None, str]:
         environment = {"OPENBLAS_NUM_THREADS": "1"} | os.environ | extra
-        paths = [str(self.scratch / "hook"), str(ROOT / "src"), str(ROOT)]
+        paths = [str(self.scratch / "hook"), *(str(ROOT / place) for place in SOURCES), str(ROOT)]
         environment["PYTHONPATH"] = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-rfE"]
@@ -385,8 +391,7 @@ class Runner:
 
 def elsewhere(mutant: Mutant) -> list[str]:
     """Files that hold the old text of a stale mutant exactly once."""
-    files = sorted((ROOT / "src").rglob("*.py"))
-    texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
+    texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in sources()}
     return [file for file, text in texts.items() if file != mutant.file and text.count(mutant.old) == 1]
 
 

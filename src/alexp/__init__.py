@@ -59,7 +59,6 @@ from alexp.decision import (
 )
 from alexp.estimation.lasso.group_lasso import ConvergenceWarning, GroupLasso
 from alexp.estimation.mixture.evidence import Evidence
-from alexp.experiments import Environment, Run, SyntheticEnvironment, simulate
 from alexp.problem import (
     Arms,
     Ball,
@@ -73,6 +72,7 @@ from alexp.problem import (
     Polynomial,
     RandomFourier,
 )
+from alexp.simulation import Environment, Run, SyntheticEnvironment, simulate
 
 if TYPE_CHECKING:
     from alexp import datasets, ope, theory

@@ -3,9 +3,9 @@ import pytest
 from scipy.optimize import brentq
 
 import alexp
-from alexp.experiments.core.runner import sweep
-from alexp.experiments.core.scenarios import SCENARIOS
-from alexp.experiments.core.tasks import Task
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.core.scenarios import SCENARIOS
+from alexp_experiments.core.tasks import Task
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(5, 2), alexp.Interval(resolution=50)
 M, N = MODELS.n_models, 40

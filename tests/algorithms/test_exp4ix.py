@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.experiments.core.runner import sweep
-from alexp.experiments.core.scenarios import SCENARIOS
-from alexp.experiments.core.tasks import Task
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.core.scenarios import SCENARIOS
+from alexp_experiments.core.tasks import Task
 
 # An interval that is not symmetric: even features then do not tie, and rounding decides nothing.
 MODELS, DOMAIN = alexp.ModelClass.legendre(5, 2), alexp.Interval(-0.87, 1.0, resolution=50)

@@ -8,7 +8,7 @@ import pytest
 
 import alexp
 from alexp.algorithms.certificates.reports import described
-from alexp.experiments import alarms
+from alexp_experiments import alarms
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=41)
 KINDS = [alexp.ALExp, alexp.EvidenceMixture, alexp.LMUCB, alexp.LinUCB, alexp.SquareCB, alexp.O2CSEW]

@@ -4,9 +4,9 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from alexp.bench import context
-from alexp.bench.page.report import SECTIONS
-from alexp.bench.page.tables import COLUMNS, table
+from alexp_experiments.bench import context
+from alexp_experiments.bench.page.report import SECTIONS
+from alexp_experiments.bench.page.tables import COLUMNS, table
 from tests.bench.test_records import check_shape
 
 SMALL = context.ContextCase(3, 2, 2, 5)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from alexp.bench.page.tables import COLUMNS, table
-from alexp.bench.suite import run_benchmarks
 from alexp.common.devices import NoDeviceError, has_cuda
+from alexp_experiments.bench.page.tables import COLUMNS, table
+from alexp_experiments.bench.suite import run_benchmarks
 
 
 @pytest.mark.skipif(has_cuda(), reason="there is a GPU here")

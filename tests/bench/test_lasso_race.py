@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alexp.bench.lasso import rivals as rivals_module
-from alexp.bench.lasso import solvers
-from alexp.bench.lasso.instances import independent_instance, legendre_instance
-from alexp.bench.lasso.lasso import ACCURACY, Race, _instance_records, bench_lasso
-from alexp.bench.lasso.remote import Worker, rivals_python
-from alexp.bench.lasso.rivals import RIVALS, Rival, installed
-from alexp.bench.page.tables import table
-from alexp.bench.records import FIELDS, Lap, record
+from alexp_experiments.bench.lasso import rivals as rivals_module
+from alexp_experiments.bench.lasso import solvers
+from alexp_experiments.bench.lasso.instances import independent_instance, legendre_instance
+from alexp_experiments.bench.lasso.lasso import ACCURACY, Race, _instance_records, bench_lasso
+from alexp_experiments.bench.lasso.remote import Worker, rivals_python
+from alexp_experiments.bench.lasso.rivals import RIVALS, Rival, installed
+from alexp_experiments.bench.page.tables import table
+from alexp_experiments.bench.records import FIELDS, Lap, record
 
 
 def explicit_gap(instance, theta, t):
@@ -93,11 +93,11 @@ def test_an_answer_that_is_good_but_not_certified_is_remembered(monkeypatch):
     while (instance.values(nudged := exact * (1.0 + size), t)[0] - dual) / primal > 0.5 * ACCURACY:
         size /= 2.0
     assert (instance.values(nudged, t)[0] - instance.values(nudged, t)[1]) / primal > 2.0 * ACCURACY
-    monkeypatch.setattr("alexp.bench.lasso.lasso._MOST_TRIES", 3)
+    monkeypatch.setattr("alexp_experiments.bench.lasso.lasso._MOST_TRIES", 3)
     rival = Rival("fake", lambda *args: (nudged if args[-1] > 0.1 else exact, np.inf), lambda primal, y, lam: 1.0)
     ticks = iter([7.0, 8.0, 9.0])
     monkeypatch.setattr(rivals_module, "timed", lambda call: (call(), Lap(0.0, 0.0, next(ticks))))
-    monkeypatch.setattr("alexp.bench.lasso.lasso._PATIENCE_S", np.inf)
+    monkeypatch.setattr("alexp_experiments.bench.lasso.lasso._PATIENCE_S", np.inf)
     _, _, heats = Race(instance).run({"fake": rival}, {"fake": {t}})
     assert (heats["fake"][0].told_s, heats["fake"][0].seconds) == (7.0, 9.0)
     assert heats["fake"][0].reached
@@ -116,7 +116,7 @@ def test_ratio_compares_the_steps_that_both_ran(monkeypatch):
     instance = legendre_instance(5, 2, 12)
     fake = FakeRival(instance, enough=np.inf)
     rivals = {"fake": Rival("fake", fake.solve, lambda primal, y, lam: 1.0)}
-    monkeypatch.setattr("alexp.bench.lasso.lasso._OVERDRAWN", np.inf)
+    monkeypatch.setattr("alexp_experiments.bench.lasso.lasso._OVERDRAWN", np.inf)
     own, other = _instance_records(instance, rivals, budget_s=1e-9)
     assert (own["subject"], own["steps"], own["ratio"]) == ("alexp", 12, 1.0)
     assert (other["steps"], other["of_steps"]) == (3, 12)

@@ -5,20 +5,20 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from alexp.bench import suite
-from alexp.bench.floor import bench_floor, multiply_adds_per_pair
-from alexp.bench.growth import bench_growth, exponent
-from alexp.bench.memory import bench_memory
-from alexp.bench.page.figure import draw
-from alexp.bench.page.report import SECTIONS, grid, markdown
-from alexp.bench.page.tables import COLUMNS, table
-from alexp.bench.page.targets import TARGETS, verdicts
-from alexp.bench.problems import LegendreProblem, Player
-from alexp.bench.records import FIELDS, record
-from alexp.bench.startup import bench_startup
-from alexp.bench.step import CASES, PARTS, PartTimer, bench_step, measure_steps
-from alexp.bench.suite import run_benchmarks
-from alexp.bench.worker import log_mb
+from alexp_experiments.bench import suite
+from alexp_experiments.bench.floor import bench_floor, multiply_adds_per_pair
+from alexp_experiments.bench.growth import bench_growth, exponent
+from alexp_experiments.bench.memory import bench_memory
+from alexp_experiments.bench.page.figure import draw
+from alexp_experiments.bench.page.report import SECTIONS, grid, markdown
+from alexp_experiments.bench.page.tables import COLUMNS, table
+from alexp_experiments.bench.page.targets import TARGETS, verdicts
+from alexp_experiments.bench.problems import LegendreProblem, Player
+from alexp_experiments.bench.records import FIELDS, record
+from alexp_experiments.bench.startup import bench_startup
+from alexp_experiments.bench.step import CASES, PARTS, PartTimer, bench_step, measure_steps
+from alexp_experiments.bench.suite import run_benchmarks
+from alexp_experiments.bench.worker import log_mb
 
 
 def check_shape(records, benchmark):
@@ -150,7 +150,7 @@ def test_page_and_figure_show_what_was_run(tmp_path):
 def test_command_writes_records_page_and_plot(tmp_path):
     import typer
 
-    from alexp.commands.bench import bench
+    from alexp_experiments.commands.bench import bench
 
     app = typer.Typer()
     app.command()(bench)

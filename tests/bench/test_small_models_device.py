@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from alexp.bench.device import small
+from alexp_experiments.bench.device import small
 
 
 @pytest.mark.parametrize("kind", list(small.RULES))

@@ -13,7 +13,7 @@ import numpy as np
 
 from alexp import ope
 from alexp.evaluation.sequences import METHODS
-from alexp.experiments.core.runner import spread
+from alexp_experiments.core.runner import spread
 from tests.evaluation import adaptive, own
 
 RANGE = (0.0, 1.0)

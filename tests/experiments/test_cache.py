@@ -9,12 +9,12 @@ import pytest
 import alexp
 from alexp.algorithms import Algorithm
 from alexp.algorithms.baselines import etc
-from alexp.experiments.core import cache as cache_module
-from alexp.experiments.core import tasks as tasks_module
-from alexp.experiments.core.cache import ResultCache, default_directory
-from alexp.experiments.core.fingerprint import code_fingerprint, read_module, sources
-from alexp.experiments.core.scenarios import Scenario
-from alexp.experiments.core.tasks import Record, Task
+from alexp_experiments.core import cache as cache_module
+from alexp_experiments.core import tasks as tasks_module
+from alexp_experiments.core.cache import ResultCache, default_directory
+from alexp_experiments.core.fingerprint import code_fingerprint, read_module, sources
+from alexp_experiments.core.scenarios import Scenario
+from alexp_experiments.core.tasks import Record, Task
 
 SMALL = Scenario(size=2, degree=4, resolution=40, steps=5)
 
@@ -161,9 +161,9 @@ def test_an_algorithm_of_a_script_can_be_kept(tmp_path):
     script.write_text(
         """
 from alexp.algorithms import UniformRandom
-from alexp.experiments.core.runner import sweep
-from alexp.experiments.core.scenarios import Scenario
-from alexp.experiments.core.tasks import Task
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.core.scenarios import Scenario
+from alexp_experiments.core.tasks import Task
 
 class Mine(UniformRandom):
     name = "made-up-in-a-script"

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from alexp.experiments.core.statistics import MeanEstimate, estimate
-from alexp.experiments.core.tasks import Record
-from alexp.experiments.paper.claims import dynamics, regret, tuning
-from alexp.experiments.paper.claims.rules import FAILS, HOLDS, OPEN, PARTLY, above, below, verdict
-from alexp.experiments.paper.grids import MAIN_SCENARIOS, Try
-from alexp.experiments.paper.pages.tables import hanging, regret_table
-from alexp.experiments.paper.results import Results, Scope
-from alexp.experiments.paper.tuning import Attempt, Tuned, choose
+from alexp_experiments.core.statistics import MeanEstimate, estimate
+from alexp_experiments.core.tasks import Record
+from alexp_experiments.paper.claims import dynamics, regret, tuning
+from alexp_experiments.paper.claims.rules import FAILS, HOLDS, OPEN, PARTLY, above, below, verdict
+from alexp_experiments.paper.grids import MAIN_SCENARIOS, Try
+from alexp_experiments.paper.pages.tables import hanging, regret_table
+from alexp_experiments.paper.results import Results, Scope
+from alexp_experiments.paper.tuning import Attempt, Tuned, choose
 
 
 def record(final, m=165, q_true=0.1, visited=5, snapshot=None, late=None):

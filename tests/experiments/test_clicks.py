@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
-from alexp.experiments.contextual.rewards import bernoulli, drift, playing, rules
-from alexp.experiments.contextual.rewards.logistic import LogisticMixture, sigmoid
+from alexp_experiments.contextual.rewards import bernoulli, drift, playing, rules
+from alexp_experiments.contextual.rewards.logistic import LogisticMixture, sigmoid
 
 
 def test_one_reward_is_the_laplace_approximation():

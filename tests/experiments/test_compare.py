@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from alexp.experiments.comparison import advice, contest, entries, tuning
-from alexp.experiments.comparison.figure import draw
-from alexp.experiments.comparison.report import report
-from alexp.experiments.comparison.told import told
-from alexp.experiments.core.runner import sweep
-from alexp.experiments.core.tables import TableScenario
-from alexp.experiments.core.tasks import Record, build
-from alexp.experiments.core.well_specified import TWELVE, WELL_SPECIFIED
+from alexp_experiments.comparison import advice, contest, entries, tuning
+from alexp_experiments.comparison.figure import draw
+from alexp_experiments.comparison.report import report
+from alexp_experiments.comparison.told import told
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.core.tables import TableScenario
+from alexp_experiments.core.tasks import Record, build
+from alexp_experiments.core.well_specified import TWELVE, WELL_SPECIFIED
 
 DOCS = Path(__file__).parents[2] / "docs"
 ENTRANTS = ["told ids", "oracle", "evidence-mixture", "squarecb", "squarecb, tuned", "alexp", "uniform"]
@@ -183,7 +183,7 @@ def test_results_repeat(short):
 def test_command(short, tmp_path):
     import typer
 
-    from alexp.commands.compare import compare as command
+    from alexp_experiments.commands.compare import compare as command
 
     app = typer.Typer()
     app.command()(command)

@@ -3,10 +3,10 @@ import signal
 
 import pytest
 
-from alexp.experiments.core.cache import ResultCache
-from alexp.experiments.core.runner import sweep
-from alexp.experiments.core.scenarios import Scenario
-from alexp.experiments.core.tasks import Task, run_task
+from alexp_experiments.core.cache import ResultCache
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.core.scenarios import Scenario
+from alexp_experiments.core.tasks import Task, run_task
 
 from .test_runner import same
 

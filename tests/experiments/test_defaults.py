@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.experiments.core.runner import sweep
-from alexp.experiments.core.tasks import Task, build
-from alexp.experiments.paper import defaults
-from alexp.experiments.paper.defaults import Contender, headline_table, markdown, play
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.core.tasks import Task, build
+from alexp_experiments.paper import defaults
+from alexp_experiments.paper.defaults import Contender, headline_table, markdown, play
 
 DOCS = Path(__file__).parents[2] / "docs"
 

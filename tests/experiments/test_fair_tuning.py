@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from alexp.experiments.comparison import tuning
-from alexp.experiments.comparison.contest import FIRST_SEED, SEEDS
-from alexp.experiments.comparison.entries import ENTRANTS, N_TRIED, SCENARIOS, TUNABLE
-from alexp.experiments.core.tasks import Record
+from alexp_experiments.comparison import tuning
+from alexp_experiments.comparison.contest import FIRST_SEED, SEEDS
+from alexp_experiments.comparison.entries import ENTRANTS, N_TRIED, SCENARIOS, TUNABLE
+from alexp_experiments.core.tasks import Record
 
 
 def test_the_same_number_of_settings_for_everybody():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from alexp.experiments.comparison import gap
-from alexp.experiments.comparison.gap import Gap
+from alexp_experiments.comparison import gap
+from alexp_experiments.comparison.gap import Gap
 
 
 def curves(*finals, half=None):

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.experiments.comparison.peers import base
-from alexp.experiments.comparison.peers.acquisition import acquisition, log_improvement
-from alexp.experiments.comparison.peers.base import Peer, PeerTask
-from alexp.experiments.comparison.peers.botorch import BotorchGP
-from alexp.experiments.comparison.peers.optuna import TPE
-from alexp.experiments.comparison.peers.sklearn import Forest, SklearnGP
-from alexp.experiments.comparison.tables import entrants
-from alexp.experiments.comparison.tables.scenario import RealScenario
-from alexp.experiments.core.tasks import run_task
+from alexp_experiments.comparison.peers import base
+from alexp_experiments.comparison.peers.acquisition import acquisition, log_improvement
+from alexp_experiments.comparison.peers.base import Peer, PeerTask
+from alexp_experiments.comparison.peers.botorch import BotorchGP
+from alexp_experiments.comparison.peers.optuna import TPE
+from alexp_experiments.comparison.peers.sklearn import Forest, SklearnGP
+from alexp_experiments.comparison.tables import entrants
+from alexp_experiments.comparison.tables.scenario import RealScenario
+from alexp_experiments.core.tasks import run_task
 
 MODULES = {BotorchGP: "botorch", TPE: "optuna", SklearnGP: "sklearn", Forest: "sklearn"}
 N = 40

@@ -8,15 +8,15 @@ import pytest
 from typer.testing import CliRunner
 
 import alexp
-from alexp.experiments.comparison.tables import arylation, contest, entrants, reading, report
-from alexp.experiments.comparison.tables.data import ARYLATION, load_table, table_sources
-from alexp.experiments.comparison.tables.design import far_apart
-from alexp.experiments.comparison.tables.sample import write_tables
-from alexp.experiments.comparison.tables.scenario import RealScenario
-from alexp.experiments.core import kept
-from alexp.experiments.core.runner import sweep
-from alexp.experiments.core.simulation import simulate
-from alexp.experiments.core.tasks import Record, Task, build, run_task
+from alexp.simulation import simulate
+from alexp_experiments.comparison.tables import arylation, contest, entrants, reading, report
+from alexp_experiments.comparison.tables.data import ARYLATION, load_table, table_sources
+from alexp_experiments.comparison.tables.design import far_apart
+from alexp_experiments.comparison.tables.sample import write_tables
+from alexp_experiments.comparison.tables.scenario import RealScenario
+from alexp_experiments.core import kept
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.core.tasks import Record, Task, build, run_task
 
 N = 60
 QUICK = ["mixture of 0.1.0", "mixture, kernels", "LinUCB on one map", "random"]
@@ -332,8 +332,8 @@ def test_who_is_ahead_follows_from_the_intervals(level, words):
 def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few_reactions):
     import typer
 
-    from alexp.commands.compare import compare as command
-    from alexp.experiments.comparison.tables import data, pages
+    from alexp_experiments.commands.compare import compare as command
+    from alexp_experiments.comparison.tables import data, pages
 
     monkeypatch.setattr(data, "ARYLATION", str(folder / "bits.npz"))  # in place of 1,728 reactions
     monkeypatch.setattr(pages, "arylation_tasks", lambda seeds, first_seed, experiments: few_reactions)

@@ -5,15 +5,15 @@ import pytest
 from typer.testing import CliRunner
 
 from alexp.cli import app
-from alexp.experiments.core import runner
-from alexp.experiments.core.cache import ResultCache
-from alexp.experiments.core.runner import sweep
-from alexp.experiments.paper.grids import MAIN_SCENARIOS, Grid
-from alexp.experiments.paper.methods import MIXTURES, PAPER, task_of
-from alexp.experiments.paper.pages.beyond import write_beyond
-from alexp.experiments.paper.pages.captions import stem
-from alexp.experiments.paper.reproduce import DRAW, check_figures, reproduce
-from alexp.experiments.paper.results import FIGURES, Scope, collect, needed_runs
+from alexp_experiments.core import runner
+from alexp_experiments.core.cache import ResultCache
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.paper.grids import MAIN_SCENARIOS, Grid
+from alexp_experiments.paper.methods import MIXTURES, PAPER, task_of
+from alexp_experiments.paper.pages.beyond import write_beyond
+from alexp_experiments.paper.pages.captions import stem
+from alexp_experiments.paper.reproduce import DRAW, check_figures, reproduce
+from alexp_experiments.paper.results import FIGURES, Scope, collect, needed_runs
 
 TINY = Scope(
     seeds=(0, 1),

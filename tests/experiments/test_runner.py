@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alexp.experiments.core import runner
-from alexp.experiments.core.cache import ResultCache
-from alexp.experiments.core.runner import spread, sweep
-from alexp.experiments.core.scenarios import Scenario
-from alexp.experiments.core.tasks import Task, algorithm_names, run_seeds, run_task
+from alexp_experiments.core import runner
+from alexp_experiments.core.cache import ResultCache
+from alexp_experiments.core.runner import spread, sweep
+from alexp_experiments.core.scenarios import Scenario
+from alexp_experiments.core.tasks import Task, algorithm_names, run_seeds, run_task
 
 SMALL = Scenario(size=2, degree=4, resolution=40, steps=15)
 TASKS = [Task(SMALL, name, {}, seed) for name in ("alexp", "oracle", "etc", "corral") for seed in range(4)]
@@ -127,9 +127,9 @@ def test_a_killed_worker_changes_nothing(tmp_path, monkeypatch, expected):
 
 
 ORPHANS = """
-from alexp.experiments.core import runner
-from alexp.experiments.core.runner import Task, sweep
-from alexp.experiments.core.scenarios import Scenario
+from alexp_experiments.core import runner
+from alexp_experiments.core.runner import Task, sweep
+from alexp_experiments.core.scenarios import Scenario
 
 class Telling(runner.ProcessPoolExecutor):
     def submit(self, *arguments):

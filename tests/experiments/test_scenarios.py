@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.experiments.core.scenarios import SCENARIOS, Scenario, scenario_named
+from alexp_experiments.core.scenarios import SCENARIOS, Scenario, scenario_named
 
 
 def test_paper_scenarios_have_the_sizes_of_the_paper():

@@ -3,7 +3,7 @@ import pytest
 
 import alexp
 from alexp.algorithms.protocol.streams import Streams
-from alexp.experiments.demo import demo_figure, demo_table, run_demo
+from alexp.cli.demo import demo_figure, demo_table, run_demo
 
 
 def test_synthetic_environment_is_the_papers_data_model():

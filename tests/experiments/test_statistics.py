@@ -1,6 +1,6 @@
 import numpy as np
 
-from alexp.experiments.core.statistics import estimate, locked, mean_and_error, ratio
+from alexp_experiments.core.statistics import estimate, locked, mean_and_error, ratio
 
 
 def test_intervals_cover_at_the_stated_rate():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from alexp.experiments.core.runner import run_task, sweep
-from alexp.experiments.core.scenarios import SCENARIOS
-from alexp.experiments.core.statistics import estimate
-from alexp.experiments.paper.grids import (
+from alexp_experiments.core.runner import run_task, sweep
+from alexp_experiments.core.scenarios import SCENARIOS
+from alexp_experiments.core.statistics import estimate
+from alexp_experiments.paper.grids import (
     LAMBDAS,
     MAIN_SCENARIOS,
     N_SETTINGS,
@@ -17,9 +17,9 @@ from alexp.experiments.paper.grids import (
     Grid,
     Try,
 )
-from alexp.experiments.paper.methods import EXTRA, METHODS, MIXTURES, PAPER, settings_of, task_of
-from alexp.experiments.paper.results import Scope
-from alexp.experiments.paper.tuning import (
+from alexp_experiments.paper.methods import EXTRA, METHODS, MIXTURES, PAPER, settings_of, task_of
+from alexp_experiments.paper.results import Scope
+from alexp_experiments.paper.tuning import (
     Attempt,
     Tuned,
     choose,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from alexp.experiments.comparison import unstated
+from alexp_experiments.comparison import unstated
 
 
 @pytest.mark.parametrize("name", unstated.SETTINGS)

@@ -1,8 +1,8 @@
 """The benchmark runs and checks itself; its numbers are for people to read."""
 
-from alexp.bench import service
-from alexp.bench.page.report import markdown
-from alexp.bench.page.targets import verdicts
+from alexp_experiments.bench import service
+from alexp_experiments.bench.page.report import markdown
+from alexp_experiments.bench.page.targets import verdicts
 
 
 def test_records(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """The benchmark runs and checks itself; its numbers are for people to read."""
 
-from alexp.bench.study import bench_study
+from alexp_experiments.bench.study import bench_study
 
 
 def test_records(tmp_path, monkeypatch, storage):

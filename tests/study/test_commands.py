@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from alexp.commands.study import app
+from alexp.cli.study import app
 from alexp.study import load_study
 
 N = 24

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import alexp
-from alexp.commands.study import app
+from alexp.cli.study import app
 from alexp.kernels import Function, Matern, Precomputed, Tanimoto
 from alexp.study import ProblemMismatchError
 

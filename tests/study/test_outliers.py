@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import alexp
-from alexp.commands.study import app
+from alexp.cli.study import app
 from alexp.study import create_study, load_study
 
 RNG = np.random.default_rng(5)

@@ -9,10 +9,9 @@ import numpy as np
 
 from alexp.algorithms.protocol.base import Algorithm
 from alexp.algorithms.protocol.trials import Trial
-from alexp.experiments.core.environments import SyntheticEnvironment
-from alexp.experiments.core.simulation import simulate
 from alexp.problem.domains import FiniteSet, Interval
 from alexp.problem.models import ModelClass
+from alexp.simulation import SyntheticEnvironment, simulate
 from alexp.testing.settings import PLAIN, Kind, Setting, arguments_for, make, play, reward, weights_of
 
 _COLUMNS = ("id", "x", "index", "model", "explored", "propensity", "reward")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.bench.device.agreement import DUELS, duel
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.problem.candidates import NOTHING, CandidateTable, Pending
+from alexp_experiments.bench.device.agreement import DUELS, duel
 
 from .libraries import ARRAY_API, NAMES, arrays, somewhere
 

@@ -6,18 +6,18 @@ import pytest
 from typer.testing import CliRunner
 
 from alexp.cli import app
-from alexp.experiments.contextual import entrants, report
-from alexp.experiments.contextual.contest import (
+from alexp_experiments.contextual import entrants, report
+from alexp_experiments.contextual.contest import (
     KEY,
     ContextContest,
     against,
     moments,
     summaries,
 )
-from alexp.experiments.contextual.ours import models_of
-from alexp.experiments.contextual.scenario import CONTEXT_SCENARIOS
-from alexp.experiments.core.kept import merged
-from alexp.experiments.core.tasks import run_task
+from alexp_experiments.contextual.ours import models_of
+from alexp_experiments.contextual.scenario import CONTEXT_SCENARIOS
+from alexp_experiments.core.kept import merged
+from alexp_experiments.core.tasks import run_task
 
 WINE = CONTEXT_SCENARIOS["wine"]
 

@@ -5,11 +5,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from alexp.experiments.comparison.peers import base
-from alexp.experiments.contextual import entrants
-from alexp.experiments.contextual.contest import ContextContest
-from alexp.experiments.contextual.playing import Pick, play
-from alexp.experiments.contextual.scenario import CONTEXT_SCENARIOS
+from alexp_experiments.comparison.peers import base
+from alexp_experiments.contextual import entrants
+from alexp_experiments.contextual.contest import ContextContest
+from alexp_experiments.contextual.playing import Pick, play
+from alexp_experiments.contextual.scenario import CONTEXT_SCENARIOS
 
 PEERS = {"coba": entrants.COBA, "vowpalwabbit": entrants.VOWPAL}
 NEEDS_BOTH = {"coba VW epsilon", "coba VW squarecb", "coba VW cover"}
@@ -70,7 +70,7 @@ def test_new_candidates(name):
 
 def test_vowpal_is_told_costs_and_probabilities():
     pytest.importorskip("vowpalwabbit")
-    from alexp.experiments.contextual.peers.vowpal import make
+    from alexp_experiments.contextual.peers.vowpal import make
 
     stream = CONTEXT_SCENARIOS["wine"].with_(steps=2).stream(0)
     said = []
@@ -97,7 +97,7 @@ def test_vowpal_is_told_costs_and_probabilities():
 
 
 def test_coba_s_corral_gets_rewards_between_zero_and_one():
-    from alexp.experiments.contextual.peers.coba import CobaChooser
+    from alexp_experiments.contextual.peers.coba import CobaChooser
 
     told = []
 
@@ -127,7 +127,7 @@ def test_what_is_not_installed_is_said(monkeypatch):
     monkeypatch.setattr(base, "import_module", missing)
     said = []
     assert entrants.playing_libraries(said.append) == []
-    assert all("alexp[contextual-peers]" in line for line in said)
+    assert all("alexp-experiments[contextual-peers]" in line for line in said)
     assert len(said) == 2
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from alexp.experiments.contextual import classification
-from alexp.experiments.contextual.linear import linear_stream
-from alexp.experiments.contextual.playing import Pick, play
-from alexp.experiments.contextual.routing import routing_stream
-from alexp.experiments.contextual.scenario import CONTEXT_SCENARIOS, ContextScenario
+from alexp_experiments.contextual import classification
+from alexp_experiments.contextual.linear import linear_stream
+from alexp_experiments.contextual.playing import Pick, play
+from alexp_experiments.contextual.routing import routing_stream
+from alexp_experiments.contextual.scenario import CONTEXT_SCENARIOS, ContextScenario
 
 
 def test_classification_has_every_row_once_per_pass_and_pays_the_label():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.experiments import EllipticalContexts, GaussianContexts, HardInstance, UniformContexts
+from alexp_experiments.sparse.environments import EllipticalContexts, GaussianContexts, HardInstance, UniformContexts
 
 ALL = [
     lambda **kw: GaussianContexts(4, 12, 3, 0.6, **kw),

@@ -1,10 +1,10 @@
-"""The reference instances, smaller or shorter; the whole of them is `python -m alexp.experiments.sparse.reference`."""
+"""The reference instances, smaller or shorter; the whole of them is `python -m alexp_experiments.sparse.reference`."""
 
 import numpy as np
 import pytest
 
 import alexp
-from alexp.experiments.sparse import reference
+from alexp_experiments.sparse import reference
 
 
 @pytest.mark.parametrize("method", ["sa-lasso", "th-lasso", "dr-lasso", "uniform"])

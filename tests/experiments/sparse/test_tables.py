@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 import alexp
 from alexp.cli import app
-from alexp.experiments.sparse.tables import contest, figure, known, measures, pages, report
-from alexp.experiments.sparse.tables.entrants import ENTRANTS, GRID
-from alexp.experiments.sparse.tables.instances import SparseScenario
-from alexp.experiments.sparse.tables.printed import CORRECTIONS, TABLE_2, Size
-from alexp.experiments.sparse.tables.tasks import SparseTask
+from alexp_experiments.sparse.tables import contest, figure, known, measures, pages, report
+from alexp_experiments.sparse.tables.entrants import ENTRANTS, GRID
+from alexp_experiments.sparse.tables.instances import SparseScenario
+from alexp_experiments.sparse.tables.printed import CORRECTIONS, TABLE_2, Size
+from alexp_experiments.sparse.tables.tasks import SparseTask
 
 
 @pytest.mark.parametrize("layout", ["columns", "singles", "groups", "nested", "stacked"])

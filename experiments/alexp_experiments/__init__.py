@@ -1,0 +1,1 @@
+"""Research beside the library: the paper's figures, comparisons, tables, and benchmarks."""

@@ -1,0 +1,139 @@
+"""What not knowing the model costs, round by round: `python -m alexp_experiments.comparison.gap`.
+
+On the twelve problems of the yardstick an entrant that does not know the model, the mixture with nothing stated unless
+another is named, is compared with the best agent that does, under the same seeds. `Gap.spliced` asks when the
+difference arises: rounds up to k as the entrant played them, and the rounds after k as "told ids" did. The output is
+the part "gap" of docs/less-regret.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.validation import count, one_of
+from alexp_experiments.comparison.entries import ENTRANTS, TOLD
+from alexp_experiments.core.runner import sweep
+from alexp_experiments.core.statistics import MeanEstimate, locked
+from alexp_experiments.core.well_specified import TWELVE
+
+UNTOLD, HEIR = "evidence-mixture, nothing stated", "told ids"
+FIRST_SEED, SEEDS = 95_000, 40
+ROUNDS = (5, 10, 20, 40)
+_PARTS = ((0, 5), (5, 10), (10, 20), (20, 40), (40, 100))  # of the rounds, for the second table
+_DRAWS = 2000  # of the bootstrap
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Cumulative regrets on one problem, (seeds, n): of the untold entrant, and of every told agent by its name."""
+
+    scenario: str
+    untold: FloatArray
+    told: dict[str, FloatArray]
+
+    def log_ratio(self, picks: slice | IntArray = slice(None)) -> float:
+        """Logarithm of the untold entrant's mean regret over the best told agent's, on some of the seeds."""
+        return float(np.log(np.mean(self.untold[picks, -1]) / self._best(picks)))
+
+    def spliced(self, k: int) -> float:
+        """Logarithm of the same ratio if the model was told after round k: later rounds are those of "told ids"."""
+        later = self.told[HEIR][:, -1] - self.told[HEIR][:, k - 1]
+        return float(np.log(np.mean(self.untold[:, k - 1] + later) / self._best()))
+
+    def _best(self, picks: slice | IntArray = slice(None)) -> float:
+        return min(float(np.mean(curves[picks, -1])) for curves in self.told.values())
+
+    @property
+    def n_locked(self) -> int:
+        """Seeds that lose more than 0.1 a round over the last quarter."""
+        return int(np.sum(locked(self.untold)))
+
+
+def gaps(
+    seeds: int = SEEDS,
+    first_seed: int = FIRST_SEED,
+    who: str = UNTOLD,
+    scenarios: Sequence[str] = tuple(TWELVE),
+    workers: int | None = None,
+) -> Iterator[Gap]:
+    """The entrant and all told agents on the same seeds, problem after problem."""
+    one_of("who", who, tuple(name for name, entrant in ENTRANTS.items() if not entrant.told))
+    numbers = range(first_seed, first_seed + count("seeds", seeds, 2))
+    for name in scenarios:
+        one_of("scenario", name, tuple(TWELVE))
+    runs = [(name, one, seed) for name in scenarios for one in (who, *TOLD) for seed in numbers]
+    tasks = [ENTRANTS[one].task(TWELVE[name], seed) for name, one, seed in runs]
+    records = iter(sweep(tasks, workers=workers, cache=None, progress=False))
+    for name in scenarios:
+        curves = {one: np.array([next(records).regret for _ in numbers]) for one in (who, *TOLD)}
+        yield Gap(name, curves.pop(who), curves)
+
+
+def geometric_mean(found: Sequence[Gap]) -> MeanEstimate:
+    """Geometric mean over problems of the ratio, with a 95% interval: seeds are drawn again, told and untold alike."""
+    rng = np.random.default_rng(0)
+    sizes = [len(one.untold) for one in found]
+    draws = [
+        np.mean([one.log_ratio(rng.integers(n, size=n)) for one, n in zip(found, sizes, strict=True)])
+        for _ in range(_DRAWS)
+    ]
+    low, high = np.exp(np.quantile(draws, [0.025, 0.975]))
+    centre = float(np.exp(np.mean([one.log_ratio() for one in found])))
+    return MeanEstimate(centre, centre * float(np.std(draws)), float(low), float(high))
+
+
+def to_markdown(found: Sequence[Gap]) -> str:
+    """The two tables, and what follows from them."""
+    lines = [f"| problem | mixture | {' | '.join(TOLD)} | ratio | locked |", "|" + "---|" * (len(TOLD) + 4)]
+    for one in found:
+        told = [f"{one.told[name][:, -1].mean():.2f}" for name in TOLD]
+        ratio = f"{np.exp(one.log_ratio()):.2f}"
+        cells = [one.scenario, f"{one.untold[:, -1].mean():.2f}", *told, ratio, str(one.n_locked)]
+        lines.append(f"| {' | '.join(cells)} |")
+    runs, stuck = sum(len(one.untold) for one in found), sum(one.n_locked for one in found)
+    others = [f"{name} {sum(int(np.sum(locked(one.told[name]))) for one in found)}" for name in TOLD]
+    mean = geometric_mean(found)
+    spliced = [f"{np.exp(np.mean([one.spliced(k) for one in found])):.2f} (k = {k})" for k in ROUNDS]
+    lines += [
+        "",
+        f"Geometric mean of the ratio: **{mean.mean:.2f}**, 95% interval {mean.low:.2f} to {mean.high:.2f} (bootstrap "
+        f"over seeds). Locked runs: {stuck} of {runs}; {', '.join(others)}. If the model became known after k rounds, "
+        f"and {HEIR} played from there on, the ratio would be {', '.join(spliced)}.",
+        "",
+        "Mean regret by rounds:",
+        "",
+        f"| problem | {' | '.join(f'{start + 1} to {end}' for start, end in _PARTS)} | {HEIR}: "
+        f"{' | '.join(f'{start + 1} to {end}' for start, end in _PARTS)} |",
+        "|" + "---|" * (2 * len(_PARTS) + 1),
+    ]
+    lines += [
+        f"| {one.scenario} | {' | '.join([*_by_rounds(one.untold), *_by_rounds(one.told[HEIR])])} |" for one in found
+    ]
+    return "\n".join(lines)
+
+
+def _by_rounds(curves: FloatArray) -> Iterator[str]:
+    """Mean regret of each part of the rounds."""
+    mean = np.append(0.0, curves.mean(axis=0))
+    yield from (f"{mean[end] - mean[start]:.2f}" for start, end in _PARTS)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line per problem, the geometric mean, and when the difference arises."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds per problem")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--who", default=UNTOLD, help="an entrant of `alexp compare`")
+    parser.add_argument("--problems", nargs="+", default=list(TWELVE), help="names of problems; all by default")
+    parser.add_argument("--workers", type=int, help="processes; all cores by default")
+    given = parser.parse_args(arguments)
+    print(to_markdown(list(gaps(given.seeds, given.first_seed, given.who, given.problems, given.workers))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The command line: thin faces over the library, and the commands of other packages (entry points `alexp.commands`)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from alexp.cli.errors import SafeGroup, advice_for
+from alexp.cli.preflight import preflight
+from alexp.cli.serve import serve
+from alexp.cli.study import app as study
+
+app = typer.Typer(
+    cls=SafeGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    help="Choose the right model while optimising.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import alexp
+
+        typer.echo(f"alexp {alexp.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Choose the right model while optimising, with guarantees that hold at every moment."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for figure and table.")] = Path("demo"),
+    steps: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of problem and algorithms.")] = 8,
+) -> None:
+    """Play the paper's M = 165 problem beside Oracle UCB and uniform play; print and keep a table, draw a figure."""
+    from rich.console import Console
+
+    from alexp.cli.demo import demo_figure, demo_table, run_demo, store_demo
+
+    result = run_demo(steps, seed)
+    console = Console()
+    console.print(demo_table(result))
+    path = out / "demo.png"
+    demo_figure(result, path)
+    store_demo(result, out / "demo.csv")
+    console.print(f"figure written to {path}")
+
+
+app.command()(preflight)
+app.command()(serve)
+app.add_typer(study, name="study")
+
+
+@app.command()
+def warmup() -> None:
+    """Compile what common problems need, so that first steps do not wait: after an installation, or in an image."""
+    from rich.console import Console
+
+    from alexp.algorithms.warming import Warmed, warm_up_common
+    from alexp.common.compiling import cache_folder
+
+    console = Console()
+
+    def show(done: Warmed) -> None:
+        console.print(f"{done.seconds:7.2f} s  {done.problem}")
+
+    begin = time.perf_counter()
+    warm_up_common(show)
+    folder = cache_folder()
+    kept = "nothing could be kept: set NUMBA_CACHE_DIR" if folder is None else f"kept in {folder}"
+    console.print(f"{time.perf_counter() - begin:7.2f} s  in all; {kept}", soft_wrap=True)
+
+
+def add_commands() -> None:
+    """Add the commands of installed packages: functions, or `typer.Typer` groups, under the entry point's name."""
+    for point in entry_points(group="alexp.commands"):
+        command = point.load()
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=point.name)
+        else:
+            app.command(point.name)(command)
+
+
+add_commands()
+
+
+def main() -> None:
+    """The command line; a package that is not installed is named in one line, with the extra that brings it."""
+    try:
+        app()
+    except ImportError as error:
+        advice = advice_for(error)
+        if advice is None:
+            raise
+        typer.secho(f"error: {advice}", err=True, fg="red")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The demonstration: ALExp and EvidenceMixture beside Oracle UCB and uniform play on the paper's M = 165 problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from alexp.algorithms import ALExp, Algorithm, EvidenceMixture, LinUCB, UniformRandom
+from alexp.algorithms.protocol.vigilance import quietly
+from alexp.common.files import write_text
+from alexp.common.style import COLOURS, DASHES, legend_below, method_colour, new_figure, save_figure
+from alexp.problem import Interval, ModelClass
+from alexp.simulation import Run, SyntheticEnvironment, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from rich.table import Table
+
+COLOUR_OF = {
+    "ALExp": "alexp",
+    "EvidenceMixture": "evidence-mixture",
+    "Oracle UCB": "oracle",
+    "uniform play": "uniform",
+}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One environment and the runs of several algorithms on it."""
+
+    environment: SyntheticEnvironment
+    algorithms: dict[str, Algorithm]
+    runs: dict[str, Run]
+
+
+def run_demo(steps: int = 100, seed: int = 8) -> Demo:
+    """Play 100 rounds on Legendre subsets s = 3, p = 10 with noise 0.01, with progress bars."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    models, domain = ModelClass.legendre(degree=10, size=3), Interval(-1.0, 1.0, resolution=2000)
+    environment = SyntheticEnvironment(models, domain, noise_std=0.01, random_state=seed)
+    algorithms: dict[str, Algorithm] = {
+        "ALExp": ALExp(models, domain, noise_std=0.01, random_state=seed),
+        "EvidenceMixture": EvidenceMixture(models, domain, random_state=seed),
+        "Oracle UCB": LinUCB(models, domain, model=environment.true_model, noise_std=0.01, random_state=seed),
+        "uniform play": UniformRandom(models, domain, noise_std=0.01, random_state=seed),
+    }
+    columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    runs = {}
+    with Progress(*columns) as bars:
+        for name, algorithm in algorithms.items():
+            task = bars.add_task(name, total=steps)
+            fresh = SyntheticEnvironment(models, domain, noise_std=0.01, random_state=seed)
+            with quietly():  # the paper's settings: no bound is stated
+                runs[name] = simulate(
+                    algorithm,
+                    fresh,
+                    steps,
+                    progress=lambda done, task=task: bars.update(task, completed=done),  # type: ignore[misc]
+                )
+    return Demo(environment, algorithms, runs)
+
+
+def demo_rows(demo: Demo) -> list[dict[str, str]]:
+    """Regret, chosen model, true model and time per step of every algorithm."""
+    names, rows = demo.environment.models.names, []
+    for name, run in demo.runs.items():
+        best = demo.algorithms[name].best()
+        rows.append(
+            {
+                "algorithm": name,
+                "regret": f"{run.regret[-1]:.2f}",
+                "chosen model": "-" if best.model is None else names[best.model],
+                "true model": names[demo.environment.true_model],
+                "best x": f"{best.x:+.3f}",
+                "ms per step": f"{1e3 * float(np.median(run.step_seconds)):.2f}",
+            }
+        )
+    return rows
+
+
+def demo_table(demo: Demo) -> Table:
+    """The rows for a terminal."""
+    from rich.table import Table
+
+    table = Table(title=f"{len(next(iter(demo.runs.values())).trials)} rounds, M = {demo.environment.models.n_models}")
+    rows = demo_rows(demo)
+    for heading in rows[0]:
+        table.add_column(heading, justify="left" if heading == "algorithm" else "right")
+    for row in rows:
+        table.add_row(*row.values())
+    return table
+
+
+def store_demo(demo: Demo, path: Path) -> None:
+    """The rows as CSV."""
+    rows = demo_rows(demo)
+    write_text(path, "".join(",".join(line) + "\n" for line in ([*rows[0]], *([*row.values()] for row in rows))))
+
+
+def demo_figure(demo: Demo, path: Path) -> None:
+    """Cumulative regret; q_t of the leading models; the reward function with the points ALExp played."""
+    figure, axes = new_figure(1, 3, width=4.6, height=3.8)
+    regret_ax, q_ax, reward_ax = axes[0]
+    for i, (name, run) in enumerate(demo.runs.items()):
+        rounds = np.arange(1, run.regret.size + 1)
+        regret_ax.plot(rounds, run.regret, color=method_colour(COLOUR_OF[name]), ls=DASHES[i], label=name)
+        regret_ax.annotate(f"{run.regret[-1]:.1f}", (rounds[-1], run.regret[-1]), (3, -3), textcoords="offset points")
+    _logarithmic(regret_ax)
+    regret_ax.set(xlabel="round t", ylabel="cumulative regret", title="Regret")
+    legend_below(regret_ax)
+    _draw_probabilities(q_ax, demo)
+    _draw_reward(reward_ax, demo)
+    save_figure(figure, path)
+
+
+def _logarithmic(ax: Axes) -> None:
+    """A logarithmic axis whose 1, 2 and 5 of every decade are written out, so that values can be read off."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.grid(visible=True, axis="y", lw=0.4, alpha=0.5)
+
+
+def _draw_probabilities(ax: Axes, demo: Demo) -> None:
+    q = demo.runs["ALExp"].probabilities
+    assert q is not None
+    truth, names = demo.environment.true_model, demo.environment.models.names
+    leaders = [int(j) for j in np.argsort(q[-1])[::-1][:5]]
+    for i, j in enumerate(leaders if truth in leaders else [*leaders, truth]):
+        star = " (true)" if j == truth else ""
+        ax.plot(np.arange(1, len(q) + 1), q[:, j], color=COLOURS[i], ls=DASHES[i], label=f"{names[j]}{star}")
+    ax.set(xlabel="round t", ylabel="probability $q_t$", title="ALExp's leading models")
+    legend_below(ax, 3)
+
+
+def _draw_reward(ax: Axes, demo: Demo) -> None:
+    x, run = demo.environment.domain.points, demo.runs["ALExp"]
+    played = np.array([trial.x for trial in run.trials])
+    ax.plot(x, demo.environment.rewards, color="black", lw=1.2, label="reward function")
+    marks = ax.scatter(played, run.rewards, c=np.arange(1, played.size + 1), cmap="viridis", s=18, zorder=3)
+    ax.figure.colorbar(marks, ax=ax, label="round t")
+    best = demo.algorithms["ALExp"].best()
+    ax.axvline(best.x, color=COLOURS[1], ls="--", lw=1.0, label="recommended")
+    ax.set(xlabel="x", ylabel="reward", title="Points that ALExp played")
+    legend_below(ax)

@@ -1,0 +1,82 @@
+"""One-line, redacted command-line errors; a missing package is named with the extra that installs it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from alexp.common.memory import OutOfMemoryError, is_lack_of_memory, out_of_memory
+from alexp.common.redaction import printable, redact
+from alexp.study.errors import StudyError
+
+_EXPECTED = (StudyError, ValueError, TypeError, OSError, ArithmeticError, MemoryError, RecursionError)
+_LONGEST = 4000  # characters of a message
+_EXTRAS = {
+    "sqlalchemy": "alexp[study]",
+    "alembic": "alexp[study]",
+    "plotly": "alexp[study]",
+    "psycopg": "alexp[postgres]",
+    "fastapi": "alexp[service]",
+    "uvicorn": "alexp[service]",
+    "prometheus_client": "alexp[service]",
+    "httpx": "alexp[client]",
+    "cvxpy": "alexp[design]",
+    "clarabel": "alexp[design]",
+    "torch": "alexp[gpu]",
+    "array_api_compat": "alexp[gpu]",
+    "cupy": "alexp[gpu]",
+    "celer": "alexp-experiments[bench]",
+    "skglm": "alexp-experiments[bench]",
+    "botorch": "alexp-experiments[peers]",
+    "optuna": "alexp-experiments[peers]",
+    "coba": "alexp-experiments[contextual-peers]",
+    "vowpalwabbit": "alexp-experiments[contextual-peers]",
+}
+_NAMES = {"vowpalwabbit": "Vowpal Wabbit"}
+
+
+class SafeGroup(TyperGroup):
+    """A group of commands; ALEXP_TRACEBACK=1 shows where an error came from."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except typer.Exit:
+            raise
+        except Exception as error:
+            if hasattr(error, "format_message"):  # the command line itself was wrong
+                error.message = redact(str(getattr(error, "message", "")))  # type: ignore[attr-defined]
+                raise
+            is_closed = isinstance(error, OSError) and error.errno == errno.EPIPE  # nobody reads on: no matter
+            is_expected = isinstance(error, _EXPECTED) or is_lack_of_memory(error)
+            if is_closed or not is_expected or os.environ.get("ALEXP_TRACEBACK") == "1":
+                raise
+            typer.secho(f"error: {explain(error)}", err=True, fg="red")
+            raise typer.Exit(1) from None
+
+
+def explain(error: BaseException) -> str:
+    """An error in words that can be shown to anybody, on any terminal."""
+    text = printable(redact(str(error).strip()[: 2 * _LONGEST] or type(error).__name__))
+    if is_lack_of_memory(error) and not isinstance(error, OutOfMemoryError):
+        text = str(out_of_memory(f"for this ({text})"))
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
+
+
+def advice_for(error: ImportError) -> str | None:
+    """What to install, in one line; None if the missing module is none of ours.
+
+    >>> advice_for(ModuleNotFoundError("No module named 'cvxpy'", name="cvxpy.settings"))
+    "this needs cvxpy, which is not installed: pip install 'alexp[design]'"
+    """
+    if "alexp[" in str(error):  # raised by this library, which has said what to do
+        return str(error)
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRAS:
+        return None
+    return f"this needs {_NAMES.get(package, package)}, which is not installed: pip install '{_EXTRAS[package]}'"

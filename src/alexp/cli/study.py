@@ -1,0 +1,487 @@
+"""`alexp study`: durable studies for people without a Python prompt."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from alexp.cli.errors import SafeGroup
+from alexp.common.redaction import printable
+
+if TYPE_CHECKING:
+    from alexp.study import HeldTrial, Study
+    from alexp.study.workers.leases import WhenExpired
+
+app = typer.Typer(
+    cls=SafeGroup,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    help="Experiments that last for days: ask, tell, and nothing is lost.",
+)
+
+DEFAULT = "sqlite:///alexp.db"
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([smhd]?)\s*", text)
+    if found is None or float(found[1]) == 0.0:
+        raise typer.BadParameter(
+            f"must be a positive number of seconds, or with a unit: 90s, 15m, 8h, 2d; got {text!r}"
+        )
+    return float(found[1]) * _UNITS[found[2]]
+
+
+Name = Annotated[str, typer.Argument(help="Name of the study.")]
+Where = Annotated[
+    str,
+    typer.Option("--storage", envvar="ALEXP_STORAGE", help="sqlite:///file.db or postgresql://user@host/database."),
+]
+OneTrial = Annotated[str, typer.Argument(help="Number of the trial.")]
+Out = Annotated[Path | None, typer.Option(help="File to write; printed if absent.")]
+Force = Annotated[bool, typer.Option(help="Write over an existing file.")]
+LeaseFor = Annotated[
+    float | None,
+    typer.Option("--lease", parser=_seconds, metavar="TIME", help="Until then no other worker gets them: 90s, 8h, 2d."),
+]
+Worker = Annotated[
+    str | None, typer.Option("--worker", envvar="ALEXP_WORKER", help="Name of this worker; host:process if absent.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside what was seen.")]
+
+
+@app.command()
+def create(
+    name: Name,
+    candidates: Annotated[Path, typer.Option(help="CSV file with one candidate per line.")],
+    features: Annotated[list[str], typer.Option(help="NAME=FILE, CSV or NPY, one line per candidate; repeat.")],
+    noise_std: Annotated[float | None, typer.Option(help="Standard deviation of the noise, if it is known.")] = None,
+    reward_bound: Annotated[
+        float | None, typer.Option(help="Largest size of a noiseless reward, if known; certificates need it.")
+    ] = None,
+    norm_bound: Annotated[
+        float | None, typer.Option(help="Largest norm of the true model's coefficients, if known instead.")
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
+    direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
+    goal: Annotated[
+        str | None, typer.Option(help="best: one large reward soon, the mixture's default; sum: large ones always.")
+    ] = None,
+    intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = True,
+    kernels: Annotated[
+        list[str] | None, typer.Option(help="linear, auto, or NAME=KERNEL+KERNEL:LENGTHSCALE; repeat for every file.")
+    ] = None,
+    repeats: Annotated[bool, typer.Option(help="Let a measured candidate be proposed again.")] = False,
+    normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
+    expired: Annotated[
+        str | None, typer.Option(help="Trials whose lease has expired: offer them again (default), or abandon them.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
+    setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
+    storage: Where = DEFAULT,
+) -> None:
+    """Start a study from a table of candidates and one file of features per model."""
+    from alexp.problem import FiniteSet, ModelClass
+    from alexp.study import create_study
+    from alexp.study.declared.kernels import kernels_from_words
+    from alexp.study.tables import check_reserved, read_candidates, read_features
+
+    table = read_candidates(candidates)
+    check_reserved(table, candidates)
+    files = dict(_pair(text, "--features") for text in features)
+    if len(files) != len(features):
+        raise ValueError("--features must have distinct names")
+    matrices = {key: read_features(Path(file), table) for key, file in files.items()}
+    chosen, domain = kernels_from_words(kernels or ["linear"]), FiniteSet(table)
+    models = ModelClass.from_matrices(matrices, kernels=chosen, intercept=intercept)
+    more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
+    if taken := more.keys() & signature(create_study).parameters.keys():
+        raise ValueError(f"--setting is for arguments of the algorithm; {min(taken)!r} is none")
+    more |= {} if goal is None else {"goal": goal}
+    study = create_study(
+        models.normalized(domain) if normalize else models,
+        domain,
+        name=name,
+        storage=storage,
+        algorithm=algorithm,
+        direction=direction,
+        random_state=seed,
+        noise_std=noise_std,
+        reward_bound=reward_bound,
+        norm_bound=norm_bound,
+        repeats=repeats,
+        expired=_choice(expired),
+        **more,
+    )
+    sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
+    made = "" if models.kernels is None else f"; {models.n_models} kernel models"
+    where = study.storage.describe()
+    typer.echo(printable(f"created {name!r} in {where}: {len(table)} candidates; models {sizes}{made}"))
+
+
+@app.command()
+def ask(
+    name: Name,
+    n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many trials.")] = 1,
+    out: Out = None,
+    repeats: Annotated[bool, typer.Option(help="Let a candidate come twice in a list.")] = False,
+    new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
+    force: Force = False,
+    lease: LeaseFor = None,
+    worker: Worker = None,
+    storage: Where = DEFAULT,
+) -> None:
+    """Ask for trials; fill in the rewards and hand the file to `tell`."""
+    from alexp.study.tables import plate
+
+    with _opened(name, storage, worker) as study:
+        if study.algorithm.is_contextual:
+            raise ValueError(f"rounds of study {name!r} are contextual: ask from Python, study.ask(context=...)")
+        _check_out(out, force)
+        trials = study.ask(n, available=_unseen(study) if new else None, distinct=not repeats, lease=lease)
+        _write_lines(out, plate(study, trials), "trials")
+
+
+@app.command()
+def tell(
+    name: Name,
+    results: Annotated[Path, typer.Argument(help="CSV file with columns trial and reward.")],
+    partial: Annotated[bool, typer.Option("--partial", help="Leave lines without a reward for later.")] = False,
+    amend: Annotated[
+        bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
+    ] = False,
+    yes: Yes = False,
+    storage: Where = DEFAULT,
+) -> None:
+    """Tell rewards: the whole file, or nothing if any line is wrong. Those that were told before are skipped."""
+    from alexp.study.tables import read_results
+
+    with _opened(name, storage) as study:
+        tells = read_results(results, study, partial, amend)
+        pairs = [(told.trial, told.reward) for told in tells]
+        with _sure(study.algorithm.suspects(tells).values(), yes):
+            did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
+        known = f", {did.skipped} already known" if did.skipped else ""
+        amended = f", {did.amended} amended" if did.amended else ""
+        typer.echo(f"told {did.told} rewards{known}{amended}; {counts['told']} in all, {counts['pending']} pending")
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
+def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = DEFAULT) -> None:
+    """Correct the reward of a trial; the study goes on as if it had been told at once."""
+    with _opened(name, storage) as study:
+        told = study.refresh().check_amend(trial, reward)
+        before = study.algorithm.log.reward[told.trial]
+        with _sure(study.algorithm.suspects([told]).values(), yes):
+            study.amend(told.trial, reward)
+        typer.echo(f"trial {told.trial}: {'no reward' if before != before else before} became {told.reward}")
+
+
+@app.command()
+def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT) -> None:
+    """Withdraw the reward of a trial, which then counts as given up; `amend` gives it one again."""
+    with _opened(name, storage) as study:
+        study.retract(trial)
+        typer.echo(f"retracted the reward of trial {trial.removeprefix('#')}; {study.counts['told']} rewards are left")
+
+
+@app.command()
+def observe(
+    name: Name,
+    data: Annotated[Path, typer.Argument(help="CSV file with columns of the candidates (or index) and reward.")],
+    yes: Yes = False,
+    storage: Where = DEFAULT,
+) -> None:
+    """Add measurements that were made without having been asked for."""
+    from alexp.study.observations import observations
+    from alexp.study.tables import read_observations
+
+    with _opened(name, storage) as study:
+        frame = read_observations(data)
+        rewards = [reward for _, reward in observations(study.algorithm.domain, frame)]
+        strange = zip(frame.index, study.algorithm.suspect_observations(rewards), strict=True)
+        with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
+            trials = study.add_observations(frame)
+        typer.echo(f"added {len(trials)} observations; {study.counts['told']} rewards in all")
+
+
+@app.command()
+def abandon(
+    name: Name,
+    trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
+    storage: Where = DEFAULT,
+) -> None:
+    """Give up trials whose reward will never come."""
+    with _opened(name, storage) as study:
+        for trial in trials:
+            study.abandon(trial)
+        typer.echo(f"abandoned {len(trials)} trials; {study.counts['pending']} pending")
+
+
+@app.command()
+def status(name: Name, storage: Where = DEFAULT) -> None:
+    """Where the study stands: counts, leading models, recommendation."""
+    with _opened(name, storage) as study:
+        view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False, explanation=False)
+        typer.echo(printable(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}"))
+        typer.echo(", ".join(f"{value} {key}" for key, value in view.counts.items()))
+        if view.standing is not None:
+            leading = (f"{leader.name} {leader.q:.3f}" for leader in view.standing.leaders)
+            typer.echo(printable("models: " + ", ".join(leading)))
+        if view.best is not None:
+            what = f"{view.best.label} (candidate {view.best.index})"
+            typer.echo(printable(f"best: {what}, estimated {view.best.value:.4g}"))
+            for sentence in _statements(study):
+                typer.echo(printable(sentence))
+        elif view.stopping is not None:
+            typer.echo(printable(view.stopping))
+
+
+@app.command()
+def heartbeat(
+    name: Name,
+    trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
+    lease: LeaseFor = None,
+    worker: Worker = None,
+    storage: Where = DEFAULT,
+) -> None:
+    """Say that this worker still measures some trials: their leases run anew, for as long as before or for --lease."""
+    with _opened(name, storage, worker) as study:
+        study.heartbeat(trials, lease)
+        typer.echo(f"prolonged {len(trials)} leases")
+
+
+@app.command("take-over")
+def take_over(
+    name: Name,
+    trials: Annotated[list[str] | None, typer.Argument(help="Numbers of trials; those that expired if absent.")] = None,
+    n: Annotated[int | None, typer.Option("-n", "--number", min=1, help="At most so many.")] = None,
+    lease: LeaseFor = None,
+    worker: Worker = None,
+    out: Out = None,
+    force: Force = False,
+    storage: Where = DEFAULT,
+) -> None:
+    """Take over trials of other workers whose lease has expired, as a file for `tell`."""
+    from alexp.study.tables import plate
+
+    with _opened(name, storage, worker) as study:
+        _check_out(out, force)
+        taken = study.take_over(trials or None, lease=lease, n=n)
+        _write_lines(out, plate(study, taken), "trials")
+
+
+@app.command()
+def pending(
+    name: Name,
+    out: Out = None,
+    workers: Annotated[
+        bool, typer.Option("--workers", help="Print who measures what, since when, until when.")
+    ] = False,
+    storage: Where = DEFAULT,
+) -> None:
+    """Trials that await their reward, as a file for `tell`."""
+    from alexp.study.labels import labeller
+    from alexp.study.tables import plate
+
+    with _opened(name, storage) as study:
+        trials = study.pending()
+        if not workers:
+            _write_lines(out, plate(study, trials), "pending trials")
+            return
+        what = labeller(study.algorithm)
+        for trial in trials:
+            line = f"{trial.id}\t{what(trial.id)}\t{trial.worker}\tasked {_span(trial.age)} ago\t{_lease(trial)}"
+            typer.echo(printable(line.replace("\t", "  ")))
+
+
+@app.command()
+def export(name: Name, out: Out = None, storage: Where = DEFAULT) -> None:
+    """All trials as CSV."""
+    from alexp.study.tables import export as lines
+
+    with _opened(name, storage) as study:
+        _write_lines(out, lines(study), "trials")
+
+
+@app.command()
+def report(
+    name: Name,
+    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
+    storage: Where = DEFAULT,
+) -> None:
+    """Write one self-contained HTML page about the study."""
+    with _opened(name, storage) as study:
+        typer.echo(f"report written to {study.report(out)}")
+
+
+@app.command("list")
+def list_all(storage: Where = DEFAULT) -> None:
+    """All studies of a storage."""
+    from alexp.study import list_studies
+
+    found = list_studies(storage)
+    for study in found:
+        created = datetime.fromtimestamp(study.created_at, UTC)
+        facts = f"{study.algorithm}\tcreated {created:%Y-%m-%d}\t{study.told} told, {study.pending} pending"
+        typer.echo(f"{printable(study.name)}\t{facts}")
+    if not found:
+        typer.echo("no studies", err=True)
+
+
+@app.command()
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    storage: Where = DEFAULT,
+) -> None:
+    """Delete a study with all its trials, after asking."""
+    from alexp.study import delete_study, list_studies
+
+    trials = next((study.trials for study in list_studies(storage) if study.name == name), 0)
+    if not yes:
+        typer.confirm(f"Delete study {name!r} with {trials} trials for ever?", abort=True)
+    delete_study(name, storage)
+    typer.echo(f"deleted {name!r}")
+
+
+@app.command()
+def check(
+    name: Annotated[str | None, typer.Argument(help="Name of the study; all of them if absent.")] = None,
+    storage: Where = DEFAULT,
+) -> None:
+    """Verify everything that is stored, replay the log from its start, and compare; exit status 1 if it is damaged."""
+    from alexp.study import check as check_study
+    from alexp.study import list_studies
+
+    names = [study.name for study in list_studies(storage)] if name is None else [name]
+    reports = [check_study(each, storage) for each in names]
+    for report in reports:
+        typer.echo(printable(str(report)))
+    if not all(report.ok for report in reports):
+        raise typer.Exit(1)
+
+
+@app.command()
+def salvage(
+    source: Annotated[str, typer.Argument(help="The damaged storage: a file, or postgresql://user@host/database.")],
+    target: Annotated[str, typer.Argument(help="A new storage for what is intact.")],
+) -> None:
+    """Copy what is intact of all studies into a new storage, and say what was lost."""
+    from alexp.study import salvage as salvage_studies
+
+    for report in salvage_studies(source, target):
+        typer.echo(printable(str(report)))
+
+
+@contextmanager
+def _opened(name: str, storage: str, worker: str | None = None) -> Iterator[Study]:
+    """A study, for the time of a command, whose worker may go by a name."""
+    from alexp.study import load_study
+    from alexp.study.database.events import acting_as
+
+    with acting_as(worker), load_study(name, storage) as study:
+        yield study
+
+
+def _check_out(out: Path | None, force: bool) -> None:
+    """Refuse a file that could not be written, or that may hold rewards, before anything is asked for."""
+    if out is not None and out.exists() and not force:
+        raise FileExistsError(f"{out} exists and may hold rewards; choose another file, or --force to replace it")
+    if out is not None and not out.parent.is_dir():
+        raise FileNotFoundError(f"the folder {out.parent} does not exist")
+
+
+def _write_lines(out: Path | None, lines: Iterator[list[str]], what: str) -> None:
+    """Write lines to a file, or print them."""
+    from alexp.common.cells import to_csv
+    from alexp.study.tables import write_csv
+
+    if out is None:
+        typer.echo(to_csv(lines), nl=False)
+    else:
+        typer.echo(f"{write_csv(out, lines)} {what} written to {out}")
+
+
+@contextmanager
+def _sure(reasons: Iterable[str], yes: bool) -> Iterator[None]:
+    """Rewards that look like typing errors are taken in only if somebody says that they are right."""
+    from alexp.algorithms.protocol.assumptions import AssumptionWarning
+
+    text = "\n".join(reason.replace("; if it is a typing error, amend it", "") for reason in reasons)
+    if text and not yes:
+        if not sys.stdin.isatty():
+            raise ValueError(f"{text}\nnothing was written; if this is right, say so with --yes")
+        typer.confirm(f"{text}\nIs this right?", abort=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*is far outside", AssumptionWarning)  # it was said
+        yield
+
+
+def _choice(expired: str | None) -> WhenExpired | None:
+    from alexp.study.workers.leases import CHOICES
+
+    if expired is not None and expired not in CHOICES:
+        raise typer.BadParameter(f"must be one of {', '.join(CHOICES)}, got {expired!r}", param_hint="--expired")
+    return expired
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise ValueError(f"{option} must look like NAME=VALUE, got {text!r}")
+    return key, value
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:  # no JSON, or a number of thousands of digits
+        return text
+
+
+def _statements(study: Study) -> Iterator[str]:
+    """What the algorithm certifies about stopping, and what it says about its models, a sentence each."""
+    from alexp.algorithms.capabilities import Certifies, offers
+    from alexp.algorithms.protocol.assumptions import NotCertified
+
+    algorithm: object = study.algorithm
+    if not offers(algorithm, Certifies) or study.counts["told"] == 0:
+        return
+    yield f"stopping: {study.stop_report()}"
+    if algorithm.certifies:
+        try:
+            yield f"models: {study.check_models()}"
+        except NotCertified as error:
+            yield f"models: {error}"
+
+
+def _unseen(study: Study) -> list[int]:
+    seen = set(study.algorithm.log.index)
+    unseen = [index for index in range(study.algorithm.domain.n_candidates) if index not in seen]
+    if not unseen:
+        raise ValueError("every candidate has been asked for or measured; drop --new")
+    return unseen
+
+
+def _lease(trial: HeldTrial) -> str:
+    if trial.lease is None:
+        return "no lease"
+    return f"lease expired {_span(-trial.lease)} ago" if trial.expired else f"lease has {_span(trial.lease)} left"
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
