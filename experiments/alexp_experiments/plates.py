@@ -16,9 +16,9 @@ from time import perf_counter
 import numpy as np
 
 from alexp.algorithms.alexp import ALExp
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.lmucb import LMUCB
-from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import FloatArray
 from alexp.problem import FiniteSet, ModelClass
 from alexp_experiments.core.scenarios import Scenario

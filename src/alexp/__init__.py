@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from alexp import decision, kernels
+from alexp import decision, kernels, rules
 from alexp.algorithms import (
     D3RB,
     ED2RB,
@@ -157,6 +157,7 @@ __all__ = [
     "load_study",
     "ope",
     "preflight",
+    "rules",
     "simulate",
     "theory",
 ]

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 import alexp
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.trials import AbandonedTrialError, AlreadyToldError
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.log import AbandonedTrialError, AlreadyToldError
 from alexp.estimation.ridge import grid
 from alexp.testing.settings import Setting, make, on_tables, reward, settings_for
 

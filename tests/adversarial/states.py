@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.base import Algorithm
 from alexp.common.codec import pack, unpack
 from alexp.testing.settings import Setting, make, reward, settings_for
 from tests.adversarial.interrupts import built_in
@@ -165,7 +165,7 @@ def going_on(run: Algorithm) -> list[str]:
         trial = run.ask()
         out.append(repr(trial))
         run.tell(trial, reward(trial.index))
-    if run.n_told > 2 and run.log.course is not None:
+    if run.n_told > 2:
         run.amend(run.log.told_in_order()[0], 0.25)
     out.append(repr(run.best()))
     type(run).from_dict(json.loads(json.dumps(run.to_dict(problem=False))), run.models, run.domain)

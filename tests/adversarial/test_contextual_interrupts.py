@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.protocol.trials import AbandonedTrialError, AlreadyToldError
+from alexp.algorithms.log import AbandonedTrialError, AlreadyToldError
 from alexp.testing.contextual.problems import PROBLEMS, reward
 from tests.adversarial.interrupts import Deed, built_in, interrupt
 

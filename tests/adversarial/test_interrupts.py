@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.protocol.trials import AlreadyToldError, TrialLog
+from alexp.algorithms.log import AlreadyToldError, TrialLog
 from alexp.testing.settings import PLAIN, make, play, reward
 from tests.adversarial import interrupts
 from tests.adversarial.interrupts import Instructions, built_in, digest

@@ -14,9 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.course import unpack_restriction
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.log import Trial, unpack_restriction
 from alexp.testing.settings import make, reward, settings_for
 from tests.adversarial.interrupts import built_in, digest, look
 

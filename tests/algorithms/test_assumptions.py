@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.protocol.vigilance import quietly
+from alexp.algorithms.assumptions import quietly
 
 N = 60
 

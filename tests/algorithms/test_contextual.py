@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.protocol.contextual.packing import (
-    check_packed,
-    pack_offer,
-    pack_rows,
-    plain,
-    unpack_offer,
-    unpack_rows,
-    unplain,
-)
+from alexp.algorithms.offer_log import check_packed, pack_offer, pack_rows, plain, unpack_offer, unpack_rows, unplain
 from alexp.algorithms.warming import warm_up
 from alexp.common.codec import pack, unpack
 from alexp.testing.contextual.problems import PROBLEMS, Crossed

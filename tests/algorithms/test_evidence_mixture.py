@@ -92,7 +92,7 @@ def test_light_is_the_one_cell_grid_and_saves():
 
 
 def test_thompson_spreads_over_its_draws():
-    algorithm = alexp.MixtureThompson(MODELS, DOMAIN, **STATED, draws=5, random_state=0)
+    algorithm = alexp.MixtureThompson(MODELS, DOMAIN, **STATED, rule=alexp.rules.Thompson(5), random_state=0)
     trials = testing.again(algorithm, 200)
     shares = {trial.index: trial.propensity for trial in trials}
     assert sum(shares.values()) == pytest.approx(1.0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.algorithms.base import Decision
 from alexp.algorithms.capabilities import Certifies, offers
-from alexp.algorithms.protocol.rounds import Decision
 from alexp.decision.plays import Weighted
 from alexp.decision.weights import exponential_weights
 from alexp.estimation.lasso.post_lasso import PostLasso

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.protocol.course import Course
+from alexp.algorithms.log import Course
 
 
 @pytest.fixture
@@ -25,7 +25,8 @@ def looking(opt, width=0.7):
 def test_every_second_round_of_single_trials_wants_a_large_reward(table):
     models, domain, rewards = table
     opt = alexp.EvidenceMixture(models, domain, goal="best", repeats=False, random_state=0)
-    pure = alexp.EvidenceMixture(models, domain, rule="ei", beta=2.0, power=0.25, repeats=False, random_state=0)
+    rule = alexp.rules.ExpectedImprovement(2.0)
+    pure = alexp.EvidenceMixture(models, domain, rule=rule, power=0.25, repeats=False, random_state=0)
     for other in (opt, pure):
         for index in range(5):
             other.observe(index, rewards[index])
@@ -44,7 +45,8 @@ def test_every_second_round_of_single_trials_wants_a_large_reward(table):
 def test_plates_are_all_improvement(table):
     models, domain, rewards = table
     opt = alexp.EvidenceMixture(models, domain, goal="best", repeats=False, random_state=0)
-    pure = alexp.EvidenceMixture(models, domain, rule="ei", beta=2.0, power=0.25, repeats=False, random_state=0)
+    rule = alexp.rules.ExpectedImprovement(2.0)
+    pure = alexp.EvidenceMixture(models, domain, rule=rule, power=0.25, repeats=False, random_state=0)
     for _ in range(5):
         plates = [other.ask(n=4) for other in (opt, pure)]
         assert [trial.index for trial in plates[0]] == [trial.index for trial in plates[1]]
@@ -74,7 +76,7 @@ def test_a_lucky_measurement_stands_where_nothing_is_measured_twice(table):
         opt = alexp.EvidenceMixture(models, domain, goal="best", repeats=repeats, random_state=0)
         for index in range(15):
             opt.observe(index, lucky[index])
-        incumbents[repeats] = opt.incumbent()
+        incumbents[repeats] = opt.belief.incumbent()
     assert incumbents[False] == 9.0
     assert incumbents[True] < 7.0
 

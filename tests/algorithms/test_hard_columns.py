@@ -233,7 +233,7 @@ def test_rewards_beyond_any_noise_go_to_the_model_that_fits():
     for index in range(4):  # nothing fits: residuals of 1e170 times the noise, whose squares are no numbers
         opt.observe(index, 1e80 * (PLAIN[index, 0] + 0.1 * PLAIN[index, 2]))
     with np.errstate(over="ignore"):
-        assert not np.isfinite(opt._mixture.log_evidence()).any()
+        assert not np.isfinite(opt.belief.mixture.log_evidence()).any()
     assert opt.probabilities.tolist() == [1.0, 0.0]
 
 

@@ -53,7 +53,7 @@ def test_the_decision_is_a_function_of_seed_and_history():
 
 
 def test_sharpness_is_a_power():
-    plain, sharp = (distribution(run(0, sharpness=power, floor=0.0)) for power in (1.0, 3.0))
+    plain, sharp = (distribution(run(0, rule=alexp.rules.Matching(power), floor=0.0)) for power in (1.0, 3.0))
     assert sharp == pytest.approx(plain**3 / np.sum(plain**3))
 
 
@@ -133,7 +133,7 @@ def contextual(steps=0, seed=0, **settings):
 
 def test_new_candidates_are_matched_by_default():
     opt = contextual(30)
-    assert (opt.rule, opt.floor) == ("matching", 0.01)
+    assert (opt.rule, opt.floor) == (alexp.rules.Matching(), 0.01)
     features = np.random.default_rng(7).standard_normal((4, 5))
     q = opt.policy(features=features)
     assert q.sum() == pytest.approx(1.0)
@@ -155,10 +155,10 @@ def test_contextual_runs_calibrate_and_continue_bit_for_bit():
         reward = float(features[one.index] @ THETA)
         opt.tell(one, reward)
         again.tell(other, reward)
-    assert opt._mixture.grid.divisors.tobytes() == again._mixture.grid.divisors.tobytes()
+    assert opt.belief.mixture.grid.divisors.tobytes() == again.belief.mixture.grid.divisors.tobytes()
 
 
 def test_forgetting_goes_with_new_candidates():
     opt = contextual(30, forget=0.95)
-    assert opt._mixture.mass == pytest.approx((1 - 0.95**30) / 0.05)
+    assert opt.belief.mixture.mass == pytest.approx((1 - 0.95**30) / 0.05)
     assert opt.probabilities[0] > 0.8

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.protocol.course import Course, pack_restriction, unpack_restriction
-from alexp.algorithms.protocol.mending import looks_like_a_typo, typos_among
-from alexp.algorithms.protocol.telling import Told
+from alexp.algorithms.base import Told
+from alexp.algorithms.log import Course, looks_like_a_typo, pack_restriction, typos_among, unpack_restriction
 from alexp.testing import SETTINGS, on_tables
 from alexp.testing.mending import force, release, text_of
 from alexp.testing.settings import make, reward

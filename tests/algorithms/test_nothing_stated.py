@@ -196,12 +196,12 @@ def test_settings_that_contradict_what_is_stated(arguments, message):
 
 def test_repeats_decide_rule_width_and_power():
     free, once = (alexp.EvidenceMixture(MODELS, DOMAIN, repeats=repeats) for repeats in (True, False))
-    assert (free.rule, free.power, once.rule, once.power) == ("ids", 1.0, "ucb", 0.5)
-    assert free.beta_t(1) == 2.0
-    assert once.beta_t(1) == once.beta_t(100) == 0.7
-    mine = alexp.EvidenceMixture(MODELS, DOMAIN, repeats=False, rule="ids", beta=0.3, power=0.25)
-    assert (mine.rule, mine.beta_t(7), mine.power) == ("ids", 0.3, 0.25)
-    assert alexp.MixtureThompson(MODELS, DOMAIN, repeats=False).rule == "thompson"
+    assert (free.rule, free.power, once.rule, once.power) == (alexp.rules.IDS(), 1.0, alexp.rules.UCB(0.7), 0.5)
+    assert free.rule.width(1) == 2.0
+    assert once.rule.width(1) == once.rule.width(100) == 0.7
+    mine = alexp.EvidenceMixture(MODELS, DOMAIN, repeats=False, rule=alexp.rules.IDS(0.3), power=0.25)
+    assert (mine.rule.width(7), mine.power) == (0.3, 0.25)
+    assert alexp.MixtureThompson(MODELS, DOMAIN, repeats=False).rule == alexp.rules.Thompson()
 
 
 @pytest.mark.parametrize(("repeats", "power", "width"), [(True, 1.0, np.sqrt(2.0)), (False, 0.5, 0.7)])
@@ -209,7 +209,7 @@ def test_kernels_play_ucb(repeats, power, width):
     places = np.linspace(0.0, 1.0, 9)[:, None]
     kernels = alexp.ModelClass.from_matrices({"a": places}, kernels={"a": [alexp.kernels.Matern()]})
     opt = alexp.EvidenceMixture(kernels, alexp.FiniteSet(range(9)), repeats=repeats)
-    assert (opt.rule, opt.power, opt.beta_t(1)) == ("ucb", power, width)
+    assert (type(opt.rule), opt.power, opt.rule.width(1)) == (alexp.rules.UCB, power, width)
 
 
 def test_power_tempers_the_evidence():

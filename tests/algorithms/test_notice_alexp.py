@@ -121,7 +121,7 @@ def test_rounds_as_in_the_pseudo_code(settings, look):
     """Full and restricted rounds mixed, with zero to two rewards in between; looking ahead changes nothing."""
     scale = 4.0 if settings.get("clip_returns") else 1.0  # estimates beyond the bound on both sides
     opt, plain = pair(**settings)
-    opt.ignores_pending = True  # as the pseudo-code, which tells every reward before the next round
+    opt._open = opt._listed.round  # pending trials do not count, as in the pseudo-code: it has none
     for number, available in enumerate(ROUNDS):
         allowed = EVERYONE if available is None else np.array(available)
         if look:

@@ -75,21 +75,17 @@ def test_fs_scb_weights_and_recommendation(intercept):
 
 
 @pytest.mark.parametrize("delta", [0.1, 0.02])
-@pytest.mark.parametrize("radius", ["valid", "0.1.0"])
-def test_o2cs_width_weights_and_choice(delta, radius):
-    opt, models, table = told(alexp.O2CSEW, delta=delta, scale=0.7, radius=radius)
+def test_o2cs_width_weights_and_choice(delta):
+    opt, models, table = told(alexp.O2CSEW, delta=delta, scale=0.7)
 
     def bound(t):
-        return BOUND + NOISE * sqrt(2 * log((4 * t * (t + 1) if radius == "valid" else 2 * t * t) / delta))
+        return BOUND + NOISE * sqrt(2 * log(4 * t * (t + 1) / delta))
 
     plain, now = Forecasts(models, table, DATA, bound), bound(len(DATA) + 1)
     assert opt.probabilities == pytest.approx(plain.weights(now))
     determinants = [f.log_determinant for f in fits(models, table, NOISE / BOUND, DATA)]
     regret = 8 * now**2 * log(3) + now**2 * max(determinants) + NOISE**2
-    a = 2 * NOISE**2 * log(1 / delta)
-    distance = (sqrt(a) + sqrt(a + regret)) ** 2
-    if radius == "valid":
-        distance = 2 * regret + 8 * NOISE**2 * log(2 / delta)
+    distance = 2 * regret + 8 * NOISE**2 * log(2 / delta)
     whole = Ridge(table, range(5), 1.0, NOISE / BOUND, plain.aggregate)
     norm = NOISE / BOUND * BOUND / 0.5  # the smallest scale is 0.5
     width = 0.7 * sqrt(distance + norm**2 - whole.loss)

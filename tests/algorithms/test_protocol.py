@@ -157,7 +157,7 @@ def test_a_trial_is_json(candidates, expected):
 
 
 def test_the_table_is_hashed_once(monkeypatch):
-    from alexp.algorithms.protocol import saving
+    from alexp.algorithms import saving
 
     algorithm, calls = told("alexp"), []
     algorithm.to_dict()

@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("models", [LINEAR, KERNELS], ids=["linear", "kern
 def mixture(models, domain=TABLE, watched=True, **settings):
     opt = alexp.EvidenceMixture(models, domain, **{"random_state": 0, **settings})
     if not watched:
-        opt._replays = Replays(False)
+        opt.belief.replays = Replays(False)
     return opt
 
 
@@ -41,7 +41,7 @@ def exact(*candidates):
 def expectations(opt):
     """Of the models, whatever is known of single candidates."""
     round_ = opt._everything
-    mean, variance = opt._mixture.moments(opt._weights(), round_.wide)
+    mean, variance = opt.belief.mixture.moments(opt.belief.weights(), round_.wide)
     return np.concatenate([mean, variance, opt.probabilities, [opt.noise_estimate]])
 
 
@@ -49,7 +49,7 @@ def expectations(opt):
 def test_the_same_reward_again_is_not_learned(models):
     once, again = told(models, exact(3, 8, 20, 41, 7)), told(models, exact(3, 8, 3, 20, 41, 20, 3, 7))
     np.testing.assert_array_equal(expectations(again), expectations(once))
-    assert (again.n_told, again._mixture.n_observations) == (8, 5)
+    assert (again.n_told, again.belief.mixture.n_observations) == (8, 5)
 
 
 @BOTH
@@ -57,14 +57,14 @@ def test_the_same_reward_again_is_not_learned(models):
     "stated", [{"noise_std": 0.2}, {"reward_bound": 3.0}, {"rule": "thompson"}, {"goal": "best"}], ids=str
 )
 def test_it_is_where_something_is_stated_or_another_rule_decides(models, stated):
-    assert told(models, exact(3, 8, 3, 20), **stated)._mixture.n_observations == 4
+    assert told(models, exact(3, 8, 3, 20), **stated).belief.mixture.n_observations == 4
 
 
 def test_it_is_on_an_interval():
     opt = alexp.EvidenceMixture(alexp.ModelClass.legendre(degree=3, size=2), alexp.Interval(-1.0, 1.0, resolution=9))
     for index in (2, 5, 2):
         opt.observe(index, 0.5)
-    assert opt._mixture.n_observations == 3
+    assert opt.belief.mixture.n_observations == 3
 
 
 def beliefs(opt):
@@ -80,7 +80,7 @@ def test_replays_make_their_own_candidates_sure_and_no_others(models):
     np.testing.assert_array_equal(mean[others], mean_once[others])
     np.testing.assert_array_equal(std[others], std_once[others])
     np.testing.assert_array_equal(mean[[3, 20]], EXACT[[3, 20]])
-    noise = np.sqrt(opt._mixture.noise_variance(opt._weights()))
+    noise = np.sqrt(opt.belief.mixture.noise_variance(opt.belief.weights()))
     np.testing.assert_allclose(std[[3, 20]], noise * np.sqrt([1 / (2 * 3), 1 / (3 * 4)]), rtol=1e-12)
 
 
@@ -103,7 +103,7 @@ def test_settle_does_for_many_what_a_loop_does_for_one():
 
 def test_the_largest_upper_bound_is_played():
     opt = told(LINEAR, exact(3, 8, 20, 41, 7, 20))
-    assert opt.rule == "ids"
+    assert opt.rule == alexp.rules.IDS()
     beta = np.sqrt(4.0 + 0.25 * np.log(7))
     bounds = [mean + beta * std for mean, std in (opt.predict(x) for x in range(N))]
     assert opt.ask().index == int(np.argmax(bounds))
@@ -116,7 +116,7 @@ def test_another_reward_of_a_candidate_brings_all_of_them_back(models, direction
     opt = told(models, pairs, direction=direction)
     all_learned = told(models, pairs, watched=False, direction=direction)
     np.testing.assert_allclose(expectations(opt), expectations(all_learned), rtol=1e-8, atol=1e-10)
-    assert opt._mixture.n_observations == len(pairs)
+    assert opt.belief.mixture.n_observations == len(pairs)
     mean, std = opt.predict(3)
     assert std > 0.0
     assert mean != EXACT[3]
@@ -158,8 +158,8 @@ def test_a_state_in_which_all_were_learned_goes_on_learning():
     old = told(LINEAR, exact(3, 8, 3, 20, 3), watched=False)  # as versions did that held nothing back
     new = saved_and_loaded(old)
     new.observe(8, float(EXACT[8]))
-    assert new._mixture.n_observations == 6
-    assert len(new._replays) == 0
+    assert new.belief.mixture.n_observations == 6
+    assert len(new.belief.replays) == 0
 
 
 @BOTH
@@ -168,10 +168,10 @@ def test_corrections_give_the_run_that_had_them_from_the_start(models):
     opt.amend(2, 0.123)
     other = told(models, [*exact(3, 8), (3, 0.123), *exact(20)])
     np.testing.assert_array_equal(expectations(opt), expectations(other))
-    assert opt._mixture.n_observations == 4
+    assert opt.belief.mixture.n_observations == 4
     opt.amend(2, float(EXACT[3]))
     np.testing.assert_array_equal(beliefs(opt), beliefs(told(models, exact(3, 8, 3, 20))))
-    assert opt._mixture.n_observations == 3
+    assert opt.belief.mixture.n_observations == 3
     opt.retract(2)
     np.testing.assert_array_equal(beliefs(opt), beliefs(told(models, exact(3, 8, 20))))
 
@@ -182,7 +182,7 @@ def test_looking_back_expects_what_was_expected_at_the_time(models, direction):
     opt, expected = mixture(models, direction=direction), []
     for candidate in (3, 8, 20, 3, 41, 7, 3, 20, 11, 3):
         mean, std = opt.predict(candidate)
-        noise = opt._mixture.noise_variance(opt._weights())
+        noise = opt.belief.mixture.noise_variance(opt.belief.weights())
         expected.append((mean, np.sqrt(std**2 + noise), opt.probabilities))
         opt.observe(candidate, float(EXACT[candidate]))
     seen = opt.hindsight([0, 1])
@@ -230,7 +230,7 @@ def test_an_exact_control_does_not_keep_others_from_being_tried():
     for seed in range(20):
         opt, rewards = after_control(seed)
         assert 2 in play(opt, rewards, 20)[4:], seed
-        assert opt._mixture.n_observations == opt.n_told == 24, seed
+        assert opt.belief.mixture.n_observations == opt.n_told == 24, seed
 
 
 def test_every_candidate_is_measured_again_and_again():
@@ -247,19 +247,19 @@ def test_every_candidate_is_measured_again_and_again():
 
 def test_rewards_that_several_candidates_give_are_learned():
     opt = told(LINEAR, [(3, 0.0), (8, 0.0), (3, 0.0), (8, 0.0), (20, 1.0), (20, 1.0)])
-    assert (opt._mixture.n_observations, len(opt._replays)) == (5, 1)
+    assert (opt.belief.mixture.n_observations, len(opt.belief.replays)) == (5, 1)
     opt.observe(41, 1.0)
-    assert (opt._mixture.n_observations, len(opt._replays)) == (7, 0)
+    assert (opt.belief.mixture.n_observations, len(opt.belief.replays)) == (7, 0)
     opt.observe(20, 1.0)
-    assert opt._mixture.n_observations == 8
-    assert saved_and_loaded(opt)._mixture.n_observations == 8
+    assert opt.belief.mixture.n_observations == 8
+    assert saved_and_loaded(opt).belief.mixture.n_observations == 8
 
 
 def test_ties_are_held_apart_in_saved_runs():
     pairs = [(3, 0.0), (8, 0.0), (3, 0.0), (20, 1.0), (20, 1.0), (8, 0.0)]
     opt = told(LINEAR, pairs)
     again = saved_and_loaded(opt)
-    assert (again._mixture.n_observations, len(again._replays)) == (5, 1)
+    assert (again.belief.mixture.n_observations, len(again.belief.replays)) == (5, 1)
     np.testing.assert_array_equal(beliefs(again), beliefs(opt))
     np.testing.assert_allclose(opt.hindsight([0, 1]).log_odds[-1, 1], np.log(np.divide(*opt.probabilities[::-1])))
 
@@ -270,8 +270,8 @@ def test_contextual_rounds_hold_nothing_back():
     features = {"a": rng.standard_normal((2, 3)), "b": rng.standard_normal((2, 2))}
     for _ in range(4):
         opt.tell(opt.ask(features=features, ids=["x", "y"]), 1.0)
-    assert not opt._replays.watched
-    assert opt._mixture.n_observations == 4
+    assert not opt.belief.replays.watched
+    assert opt.belief.mixture.n_observations == 4
 
 
 def test_clicks_agree_by_chance_and_soon_differ():
@@ -281,8 +281,8 @@ def test_clicks_agree_by_chance_and_soon_differ():
     for _ in range(60):
         trial = opt.ask()
         opt.tell(trial, float(rng.random() < chances[trial.index]))
-    assert len(opt._replays) == 0
-    assert opt._mixture.n_observations == 60
+    assert len(opt.belief.replays) == 0
+    assert opt.belief.mixture.n_observations == 60
 
 
 def test_replayed_is_what_holding_would_have_led_to():
@@ -328,8 +328,8 @@ def test_a_state_of_another_form_is_learned_from_rewards_without_those_held_back
     kept = told(wide, exact(3, 8, 3, 20, 41, 20))
     monkeypatch.setattr(making, "takes_one_pass", lambda *_: False)
     packed = saved_and_loaded(kept)
-    assert type(packed._mixture.grid) is not type(kept._mixture.grid)
-    assert packed._mixture.n_observations == 4
+    assert type(packed.belief.mixture.grid) is not type(kept.belief.mixture.grid)
+    assert packed.belief.mixture.n_observations == 4
     np.testing.assert_allclose(expectations(packed), expectations(kept), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(packed.predict(20), kept.predict(20), rtol=1e-6)
     assert packed.predict(20)[0] == EXACT[20]
@@ -370,6 +370,6 @@ def test_a_study_that_is_opened_again_goes_on_as_one_run(tmp_path):
             seen = beliefs(study.refresh().algorithm)
     run = mixture(LINEAR, random_state=1)
     assert play(run, as_measured, 36) == played
-    assert len(run._replays) > 5
+    assert len(run.belief.replays) > 5
     np.testing.assert_allclose(seen, beliefs(run), rtol=1e-9)
     assert alexp.study.check("exact", storage).ok

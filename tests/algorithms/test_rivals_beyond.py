@@ -231,23 +231,6 @@ def test_o2cs_distance_holds_in_adaptive_runs():
     assert missed <= 12  # 6 on average at most, with three standard deviations
 
 
-def test_runs_stored_before_a_setting_was_one_go_on_as_they_began():
-    for kind, name, former, now in (
-        (alexp.D3RB, "newcomers", 1.0, 0.25),
-        (alexp.ED2RB, "newcomers", 1.0, 0.25),
-        (alexp.O2CSEW, "radius", "0.1.0", "valid"),
-    ):
-        opt = kind(MODELS, DOMAIN, random_state=0, **{name: former})
-        play(opt, 5)
-        state = opt.to_dict()
-        del state["settings"][name], state["digest"]
-        again_ = kind.from_dict(state)
-        assert getattr(again_, name) == former
-        assert getattr(kind(MODELS, DOMAIN, random_state=0), name) == now
-        assert getattr(kind.from_dict(state, **{name: now}), name) == now
-        assert [t.index for t in play(again_, 20).trials] == [t.index for t in play(opt, 20).trials]
-
-
 @pytest.mark.parametrize("name", ["evidence-sampling", "lm-ucb", "squarecb", "fs-scb", "d3rb", "ed2rb"])
 def test_everyone_beats_uniform_play(name):
     total = {name: 0.0, "uniform": 0.0}

@@ -68,9 +68,9 @@ def test_where_rewards_cannot_tell_it_is_an_upper_bound():
 def test_larger_noise_is_that_of_the_grid():
     """Where the smallest ratio has no weight, nothing is looked into."""
     found, opt = estimate("table", 1.0)
-    weights = opt._weights()
+    weights = opt.belief.weights()
     assert weights[0].sum() < 1e-6
-    assert found == pytest.approx(np.sqrt(opt._mixture.noise_variance(weights)), rel=1e-6)
+    assert found == pytest.approx(np.sqrt(opt.belief.mixture.noise_variance(weights)), rel=1e-6)
 
 
 def test_decisions_know_nothing_of_it(monkeypatch):

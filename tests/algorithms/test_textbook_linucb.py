@@ -135,7 +135,7 @@ def dense_maps():
 def test_a_mixture_on_blocks_decides_like_one_on_dense_columns(settings):
     blocks = alexp.ModelClass.per_arm(SETS, arms=ARMS, intercept=False)
     runs = [alexp.EvidenceMixture(one, alexp.Arms(ARMS), random_state=1, **settings) for one in (blocks, dense_maps())]
-    grid = runs[0]._mixture.grid
+    grid = runs[0].belief.mixture.grid
     assert isinstance(getattr(grid, "inner", grid), ArmGrid)
     noise = np.random.default_rng(7).normal(size=200)
     waiting = []

@@ -149,7 +149,7 @@ def test_memory_after_a_hundred_candidates():
     models = alexp.ModelClass.from_inputs(RNG.uniform(size=(300, 4)), lengthscales=[1.0])
     cost = expected(models, 300, 5)
     opt = alexp.EvidenceMixture(models, table(300), repeats=False, random_state=0)
-    grid = opt._mixture.grid
+    grid = opt.belief.mixture.grid
     for step in range(100):
         opt.tell(opt.ask(), float(np.sin(step)))
     kept = sum(chunk.nbytes for family in grid.families for chunk in family._pass._chunks)

@@ -63,7 +63,7 @@ def test_who_sleeps_does_not_matter_to_certificates(monkeypatch):
         environment = alexp.SyntheticEnvironment(MODELS, domain, noise_std=0.02, random_state=1)
         algorithm = alexp.EvidenceMixture(MODELS, domain, noise_std=0.02, norm_bound=1.0, random_state=1)
         alexp.simulate(algorithm, environment, 40)
-        assert isinstance(algorithm._mixture.grid.cells[0], SleepingBank) == (threshold == 0)
+        assert isinstance(algorithm.belief.mixture.grid.cells[0], SleepingBank) == (threshold == 0)
         reports.append((algorithm.plausible_models(0.1).tolist(), algorithm.confidence(0.3, 0.1)))
     assert reports[0] == reports[1]
 

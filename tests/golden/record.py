@@ -38,10 +38,6 @@ def write(folder: Path) -> None:
     database(folder / "studies.db")
 
 
-# Version 0.1.0 certified from numbers that nobody had stated: no decision, and rightly gone.
-NO_LONGER_SAID = ("plausible", "confidence", "stop", "not certified")
-
-
 def keep(folder: Path, name: str, content) -> None:
     """Write one file."""
     text = json.dumps(content, separators=(",", ":")).encode()
@@ -64,11 +60,7 @@ def again(folder: Path, pattern: str) -> None:
 
 def read(folder: Path, name: str):
     """The content of one file."""
-    content = json.loads(gzip.decompress((folder / f"{name}.json.gz").read_bytes()))
-    for run in content.values():
-        for key in NO_LONGER_SAID:
-            run.get("beliefs", {}).pop(key, None)
-    return content
+    return json.loads(gzip.decompress((folder / f"{name}.json.gz").read_bytes()))
 
 
 STUDIES = ("alexp", "exp4-ix", "corral-own", "evidence-mixture", "etc", "d3rb", "fs-scb")

@@ -1,23 +1,19 @@
 """Every decision on record is made again: same actions, and numbers that differ in their last bits at most.
 
-The files were written by version 0.1.0 (see record.py), and on purpose again later where there is a group Lasso or
-trials are out. `python -m tests.golden.record --compare tests/golden/data` looks at every bit; the tests allow for
-other processors and library versions, whose exponentials round differently.
+`python -m tests.golden.record --compare tests/golden/data` looks at every bit; the tests allow for other processors and
+library versions, whose exponentials round differently.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from pathlib import Path
 
 import pytest
 
-from alexp import GroupLasso, create_study, load_study
+from alexp import load_study
 from alexp.algorithms import load
-from alexp.algorithms.protocol.components import component_from_dict
-from alexp.study.errors import StudyExistsError
 from tests.golden import cases, record
 
 DATA = Path(__file__).parent / "data"
@@ -42,7 +38,7 @@ def same(old, new, where):
 
 
 @pytest.mark.parametrize("variant", cases.VARIANTS)
-def test_runs_of_0_1_0_repeat(variant):
+def test_runs_repeat(variant):
     mine = [case for case in cases.cases() if case[0] == variant]
     assert mine
     for case in mine:
@@ -50,14 +46,14 @@ def test_runs_of_0_1_0_repeat(variant):
 
 
 @pytest.mark.parametrize("variant", cases.VARIANTS)
-def test_states_of_0_1_0_go_on(variant):
+def test_states_go_on(variant):
     for name in record.SAVED_ON:
         old = STATES[f"{variant}/{name}"]
         same(old["after"], cases.play(load(old["state"]), "batches", 4, 4), f"{variant}/{name}")
 
 
 @pytest.mark.parametrize("variant", record.STUDIES)
-def test_studies_of_0_1_0_open_and_go_on(variant, tmp_path):
+def test_studies_open_and_go_on(variant, tmp_path):
     path = tmp_path / "old.db"
     shutil.copy(DATA / "studies.db", path)
     with load_study(variant, path) as study:
@@ -68,36 +64,3 @@ def test_studies_of_0_1_0_open_and_go_on(variant, tmp_path):
     shutil.copy(DATA / "studies.db", fresh)
     with load_study(variant, fresh) as study:
         assert record.play_study(study, 16, 6) == old  # and once more, from the file as it was
-
-
-def test_studies_of_0_1_0_keep_what_was_no_setting_then(tmp_path):
-    path = tmp_path / "old.db"
-    shutil.copy(DATA / "studies.db", path)
-    with load_study("d3rb", path) as study:
-        assert study.view().settings["newcomers"] == 1.0
-    with load_study("d3rb", path, newcomers=0.5) as study:
-        assert study.view().settings["newcomers"] == 0.5
-
-
-def test_what_0_1_0_stored_keeps_its_lasso(tmp_path):
-    """Any minimiser would do then; new runs have the canonical one, and so has what is written by hand."""
-    for variant, state in (("alexp", STATES["alexp/shared"]), ("etc", STATES["etc/shared"])):
-        assert not load(state["state"]).oracle.canonical, variant
-        assert not load(json.loads(json.dumps(load(state["state"]).to_dict()))).oracle.canonical, variant
-    assert component_from_dict({"kind": "GroupLasso"}, "oracle", whole=False).canonical
-    path = tmp_path / "old.db"
-    shutil.copy(DATA / "studies.db", path)
-    with load_study("alexp", path) as study:
-        old = study.algorithm
-        assert not old.oracle.canonical
-        settings = {
-            "name": "alexp",
-            "storage": path,
-            "algorithm": "alexp",
-            "load_if_exists": True,
-        } | old.stated._asdict()
-        models, domain = old.models, old.domain
-    with create_study(models, domain, **settings) as joined:  # newer fields are no disagreement
-        assert not joined.algorithm.oracle.canonical
-    with pytest.raises(StudyExistsError, match="oracle"):
-        create_study(models, domain, oracle=GroupLasso(tol=1e-3), **settings)

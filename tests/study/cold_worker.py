@@ -14,7 +14,7 @@ from numba import njit
 from numba.core import event
 
 import alexp
-from alexp.algorithms.protocol.rounds import Decision
+from alexp.algorithms.base import Decision
 from alexp.decision.plays import Certain
 from alexp.study import Storage, load_study
 

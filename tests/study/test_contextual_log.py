@@ -27,7 +27,7 @@ from .conftest import resealed
 from .contextual import BLOCKS, NAMES, SETTINGS, arms_study, ask, blocks_study, context, features, reward
 
 run = CliRunner().invoke
-pytestmark = pytest.mark.filterwarnings("ignore::alexp.algorithms.protocol.assumptions.AssumptionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::alexp.algorithms.assumptions.AssumptionWarning")
 
 
 def play(study, rounds, first=0):

@@ -41,7 +41,7 @@ def test_what_alexp_decided_on_a_card_is_taken_from_the_log(tmp_path, monkeypatc
     where, best = f"sqlite:///{tmp_path}/studies.db", SubsetPosteriors.argmax_ucb
     models = alexp.ModelClass.subsets(Legendre(7), 3, device="cpu")
     with monkeypatch.context() as card:
-        card.setattr("alexp.algorithms.protocol.asking.enumerating_card", lambda device: "Some GPU")
+        card.setattr("alexp.algorithms.base.enumerating_card", lambda device: "Some GPU")
         card.setattr(SubsetPosteriors, "argmax_ucb", lambda self, choices, width: (best(self, choices, width) + 1) % 10)
         settings = {"algorithm": "alexp", "noise_std": 0.1, "reward_bound": 1.0, "random_state": 0}
         study = create_study(models, alexp.Interval(resolution=30), name="a", storage=where, **settings)

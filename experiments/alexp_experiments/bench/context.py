@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alexp.algorithms.protocol.vigilance import quietly
+from alexp.algorithms.assumptions import quietly
 from alexp_experiments.bench.records import Lap, Measurement, median_ms, one_blas_thread, record, timed
 from alexp_experiments.bench.worker import in_fresh_process, peak_mb, resident_mb
 from alexp_experiments.contextual.entrants import OWN, ContextEntrant

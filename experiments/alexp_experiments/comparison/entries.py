@@ -83,7 +83,18 @@ def _lm_ucb(scenario: Scenario, ridge: float = 1.0, **constants: Json) -> Settin
 
 def _mixture(**settings: Json) -> Callable[..., Settings]:
     """A mixture that is told the size of the coefficients, as it is told the noise."""
-    return lambda scenario, **constants: {"reward_bound": 1.0} | settings | constants
+    return lambda scenario, **constants: _with_rule({"reward_bound": 1.0} | settings | constants)
+
+
+def _with_rule(settings: dict[str, Json]) -> Settings:
+    """Constants of the mixture's rule become a rule."""
+    kinds = {"ids": "rules.IDS", "ucb": "rules.UCB"}
+    if "beta" in settings:
+        kind = kinds[str(settings.pop("rule", "ids"))]
+        settings["rule"] = {"kind": kind, "beta": settings.pop("beta")}
+    if "draws" in settings:
+        settings["rule"] = {"kind": "rules.Thompson", "draws": settings.pop("draws")}
+    return settings
 
 
 def _untold(**settings: Json) -> Callable[..., Settings]:

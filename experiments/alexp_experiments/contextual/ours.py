@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from alexp.algorithms import Algorithm
+from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.capabilities import WeighsModels, offers
-from alexp.algorithms.protocol.components import component_from_dict
-from alexp.algorithms.protocol.vigilance import quietly
+from alexp.algorithms.components import component_from_dict
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.problem import Arms, Candidates, ModelClass

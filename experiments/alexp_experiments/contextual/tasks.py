@@ -9,7 +9,7 @@ from importlib import import_module
 
 import numpy as np
 
-from alexp.algorithms.protocol.vigilance import quietly
+from alexp.algorithms.assumptions import quietly
 from alexp_experiments.contextual.playing import Chooser, play
 from alexp_experiments.contextual.scenario import ContextScenario
 from alexp_experiments.contextual.streams import ContextStream

@@ -13,7 +13,7 @@ from pathlib import Path
 
 _OWN = frozenset({"alexp", "alexp_experiments"})
 # It imports every kind of component there is. A task names those that it uses, and an algorithm imports its own.
-_KNOWS_ALL = "alexp.algorithms.protocol.components"
+_KNOWS_ALL = "alexp.algorithms.components"
 
 
 @lru_cache(maxsize=64)

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.streams import Streams
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.streams import Streams
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, non_negative, positive
 from alexp.problem import Domain, FiniteSet, Interval, ModelClass

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alexp.algorithms import Algorithm
-from alexp.algorithms.protocol.components import component_from_dict
-from alexp.algorithms.protocol.vigilance import quietly
+from alexp.algorithms.assumptions import quietly
+from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.registry import load_installed
 from alexp.common.arrays import FloatArray, NarrowArray
 from alexp.common.codec import State

@@ -12,11 +12,11 @@ from math import sqrt
 
 import numpy as np
 
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.baselines.linucb import LinUCB
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.streams import RandomState
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.log import Trial
 from alexp.algorithms.sparse.sl_ucb import SLUCB
+from alexp.algorithms.streams import RandomState
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import count, one_of, positive

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alexp.algorithms.protocol.assumptions import AssumptionWarning
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.assumptions import AssumptionWarning
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.registry import algorithm_named
 from alexp.common.arrays import FloatArray
 from alexp.problem.domains import FiniteSet

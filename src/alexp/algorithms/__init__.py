@@ -3,6 +3,8 @@
 from typing import Any
 
 from alexp.algorithms.alexp import ALExp
+from alexp.algorithms.assumptions import AssumptionWarning, NotCertified
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.baselines.etc import ETC
 from alexp.algorithms.baselines.ets import ETS
 from alexp.algorithms.baselines.fs_scb import FSSCB
@@ -13,9 +15,17 @@ from alexp.algorithms.baselines.squarecb import SquareCB
 from alexp.algorithms.baselines.uniform import UniformRandom
 from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.evidence_mixture import EvidenceMixture
+from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
 from alexp.algorithms.evidence_sampling import EvidenceSampling
 from alexp.algorithms.lmucb import LMUCB
+from alexp.algorithms.log import (
+    AbandonedTrialError,
+    AlreadyToldError,
+    NotToldError,
+    Recommendation,
+    Trial,
+    UnknownTrialError,
+)
 from alexp.algorithms.masters.balancing import Balancing
 from alexp.algorithms.masters.corral import Corral
 from alexp.algorithms.masters.d3rb import D3RB, ED2RB
@@ -24,17 +34,6 @@ from alexp.algorithms.masters.exp4ix import EXP4IX
 from alexp.algorithms.masters.exp4ls import EXP4LS
 from alexp.algorithms.masters.linucb_plus import LinUCBPlusPlus
 from alexp.algorithms.masters.smoothed_corral import SmoothedCorral
-from alexp.algorithms.mixture_thompson import MixtureThompson
-from alexp.algorithms.protocol.assumptions import AssumptionWarning, NotCertified
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.trials import (
-    AbandonedTrialError,
-    AlreadyToldError,
-    NotToldError,
-    Recommendation,
-    Trial,
-    UnknownTrialError,
-)
 from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
 from alexp.algorithms.sparse.dr_lasso import DRLasso
 from alexp.algorithms.sparse.estc import ESTC

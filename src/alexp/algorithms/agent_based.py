@@ -39,7 +39,7 @@ class AgentBased(Certified):
 
     def _suggestions(self, round_: Round) -> Suggestions:
         """Policies of all agents in a round; their random numbers, if they want any, depend on seed and t alone."""
-        rng = self._agents_chance() if self._pool.draws else _NO_CHANCE
+        rng = self._agent_rng() if self._pool.draws else _NO_CHANCE
         return self._pool.suggest(round_, rng)
 
     def _leader(self) -> int:

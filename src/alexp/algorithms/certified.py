@@ -26,12 +26,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from alexp.algorithms.assumptions import NotCertified
+from alexp.algorithms.base import Algorithm, RoundArguments, any_given
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.certificates.certifier import Certifier, PlausibleFits, condition, missing, rewards_told
 from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
-from alexp.algorithms.protocol.assumptions import NotCertified
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.contextual.offering import Presented, given
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import SMALLEST, fraction, positive
 from alexp.estimation.checking.credible import Credence, believe
@@ -112,7 +111,7 @@ class Certified(Algorithm):
         be looked at as often as one likes. Needs `noise_std` and a bound; NotCertified says which is missing.
         """
         fraction("delta", delta)
-        check = self._once(("check", delta), lambda: self._certify().check(delta))
+        check = self._cached(("check", delta), lambda: self._certify().check(delta))
         return ModelCheck(**(vars(check) | {"rejected": self._numbers()[check.rejected]}))
 
     def stop_report(
@@ -134,7 +133,7 @@ class Certified(Algorithm):
         fraction("delta", delta)
         if isinstance(self.domain, Ball) and candidates is None:
             raise NotCertified("stop_report compares candidates, and a ball has no list: pass candidates=points")
-        presented: Presented = {"context": context, "candidates": candidates, "features": features}
+        presented: RoundArguments = {"context": context, "candidates": candidates, "features": features}
         round_, made = self._recommended_on(available, presented)
         best, position = self._best(round_, made)
         try:
@@ -191,9 +190,9 @@ class Certified(Algorithm):
             f"{high[worst]:g}, is the farthest from zero for its spread. Rescale the columns, or leave out the model"
         )
 
-    def _rows_at(self, x: Action, presented: Presented) -> tuple[FloatArray, bool]:
+    def _rows_at(self, x: Action, presented: RoundArguments) -> tuple[FloatArray, bool]:
         """The dictionary at an action or several, or at all candidates of a contextual round, and if it is but one."""
-        if not self.is_contextual and not given(presented):
+        if not self.is_contextual and not any_given(presented):
             return self.models.rows(self.domain, x)
         if x is not None:
             raise ValueError("actions of contextual runs have features in a round only: pass it as to ask, without x")
@@ -211,7 +210,7 @@ class Certified(Algorithm):
             )
         if self._certifier is None:
             self._certifier = Certifier(self._certified_models(), self._candidates, self.stated)
-        self._certifier.told = self._once("told", self._rewards_told)
+        self._certifier.told = self._cached("told", self._rewards_told)
         return self._certifier
 
     def _certificate(self, delta: float) -> tuple[Certifier, PlausibleFits, bool]:
@@ -220,9 +219,9 @@ class Certified(Algorithm):
         certifier, check = self._certify(), self.check_models(delta)
         if check.contradicted:
             raise NotCertified(check.text)
-        if (reason := self._once(("constant", delta), lambda: certifier.lacks_a_constant(delta))) is not None:
+        if (reason := self._cached(("constant", delta), lambda: certifier.lacks_a_constant(delta))) is not None:
             raise NotCertified(reason)
-        return certifier, self._once(("plausible", delta), lambda: certifier.plausible(delta)), check.checked
+        return certifier, self._cached(("plausible", delta), lambda: certifier.plausible(delta)), check.checked
 
     def _credible(self, round_: Round, position: int, delta: float) -> tuple[float, IntArray]:
         """The gap by an estimate, and the likeliest models with 1 - delta of the probability.

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import inf, log, sqrt
-from typing import Any, ClassVar, Unpack
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import repeat
+from math import inf, sqrt
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Decision, Observation, RoundArguments, Shared
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.mixture.goals import NARROW, defaults
-from alexp.algorithms.mixture.grids import check_multiples, grid, levels_and_scales, ratios_of
-from alexp.algorithms.mixture.improvement import best_so_far, expected_gains
-from alexp.algorithms.protocol.contextual.offering import Presented
-from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.ranking import RanksModels, check_enumerable
-from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import same
-from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
-from alexp.decision.plays import Among, Certain, Explore, Play, Weighted
-from alexp.decision.selection import information_directed, upper_confidence
+from alexp.common.validation import LARGEST, SMALLEST, count, fraction, non_negative, one_of, positive, share
+from alexp.decision.plays import Explore
+from alexp.decision.selection import expected_improvement
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking.credible import Credence
 from alexp.estimation.mixture.hindsight import Hindsight, look_back
@@ -31,37 +27,164 @@ from alexp.estimation.mixture.replays import Replays, replayed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
+from alexp.rules import NARROW, Rule, RuleName, rule_named
 
-_BETA_SQUARED = {"ids": 4.0, "ucb": 2.0, "thompson": 0.0, "ei": 0.0, "ei+ucb": 0.0, "matching": 0.0}
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
-_FLOOR = 0.01  # share of even play, by default, where propensities are for others to use
+_CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
+UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
+RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
+LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """What a round is decided on: component weights (cells, M), mixture mean and standard deviation (n,)."""
+class Defaults(NamedTuple):
+    """What a goal means where nothing else is said: the rule, the power of the evidence, and a constant width."""
 
-    weights: FloatArray
+    rule: RuleName
+    power: float
+    width: float | None = None
+
+
+# By goal, and whether a candidate may be measured again, if models are linear.
+DEFAULTS = {
+    ("sum", True): Defaults("ids", 1.0),
+    ("sum", False): Defaults("ucb", 0.5, NARROW),
+    ("best", True): Defaults("ei", 1.0, 1.0),
+    ("best", False): Defaults("ei+ucb", 0.25, 2.0),
+}
+# Where candidates are new in every round: propensities that others can use, at 1.3 to 1.6 times the regret of "ucb".
+CONTEXTUAL = Defaults("matching", 1.0)
+
+
+# Kernels learn about their neighbours only: "ids" then keeps on visiting rows that it knows nothing of.
+KERNELS = Defaults("ucb", 1.0)
+
+
+def defaults(goal: str, repeats: bool, contextual: bool, kernels: bool) -> Defaults:
+    """What a goal means on a domain, for models that are linear or kernels."""
+    if goal == "sum" and contextual:
+        return CONTEXTUAL
+    return KERNELS if goal == "sum" and repeats and kernels else DEFAULTS[goal, repeats]
+
+
+class Outlook(NamedTuple):
+    """Mixture mean and standard deviation of the choices of a round, (n,) each."""
+
     mean: FloatArray
     std: FloatArray
 
 
-class EvidenceMixture(RanksModels, Certified):
+class MixtureBelief:
+    """What a mixture believes about the rewards of a round: the `Belief` that rules decide on.
+
+    Results are computed once per reward: the run that owns the belief forgets them when a reward comes.
+    """
+
+    def __init__(self, run: EvidenceMixture, mixture: Mixture, replays: Replays) -> None:
+        self._run, self.mixture, self.replays = run, mixture, replays
+
+    @property
+    def n_told(self) -> int:
+        """Number of rewards so far."""
+        return self._run.n_told
+
+    @property
+    def noise_variance(self) -> float:
+        """Posterior mean of the noise variance."""
+        return self.mixture.noise_variance(self.weights())
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the newest reward came right after its ask."""
+        return self._run.log.happened.one_by_one
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether replays of rewards are held back."""
+        return len(self.replays) > 0
+
+    def rng(self) -> np.random.Generator:
+        """Random numbers of the next decision."""
+        return self._run._agent_rng()
+
+    def update(self, seen: Observation) -> None:
+        """Learn a reward, unless its candidate has given exactly the same before."""
+        if not self.replays.hold(seen.index, seen.reward):
+            for candidate, reward in self.replays.release():
+                self.mixture.update(self._run._listed.row(candidate), reward, candidate)
+            self.mixture.update(seen.row, seen.reward, seen.index)
+
+    def weights(self) -> FloatArray:
+        """Posterior of the components, shape (cells, M)."""
+        return self._run._cached("weights", self.mixture.weights)
+
+    def moments(self, round: Round) -> Outlook:
+        """Mean and standard deviation of every choice."""
+        return self._run._cached(("outlook", round.key), lambda: self._look(round))
+
+    def _look(self, round: Round) -> Outlook:
+        mean, variance = self.moments_at(round.wide, round.pending)
+        return Outlook(round.narrow(mean), np.sqrt(round.narrow(variance)))
+
+    def moments_at(self, choices: Choices, pending: Pending = NOTHING) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the reward of each choice, noise aside."""
+        mean, variance = self.mixture.moments(self.weights(), choices, pending)
+        return self.replays.settle(mean, variance, self.noise_variance, choices) if self.is_exact else (mean, variance)
+
+    def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
+        """Rewards of all choices under a component and coefficients drawn from the posterior."""
+        cell, model = divmod(draw_index(self.weights().ravel(), rng), self._run.models.n_models)
+        return self.mixture.draw(cell, model, rng, round.choices)
+
+    def best_probabilities(self, round: Round, rng: np.random.Generator) -> FloatArray:
+        """Posterior probability that each choice is the best."""
+        return self.mixture.chances(self.weights(), round.choices, rng)
+
+    def expected_improvement(self, round: Round, width: float) -> FloatArray:
+        """Expected improvement of each choice, averaged over components.
+
+        What a component expects of pending trials counts among its incumbents.
+        """
+        weights, pending, incumbent = self.weights(), round.pending, self.incumbent()
+        least = _CONSIDERED * float(weights.max())
+        parts = self.mixture.components(weights, round.wide, pending, least)
+        incumbents: Iterable[float] = repeat(incumbent)
+        if pending:
+            out = Choices(pending.indices, np.ascontiguousarray(pending.rows.T))
+            expected = self.mixture.components(weights, out, least=least)
+            incumbents = (max(incumbent, float(part.mean.max())) for part in expected)
+        gains = expected_improvement(parts, len(round.wide), incumbents, self.mixture.freedom, width)
+        return round.narrow(gains)
+
+    def incumbent(self) -> float:
+        """The reward to improve on: the best one, or the best mean among measured candidates; zero before the first.
+
+        The best reward is a fair incumbent where no candidate is measured twice, and where noise is at most a tenth of
+        the variance of the rewards.
+        """
+        return self._run._cached("incumbent", self._best_so_far) if self.n_told else 0.0
+
+    def _best_so_far(self) -> float:
+        told = self._run._rewards_told()
+        level = _NOISY * float(np.var(told.rewards)) if self._run.repeats else inf
+        if self._run.forget is None and self.noise_variance <= level:
+            return float(told.rewards.max())
+        seen, first = np.unique(told.indices, return_index=True)
+        mean, _ = self.mixture.moments(self.weights(), Choices(seen, np.ascontiguousarray(told.rows[first].T)))
+        return float(mean.max())
+
+
+class EvidenceMixture(Certified):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
     Every component, one model with one noise level and one coefficient scale, is weighted by its exact evidence. The
     mixture's mean m(x) and standard deviation s(x), within plus between components, decide the round:
 
-    * rule="ids": argmin of (max(m + beta s) - m(x))^2 / log(1 + s(x)^2 / noise^2), regret per information;
-    * rule="ucb": argmax of m + beta s;
-    * rule="ei": argmax of the expected improvement over the incumbent under deviations times beta, averaged over
-      components; what a component expects of pending trials counts among its incumbents;
-    * rule="ei+ucb": "ei", and where rewards come one by one, not in plates, m + 0.7 s in every second round;
-    * rule="thompson": argmax under coefficients drawn from the posterior; a round chooses evenly among `draws`
-      such maximisers, so that its propensity is exact given the draws;
-    * rule="matching": every choice in proportion to the posterior probability that it is the best, over components and
-      coefficients, to the power `sharpness`, and with probability `floor` / n at least. For logs that others will learn
-      from.
+    * "ids": argmin of (max(m + beta s) - m(x))^2 / log(1 + s(x)^2 / noise^2), regret per information;
+    * "ucb": argmax of m + beta s;
+    * "ei": argmax of the expected improvement over the incumbent, averaged over components;
+    * "ei+ucb": "ei", and where rewards come one by one, not in plates, m + 0.7 s in every second round;
+    * "thompson": argmax under coefficients drawn from the posterior;
+    * "matching": every choice in proportion to the posterior probability that it is the best.
 
     Models may be kernels: then a component is a Gaussian process. Under the prior weights of a model class the weights
     are proportional to prior x evidence^power.
@@ -79,8 +202,11 @@ class EvidenceMixture(RanksModels, Certified):
     Parameters
     ----------
     goal : "sum", large rewards in every round, or "best", one large reward soon; decides the defaults of what follows.
-    rule : by default "ids", "ucb" where `repeats=False` or models are kernels, "matching" where candidates are new in
-        every round; "ei" where the goal is "best", "ei+ucb" if `repeats=False` besides.
+    rule : a name, or an object of `alexp.rules` such as `alexp.rules.UCB(beta=2.0)`, or one of your own. By default
+        "ids", "ucb" where `repeats=False` or models are kernels, "matching" where candidates are new in every round;
+        "ei" where the goal is "best", "ei+ucb" if `repeats=False` besides. By name, "ids" and "ucb" have a width of 0.7
+        where `repeats=False`: a small width locks only where a candidate may be played again. "ei" has 1, and 2 where
+        `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -88,12 +214,7 @@ class EvidenceMixture(RanksModels, Certified):
     misfit_grid : sizes, as multiples of `reward_bound`, of what a candidate's reward may have beyond any model; each is
         weighed against none at all. For tables, where playing a candidate again tells more than its features do.
     light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
-    beta : constant width; by default beta_t^2 = 4 + log(t)/4 for "ids" and 2 + log(t)/4 for "ucb", and 0.7 where
-        `repeats=False`: a small width locks only where a candidate may be played again. For "ei" 1, and 2 where
-        `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
-    sharpness : of "matching": 1, the default, is Thompson sampling with its propensities integrated; more of it mostly
-        has less regret, and more runs that stay with a wrong choice.
     floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
         more; 0.01 for "matching", zero for other rules.
     forget : weight of a reward for each one that came after it, for rewards that drift: 0.99 looks back some hundred
@@ -129,10 +250,9 @@ class EvidenceMixture(RanksModels, Certified):
     computes_on_device: ClassVar[bool] = True
     needs_columns: ClassVar[str] = ""
     weights_mean: ClassVar[str] = "posterior"
-    own_rule: ClassVar[str] = ""
+    default_rule: ClassVar[RuleName | None] = None  # in place of the goal's
     settings: ClassVar[tuple[str, ...]] = (
-        "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "beta", "gamma", "draws", "power",
-        "sharpness", "floor", "forget",
+        "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "gamma", "power", "floor", "forget",
     )  # fmt: skip
 
     def __init__(
@@ -140,35 +260,37 @@ class EvidenceMixture(RanksModels, Certified):
         models: ModelClass,
         domain: Domain,
         *,
-        goal: str = "sum",
-        rule: str | None = None,
+        goal: Literal["sum", "best"] = "sum",
+        rule: RuleName | Rule | None = None,
         noise_grid: Sequence[float] | None = None,
         scale_grid: Sequence[float] | None = None,
         ratio_grid: Sequence[float] | None = None,
         misfit_grid: Sequence[float] = (),
         light: bool = False,
-        beta: float | None = None,
         gamma: float = 0.0,
-        draws: int = 8,
         power: float | None = None,
-        sharpness: float = 1.0,
         floor: float | None = None,
         forget: float | None = None,
-        **shared: Any,
+        **shared: Unpack[Shared],
     ) -> None:
-        if rule is not None:
-            one_of("rule", rule, tuple(sorted(_BETA_SQUARED)))
+        if isinstance(rule, str):
+            rule_named(rule)
+        elif not isinstance(rule, Rule | None):
+            raise TypeError(f"rule must be a name or an object of alexp.rules, got {rule!r}")
         self.goal = one_of("goal", goal, ("sum", "best"))
         super().__init__(models, domain, **shared)
-        self._defaults = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None)
-        self.rule = rule or self.own_rule or self._defaults.rule
-        check_enumerable(models, self.rule)
-        self.beta = None if beta is None else non_negative("beta", beta)
-        self.gamma, self.draws = non_negative("gamma", gamma), count("draws", draws)
-        self.power = self._defaults.power if power is None else positive("power", power)
-        self.sharpness = positive("sharpness", sharpness)
+        usual = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None)
+        own = rule or self.default_rule or usual.rule
+        self.rule = own if isinstance(own, Rule) else rule_named(own, usual.width)
+        if models.enumerated_on is not None and not self.rule.needs_only_moments:
+            raise ValueError(
+                f'rule={rule!r} looks at models one by one, and these are enumerated, never listed: take rule="ids" or '
+                '"ucb", or leave device out of ModelClass.subsets'
+            )
+        self.gamma = non_negative("gamma", gamma)
+        self.power = usual.power if power is None else positive("power", power)
         self.forget = None if forget is None else fraction("forget", forget)
-        self.floor = (_FLOOR if self.rule == "matching" else 0.0) if floor is None else share("floor", floor)
+        self.floor = self.rule.floor if floor is None else share("floor", floor)
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
@@ -188,13 +310,13 @@ class EvidenceMixture(RanksModels, Certified):
             if grids:
                 check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
                 check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
-        self._mixture, self._replays = self._new_mixture(), Replays(self._may_be_exact)
+        self.belief = MixtureBelief(self, self._new_mixture(), Replays(self._may_be_exact))
 
     @property
     def _may_be_exact(self) -> bool:
         """Whether rewards may turn out to have no noise, so that replays are looked for."""
         unknown = self.ratio_grid is not None and self.stated.noise_std is None and self.forget is None
-        return unknown and self.repeats and isinstance(self.domain, FiniteSet) and self.rule in ("ids", "ucb")
+        return unknown and self.repeats and isinstance(self.domain, FiniteSet) and self.rule.needs_only_moments
 
     @property
     def _bound(self) -> float | None:
@@ -228,88 +350,27 @@ class EvidenceMixture(RanksModels, Certified):
     def _decide(self, round_: Round) -> Decision:
         t, n = self.n_told + 1, len(round_)
         gamma = max(self.floor, min(1.0, self.gamma * t ** (-1.0 / 3.0)))
-        play = self._play(round_)
+        play = self.rule.play(self.belief, round_)
         return Decision(Explore(gamma, n, None, play) if gamma > 0.0 else play)
 
-    def _play(self, round_: Round) -> Play:
-        if self.rule == "thompson":
-            return Among(self._maximisers(round_))
-        if self.rule == "matching":
-            chances = self._chances(round_)
-            shares = (chances / chances.max()) ** self.sharpness
-            return Weighted(np.arange(len(round_)), shares / shares.sum())
-        return Certain(self._index_rule(round_))
-
-    def _chances(self, round_: Round) -> FloatArray:
-        """Posterior probability that each choice is the best, (n,): a function of the seed and of all rewards alone."""
-        return self._mixture.chances(self._weights(), round_.choices, self._agents_chance())
-
-    def _index_rule(self, round_: Round) -> int:
-        """Position of the choice that the "ids", "ucb", "ei" or "ei+ucb" rule plays."""
-        looks = self.rule == "ei+ucb" and self.n_told % 2 == 0 and not round_.pending and self._log.happened.one_by_one
-        if self.rule in ("ei", "ei+ucb") and not looks:
-            return self._improving(round_)
-        outlook = self._outlook(round_)
-        if self.rule in ("ucb", "ei+ucb") or len(self._replays) > 0:
-            return upper_confidence(outlook.mean, outlook.std, NARROW if looks else self.beta_t(self.n_told + 1))
-        variance = self._mixture.noise_variance(outlook.weights)
-        return information_directed(outlook.mean, outlook.std, self.beta_t(self.n_told + 1), variance)
-
-    def _improving(self, round_: Round) -> int:
-        """Position of the choice with the largest expected improvement; of the largest mean, if none has any."""
-        width = self.beta_t(self.n_told + 1)
-        gains = expected_gains(self._mixture, self._weights(), round_, self.incumbent(), width)
-        return int(np.argmax(gains if gains.max() > 0.0 else self._outlook(round_).mean))
-
-    def incumbent(self) -> float:
-        """The reward to improve on, in the sign that is maximised; zero if none was told."""
-        return self._once("incumbent", self._best_so_far) if self.n_told else 0.0
-
-    def _best_so_far(self) -> float:
-        told = self._rewards_told()
-        level = _NOISY * float(np.var(told.rewards)) if self.repeats else inf
-        fair = self.forget is None and self._mixture.noise_variance(self._weights()) <= level
-        return best_so_far(self._mixture, self._weights(), told, fair)
-
-    def _maximisers(self, round_: Round) -> IntArray:
-        """Best choices under `draws` samples of the posterior; the samples depend on the seed and t alone."""
-        rng, weights, choices = self._agents_chance(), self._weights().ravel(), round_.choices
-        out = np.empty(self.draws, dtype=np.int64)
-        for k in range(self.draws):
-            cell, model = divmod(draw_index(weights, rng), self.models.n_models)
-            out[k] = np.argmax(self._mixture.draw(cell, model, rng, choices))
-        return out
-
     def _learn(self, seen: Observation) -> None:
-        if not self._replays.hold(seen.index, seen.reward):
-            for candidate, reward in self._replays.release():
-                self._mixture.update(self._listed.row(candidate), reward, candidate)
-            self._mixture.update(seen.row, seen.reward, seen.index)
+        self.belief.update(seen)
 
-    def _outlook(self, round_: Round) -> Outlook:
-        return self._once(("outlook", round_.key), lambda: self._look(round_))
+    @property
+    def probabilities(self) -> FloatArray:
+        """Posterior probability of each model, shape (M,)."""
+        self.models.require_list("probabilities")
+        return self.belief.mixture.probabilities(self.belief.weights())
 
-    def _look(self, round_: Round) -> Outlook:
-        mean, variance = self._moments(round_.wide, round_.pending)
-        return Outlook(self._weights(), round_.narrow(mean), np.sqrt(round_.narrow(variance)))
+    def likeliest(self, n: int = 10) -> list[tuple[str, float]]:
+        """Names of the n most probable models, and their posterior probabilities."""
+        numbers, shares = self.belief.mixture.likeliest(self.belief.weights(), count("n", n))
+        names = self.models.names
+        return [(names[int(j)], float(q)) for j, q in zip(numbers, shares, strict=True)]
 
-    def _moments(self, choices: Choices, pending: Pending = NOTHING) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the reward of each choice, noise aside."""
-        mean, variance = self._mixture.moments(self._weights(), choices, pending)
-        if len(self._replays) == 0:
-            return mean, variance
-        return self._replays.settle(mean, variance, self._mixture.noise_variance(self._weights()), choices)
-
-    def _weights(self) -> FloatArray:
-        """Posterior of the components, shape (cells, M)."""
-        return self._once("weights", self._mixture.weights)
-
-    def beta_t(self, t: int) -> float:
-        """Width of the index in round t."""
-        if self.beta is not None:
-            return self.beta
-        constant = self._defaults.beta
-        return sqrt(_BETA_SQUARED[self.rule] + 0.25 * log(t)) if constant is None else constant
+    def column_probabilities(self) -> FloatArray:
+        """Posterior probability that each column of the dictionary is in the model, shape (P,)."""
+        return self.belief.mixture.column_probabilities(self.belief.weights())
 
     @property
     def noise_estimate(self) -> float:
@@ -321,46 +382,108 @@ class EvidenceMixture(RanksModels, Certified):
         bound or a third of the noise stated, is an upper bound. The same holds for `forget`, for models with
         coefficients of their own for every arm, and for subsets that are enumerated: 1% of the rewards' size.
         """
-        return self._once("noise", self._estimate_noise)
+        return self._cached("noise", self._estimate_noise)
 
     def _estimate_noise(self) -> float:
-        told, weights = self._rewards_told(), self._weights()
-        _, learned = replayed(told.indices, told.rewards, self._replays.watched)
-        return sqrt(self._mixture.estimated_noise(weights, told.rows[learned], told.rewards[learned]))
+        told, weights = self._rewards_told(), self.belief.weights()
+        _, learned = replayed(told.indices, told.rewards, self.belief.replays.watched)
+        return sqrt(self.belief.mixture.estimated_noise(weights, told.rows[learned], told.rewards[learned]))
 
-    def predict(self, x: Action = None, **presented: Unpack[Presented]) -> tuple[Any, Any]:
+    def predict(self, x: Action = None, **presented: Unpack[RoundArguments]) -> tuple[Any, Any]:
         """Mixture mean and standard deviation of the reward at `x`, or in a contextual round; credible, not certain."""
         rows, single = self._rows_at(x, presented)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
-        mean, variance = self._moments(Choices(indices, np.ascontiguousarray(rows.T)))
+        mean, variance = self.belief.moments_at(Choices(indices, np.ascontiguousarray(rows.T)))
         mean, std = self._sign * mean, np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
-        outlook = self._outlook(round_)
-        position = int(np.argmax(outlook.mean))
-        return position, float(outlook.mean[position]), self._mixture.leader(outlook.weights)
+        mean, _ = self.belief.moments(round_)
+        position = int(np.argmax(mean))
+        return position, float(mean[position]), self.belief.mixture.leader(self.belief.weights())
 
     def _belief(self, round_: Round) -> Credence:
-        outlook = self._outlook(round_)
-        return Credence(outlook.mean, outlook.std)
+        return Credence(*self.belief.moments(round_))
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:
         """What was expected of every reward before it came, by all models together and by some of them alone."""
         told = self._rewards_told()
         numbers = np.asarray(models, dtype=np.int64)
         mixture = self._new_mixture(self.models.as_listed())
-        seen = look_back(mixture, told, numbers, Replays(self._replays.watched))
+        seen = look_back(mixture, told, numbers, Replays(self.belief.replays.watched))
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:
-        return {"mixture": self._mixture.state()}
+        return {"mixture": self.belief.mixture.state()}
 
     def _restore(self, state: State) -> None:
         log, ids = self._log, self._log.told_in_order()
         candidates, rewards = np.array(log.index)[ids], self._sign * np.array(log.reward)[ids]
         replays, learned = replayed(candidates, rewards, self._may_be_exact)
-        take_up(self._mixture, state, lambda: self._rewards_told().only(learned))
-        n_learned = self._mixture.n_observations
-        self._replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
-        same("n_observations of the mixture", n_learned, self.n_told - len(self._replays), "the number of rewards")
+        take_up(self.belief.mixture, state, lambda: self._rewards_told().only(learned))
+        n_learned = self.belief.mixture.n_observations
+        replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
+        same("n_observations of the mixture", n_learned, self.n_told - len(replays), "the number of rewards")
+        self.belief.replays = replays
+
+
+class MixtureThompson(EvidenceMixture):
+    """Thompson sampling from the evidence mixture: `EvidenceMixture(rule="thompson")` under a name of its own."""
+
+    name: ClassVar[str] = "mixture-thompson"
+    default_rule: ClassVar[RuleName | None] = "thompson"
+
+
+def grid(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    """Distinct positive numbers, or raise."""
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not len(values):
+        raise ValueError(f"{name} must hold at least one positive number, got {values!r}")
+    levels = tuple(positive(name, value) for value in values)
+    if len(set(levels)) != len(levels):
+        raise ValueError(f"{name} must hold distinct numbers, got {values!r}")
+    return levels
+
+
+def check_multiples(name: str, multiples: Sequence[float], unit: float) -> None:
+    """Raise unless squares of these sizes are numbers; multiples by default, up to 1000, always are."""
+    for multiple in multiples:
+        if not 1e-3 * SMALLEST <= multiple * unit <= 1e3 * LARGEST:
+            raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {multiple * unit:g}")
+
+
+def ratios_of(
+    ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool, misfits: bool
+) -> tuple[float, ...]:
+    """Ratios of noise to prior variance, where no bound on rewards is stated."""
+    if others_given:
+        raise ValueError(
+            "noise_grid and scale_grid are multiples of noise_std and reward_bound; state reward_bound as well, or "
+            "give ratio_grid in their place"
+        )
+    if misfits:
+        raise ValueError(
+            "misfit_grid are multiples of reward_bound, weighed against the noise; state reward_bound and noise_std"
+        )
+    usual = (*LARGE_SIGNALS, *RATIOS) if noise_known else RATIOS
+    return grid("ratio_grid", usual if ratio_grid is None else ratio_grid)
+
+
+def levels_and_scales(
+    noise_grid: Sequence[float] | None,
+    scale_grid: Sequence[float] | None,
+    light: bool,
+    noise_known: bool,
+    ratios_given: bool,
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Multiples of the noise and of the bound, where one is stated."""
+    if ratios_given:
+        raise ValueError(
+            "ratio_grid is for rewards of unknown size; state no bound on them, or give noise_grid and scale_grid "
+            "in its place"
+        )
+    levels = UNKNOWN_NOISE if not noise_known else (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
+    scales = (1.0,) if light else (1.0, 4.0)
+    return (
+        grid("noise_grid", levels if noise_grid is None else noise_grid),
+        grid("scale_grid", scales if scale_grid is None else scale_grid),
+    )

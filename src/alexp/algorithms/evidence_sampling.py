@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Unpack
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import non_negative, positive
 from alexp.decision.agents import UCB

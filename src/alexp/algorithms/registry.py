@@ -14,7 +14,7 @@ import warnings
 from functools import cache
 from importlib.metadata import entry_points
 
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.base import Algorithm
 from alexp.common.memory import is_lack_of_memory
 
 GROUP = "alexp.algorithms"

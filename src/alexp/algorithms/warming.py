@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from alexp.algorithms.alexp import ALExp
+from alexp.algorithms.assumptions import quietly
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.lmucb import LMUCB
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import Action
 from alexp.common.codec import State
 from alexp.problem import Ball, FiniteSet, Interval, Matrices, ModelClass

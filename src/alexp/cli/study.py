@@ -416,7 +416,7 @@ def _write_lines(out: Path | None, lines: Iterator[list[str]], what: str) -> Non
 @contextmanager
 def _sure(reasons: Iterable[str], yes: bool) -> Iterator[None]:
     """Rewards that look like typing errors are taken in only if somebody says that they are right."""
-    from alexp.algorithms.protocol.assumptions import AssumptionWarning
+    from alexp.algorithms.assumptions import AssumptionWarning
 
     text = "\n".join(reason.replace("; if it is a typing error, amend it", "") for reason in reasons)
     if text and not yes:
@@ -452,8 +452,8 @@ def _value(text: str) -> Any:
 
 def _statements(study: Study) -> Iterator[str]:
     """What the algorithm certifies about stopping, and what it says about its models, a sentence each."""
+    from alexp.algorithms.assumptions import NotCertified
     from alexp.algorithms.capabilities import Certifies, offers
-    from alexp.algorithms.protocol.assumptions import NotCertified
 
     algorithm: object = study.algorithm
     if not offers(algorithm, Certifies) or study.counts["told"] == 0:

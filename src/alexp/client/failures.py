@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from alexp.algorithms import AbandonedTrialError, AlreadyToldError, NotCertified, NotToldError, UnknownTrialError
-from alexp.algorithms.protocol.trials import NoRewardYetError
+from alexp.algorithms.log import NoRewardYetError
 from alexp.common.codec import State
 from alexp.common.memory import OutOfMemoryError
 from alexp.study.errors import (

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 import numpy as np
 
+from alexp.algorithms.base import RoundArguments
 from alexp.algorithms.certified import DELTA
-from alexp.algorithms.protocol.contextual.offering import Presented
-from alexp.algorithms.protocol.trials import Recommendation, Trial, UnknownTrialError
+from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError
 from alexp.client import reading
 from alexp.client.following import RemoteLog
 from alexp.common.arrays import FloatArray, IntArray
@@ -69,12 +69,12 @@ class Looking(RemoteLog):
         q[told["models"]] = listed
         return q
 
-    def best(self, *, available: Available = None, **presented: Unpack[Presented]) -> Recommendation:
+    def best(self, *, available: Available = None, **presented: Unpack[RoundArguments]) -> Recommendation:
         """The action to stop with, judged by what is known now; of a contextual round, passed as to `ask`."""
         told = self._about("best", {"available": available, **presented})
         return reading.recommendation(told, self._domain)
 
-    def policy(self, available: Available = None, **presented: Unpack[Presented]) -> FloatArray:
+    def policy(self, available: Available = None, **presented: Unpack[RoundArguments]) -> FloatArray:
         """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
         return reading.numbers(self._question("policy", present({"available": available, **presented}))["policy"])
 

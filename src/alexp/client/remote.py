@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from alexp.algorithms.protocol.contextual.offering import Presented
-from alexp.algorithms.protocol.telling import IfTold, check_reward
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import IfTold, RoundArguments, check_reward
+from alexp.algorithms.log import Trial
 from alexp.client import reading
 from alexp.client.line import Line, new_key
 from alexp.client.looking import Looking, present
@@ -63,7 +62,7 @@ class RemoteStudy(Looking):
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
-        **presented: Unpack[Presented],
+        **presented: Unpack[RoundArguments],
     ) -> Trial: ...
     @overload
     def ask(
@@ -73,7 +72,7 @@ class RemoteStudy(Looking):
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
-        **presented: Unpack[Presented],
+        **presented: Unpack[RoundArguments],
     ) -> list[Trial]: ...
     def ask(
         self,
@@ -82,7 +81,7 @@ class RemoteStudy(Looking):
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
-        **presented: Unpack[Presented],
+        **presented: Unpack[RoundArguments],
     ) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate; see `Study.ask`.
 
@@ -146,7 +145,7 @@ class RemoteStudy(Looking):
         available: Available = None,
         propensity: float | None = None,
         key: str | None = None,
-        **presented: Unpack[Presented],
+        **presented: Unpack[RoundArguments],
     ) -> Trial:
         """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it."""
         facts: State = {"index": index, "reward": check_reward(reward), "available": available}

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import check_reward
 from alexp.algorithms.certificates.reports import ModelCheck, StopReport
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.evidence_mixture import EvidenceMixture
-from alexp.algorithms.protocol.telling import check_reward
-from alexp.algorithms.protocol.trials import Recommendation
+from alexp.algorithms.log import Recommendation
 from alexp.common.arrays import Action
 from alexp.integrations.lookup import lookup
 from alexp.problem.domains import Box, FiniteSet

@@ -15,8 +15,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from alexp.algorithms.protocol.assumptions import NotCertified
-from alexp.algorithms.protocol.trials import (
+from alexp.algorithms.assumptions import NotCertified
+from alexp.algorithms.log import (
     AbandonedTrialError,
     AlreadyToldError,
     NoRewardYetError,

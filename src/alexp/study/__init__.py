@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alexp.algorithms.protocol.trials import AbandonedTrialError
+    from alexp.algorithms.log import AbandonedTrialError
     from alexp.study.database.storage import Storage
     from alexp.study.errors import (
         HistoryReplacedError,
@@ -60,7 +60,7 @@ __all__ = [
 
 # Reading tables needs no database, so that the names that do are loaded when they are used.
 _HOMES = {
-    "alexp.algorithms.protocol.trials": ("AbandonedTrialError",),
+    "alexp.algorithms.log": ("AbandonedTrialError",),
     "alexp.study.database.storage": ("Storage",),
     "alexp.study.errors": tuple(
         name for name in __all__ if name.endswith(("Error", "Warning")) and name != "AbandonedTrialError"
@@ -72,7 +72,7 @@ _HOMES = {
     "alexp.study.view": ("StudySummary", "StudyView", "TellCounts"),
     "alexp.study.workers.held": ("HeldTrial",),
 }
-_LIGHT = {"alexp.algorithms.protocol.trials", "alexp.study.errors", "alexp.study.view", "alexp.study.workers.held"}
+_LIGHT = {"alexp.algorithms.log", "alexp.study.errors", "alexp.study.view", "alexp.study.workers.held"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 

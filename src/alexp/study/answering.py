@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from alexp.algorithms.base import Algorithm, RoundArguments
 from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certified import DELTA
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.contextual.offering import Presented
-from alexp.algorithms.protocol.trials import Recommendation
+from alexp.algorithms.log import Recommendation
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.problem.available import Available
 from alexp.study.database.events import probabilities_of
@@ -48,12 +47,12 @@ class Answering:
             raise NotOfferedError(f"algorithm {algorithm.name!r} has no probabilities over models")
         return q
 
-    def best(self, *, available: Available = None, **presented: Unpack[Presented]) -> Recommendation:
+    def best(self, *, available: Available = None, **presented: Unpack[RoundArguments]) -> Recommendation:
         """The action to stop with, judged by what is known now; of a contextual round, passed as to `ask`."""
         with self._follower.mutex:
             return self.algorithm.best(available=available, **presented)
 
-    def policy(self, available: Available = None, **presented: Unpack[Presented]) -> FloatArray:
+    def policy(self, available: Available = None, **presented: Unpack[RoundArguments]) -> FloatArray:
         """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
         with self._follower.mutex:
             return self.algorithm.policy(available, **presented)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from alexp.common.validation import count
 from alexp.study.database import logbook, records
-from alexp.study.database.events import Belief, EventDict
+from alexp.study.database.events import BeliefRecord, EventDict
 from alexp.study.database.storage import Storage
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Chronicle:
     def __init__(self, study: int) -> None:
         self._study = study
         self._n_read = 0
-        self.beliefs: list[tuple[int, Belief]] = []
+        self.beliefs: list[tuple[int, BeliefRecord]] = []
         self.asked: dict[int, tuple[float, str]] = {}
 
     def read(self, connection: Connection, n_events: int, pending: Sequence[int], history: bool) -> None:
@@ -69,7 +69,7 @@ class Logged:
         frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
         return frame
 
-    def beliefs(self) -> list[tuple[int, Belief]]:
+    def beliefs(self) -> list[tuple[int, BeliefRecord]]:
         """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
         with self.storage.reading() as connection:
             head = records.head(connection, self._id, lock=False)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import LooksBack, offers
-from alexp.algorithms.protocol.base import Algorithm
 from alexp.study.view import Explanation, Standing
 
 _MOST_WORK = 5_000_000  # models x rewards up to which the run is looked back on

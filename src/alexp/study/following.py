@@ -10,7 +10,7 @@ from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.warming import warm_up
 from alexp.common.memory import is_lack_of_memory
 from alexp.study.database import logbook, records
@@ -29,7 +29,6 @@ from alexp.study.errors import (
     UnknownOutcomeError,
 )
 from alexp.study.replay import Replica
-from alexp.study.rounds.repeating import course_of
 from alexp.study.workers.forking import Forked, watch
 
 if TYPE_CHECKING:
@@ -239,8 +238,6 @@ class Follower(Forked):
             replica = Replica(self._new_algorithm(), shot.chain)
             try:
                 replica.resume(shot.n_events, shot.state())
-                if replica.algorithm.log.course is None:
-                    self._find_course(replica, connection)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 if is_lack_of_memory(error):
                     raise
@@ -292,11 +289,6 @@ class Follower(Forked):
             if not events:
                 return replica
             self._apply(replica, events)
-
-    def _find_course(self, replica: Replica, connection: Connection) -> None:
-        """Complete a snapshot of a version that did not keep the order of events."""
-        events = logbook.all_before(connection, self._study, replica.n_events, self._beginning)
-        replica.algorithm.log.course = course_of(events, replica.algorithm)
 
     def _new_algorithm(self) -> Algorithm:
         algorithm, self._fresh = self._fresh or self._make(), None

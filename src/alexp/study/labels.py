@@ -9,8 +9,8 @@ from math import isnan
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.trials import Trial, TrialLog
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.log import Trial, TrialLog
 from alexp.common.codec import Packable, jsonable
 from alexp.problem.domains import Domain
 from alexp.study.view import TrialState

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.rounds import Elsewhere
+from alexp.algorithms.base import Algorithm, ExternalObservation
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, did_you_mean, limited, matrix
 from alexp.problem.contextual.domains import Arms, ContextualDomain
@@ -44,7 +43,7 @@ _WRITTEN = {"id", "trial", "candidate", "label", "model", "explored", "propensit
 _COLUMNS = ("context", "candidates", "features", "ids", "available", "propensity")
 
 
-def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[Elsewhere]:
+def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[ExternalObservation]:
     """What every row of a table of contextual rounds says, or an error that names the first wrong row.
 
     Columns `index` (a position in the round, or the name of an arm), `reward`, and some of `context`, `candidates`,

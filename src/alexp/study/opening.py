@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy.engine import URL, Connection
 
 from alexp.algorithms import Algorithm
-from alexp.algorithms.protocol.components import component_from_dict
-from alexp.algorithms.protocol.streams import RandomState, Streams
+from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.registry import algorithm_named, spelled_out
+from alexp.algorithms.streams import RandomState, Streams
 from alexp.common.codec import State
 from alexp.common.redaction import redact
 from alexp.problem.domains import Domain, FiniteSet
@@ -273,9 +273,8 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
 
     def make() -> Algorithm:
-        arguments = kind.formerly | stored | settings
+        arguments = stored | settings
         algorithm: Algorithm = kind(models, problem.own(domain), random_state=int(row.entropy), **arguments)
-        algorithm.ignores_pending = "repeats" not in saved  # 0.1.0 did, and its log replays only so
         return algorithm
 
     return make
@@ -290,8 +289,6 @@ def _agree(given: object, saved: object) -> bool:
 
 def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None, expired: WhenExpired | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
-    if "repeats" not in saved:  # 0.1.0 did not ask
-        given.pop("repeats")
     differing = [key for key in given if key in saved and not _agree(given[key], saved[key])]  # others are newer
     if row.algorithm != new.name:
         what = f"algorithm {row.algorithm!r}, not {new.name!r}"

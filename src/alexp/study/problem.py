@@ -10,7 +10,7 @@ from typing import NotRequired, TypedDict, TypeVar
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, fingerprint
 from alexp.problem.contextual.domains import Arms

@@ -11,11 +11,10 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.mending import Mending
-from alexp.algorithms.protocol.telling import IfTold, Told
-from alexp.algorithms.protocol.trials import Trial
-from alexp.algorithms.protocol.vigilance import quietly
+from alexp.algorithms.assumptions import quietly
+from alexp.algorithms.base import Algorithm, IfTold, Told
+from alexp.algorithms.log import Trial
+from alexp.algorithms.rerun import Rerun
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
 from alexp.problem.available import Available
@@ -66,7 +65,7 @@ class Replica:
         self._pace = _LEAST_PACE  # seconds per event, of late
         self._attempted = 0  # events at the last attempt to save a snapshot
         self._snapshot_seconds = 0.0  # what the last snapshot of this process cost
-        self._prepared: Mending | None = None
+        self._prepared: Rerun | None = None
 
     @property
     def abandoned(self) -> set[int]:

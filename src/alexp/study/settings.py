@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.base import Algorithm
 from alexp.decision.schedules import Schedules
 from alexp.study.view import SettingLine
 

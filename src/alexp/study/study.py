@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from alexp.algorithms.base import Algorithm, IfTold, Told, warn_of
 from alexp.algorithms.certified import DELTA
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.telling import IfTold, Told, warn_of
-from alexp.algorithms.protocol.trials import AlreadyToldError, Trial
+from alexp.algorithms.log import AlreadyToldError, Trial
 from alexp.common.validation import count
 from alexp.study.answering import Answering
 from alexp.study.chronicle import Chronicle, Logged

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alexp.algorithms.protocol.telling import Told
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import Told
+from alexp.algorithms.log import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.cells import from_csv, to_csv
 from alexp.common.files import read_array, read_text, write_text

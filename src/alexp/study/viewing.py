@@ -8,18 +8,18 @@ from math import inf, isfinite
 
 import numpy as np
 
+from alexp.algorithms.assumptions import NotCertified
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, offers
 from alexp.algorithms.certificates.reports import StopReport
-from alexp.algorithms.protocol.assumptions import NotCertified
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.components import component_to_dict
+from alexp.algorithms.components import component_to_dict
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable
 from alexp.common.validation import count, fraction
 from alexp.estimation.estimate import predict
 from alexp.problem.domains import Interval
 from alexp.study.chronicle import Chronicle
-from alexp.study.database.events import MOST_MODELS, Belief, leading_models, probabilities_of, returns_of
+from alexp.study.database.events import MOST_MODELS, BeliefRecord, leading_models, probabilities_of, returns_of
 from alexp.study.explaining import explanation
 from alexp.study.labels import label, labeller, trial_states
 from alexp.study.settings import explained_settings
@@ -221,7 +221,7 @@ def _likeliest(q: FloatArray | NarrowArray, delta: float) -> int:
     return min(int(np.searchsorted(together, 1.0 - delta - 1e-6)) + 1, q.size)
 
 
-def _of(belief: Belief, values: NarrowArray, models: list[int]) -> FloatArray:
+def _of(belief: BeliefRecord, values: NarrowArray, models: list[int]) -> FloatArray:
     """Recorded values of some models, NaN for those that were not recorded."""
     if "models" not in belief:
         return np.asarray(values[models], dtype=np.float64)

@@ -15,8 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.log import Trial
 from alexp.problem.contextual.balls import Ball
 from alexp.problem.models import ModelClass
 from alexp.testing.settings import Kind, arguments_for_class

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.log import Trial
 from alexp.common.arrays import IntArray
 from alexp.problem.available import Available
 from alexp.testing.settings import PLAIN, Kind, Setting, make, play, weights_of

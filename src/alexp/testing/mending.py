@@ -11,9 +11,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.rounds import Decision
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import Algorithm, Decision
+from alexp.algorithms.log import Trial
 from alexp.common.arrays import IntArray
 from alexp.decision.plays import Proposal
 from alexp.problem.candidates import Round

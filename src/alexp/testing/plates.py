@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.base import Algorithm
 from alexp.testing.settings import PLAIN, Kind, Setting, make, play, reward
 
 

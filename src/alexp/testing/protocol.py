@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.log import Trial
 from alexp.problem.domains import FiniteSet, Interval
 from alexp.problem.models import ModelClass
 from alexp.simulation import SyntheticEnvironment, simulate

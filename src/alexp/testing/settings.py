@@ -10,9 +10,9 @@ from typing import Protocol
 
 import numpy as np
 
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import WeighsModels, offers
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.log import Trial
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.decision.designs import DOptimal

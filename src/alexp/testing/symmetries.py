@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import Estimates, SumsReturns, offers
-from alexp.algorithms.protocol.base import Algorithm
 from alexp.testing.settings import PLAIN, Kind, Setting, make, play, reward, weights_of
 
 

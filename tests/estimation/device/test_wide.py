@@ -140,7 +140,7 @@ def test_runs_are_the_same_twice_and_continue_with_the_same_bits(library, settin
     again = alexp.EvidenceMixture.from_dict(one.to_dict(), models=two.models)
     assert play(again, 6) == play(two, 6)
     assert again.state() == two.state()
-    x = int(np.argmax(np.asarray(two._outlook(two._everything).mean)))
+    x = int(np.argmax(np.asarray(two.belief.moments(two._everything).mean)))
     assert again.best() == two.best()
     assert again.predict(x) == two.predict(x)
     assert again.policy().sum() == pytest.approx(1.0)

@@ -47,7 +47,7 @@ def test_other_kinds_of_tables_agree_with_double_precision(kind, tmp_path):
     for index in order:
         for opt in (one, two):
             opt.observe(index, float(rewards[index]))
-    first, second = (opt._outlook(opt._everything) for opt in (one, two))
+    first, second = (opt.belief.moments(opt._everything) for opt in (one, two))
     np.testing.assert_allclose(first.mean, second.mean, rtol=0, atol=1e-5 * np.ptp(rewards))
     np.testing.assert_allclose(first.std, second.std, rtol=1e-5)
     assert one.best().index == two.best().index
@@ -94,7 +94,7 @@ def test_large_tables_are_not_copied():
     opt.tell(trial, 1.0)
     opt.ask(2)
     assert "table" not in vars(opt._candidates)  # nobody needed the features in double precision, side by side
-    assert np.shares_memory(opt._mixture.grid.families[0]._block.rows, table)
+    assert np.shares_memory(opt.belief.mixture.grid.families[0]._block.rows, table)
 
 
 def test_restricted_rounds_play_the_best_of_the_allowed():
@@ -102,8 +102,8 @@ def test_restricted_rounds_play_the_best_of_the_allowed():
     models = alexp.ModelClass.from_matrices(matrices)
     opt = alexp.EvidenceMixture(models, DOMAIN, rule="ucb", random_state=1)
     play(opt, rewards, 8)
-    outlook = opt._outlook(opt._everything)
-    index = dict(zip(opt._everything.indices.tolist(), outlook.mean + opt.beta_t(9) * outlook.std, strict=True))
+    outlook = opt.belief.moments(opt._everything)
+    index = dict(zip(opt._everything.indices.tolist(), outlook.mean + opt.rule.width(9) * outlook.std, strict=True))
     allowed = np.array([5, 17, 44, 123, 250, 251])
     assert opt.ask(available=allowed).index == max(allowed.tolist(), key=index.get)
 

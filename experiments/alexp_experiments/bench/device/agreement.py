@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 
 from alexp.algorithms.evidence_mixture import EvidenceMixture
-from alexp.common.arrays import AnyArray, FloatArray
-from alexp.decision.selection import expected_improvement
+from alexp.common.arrays import AnyArray
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
+from alexp.rules import IDS, UCB, ExpectedImprovement, RuleName
 
 
 class Settings(TypedDict, total=False):
@@ -21,8 +21,8 @@ class Settings(TypedDict, total=False):
     reward_bound: float
     norm_bound: float
     repeats: bool
-    goal: str
-    rule: str
+    goal: Literal["sum", "best"]
+    rule: RuleName
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def duel(case: Duel, precision: str, rounds: int, device: str, rounded: bool = T
         reward = float(truth[one.index]) + 0.1 * float(rng.standard_normal())
         here.observe(one.index, reward)
         there.observe(one.index, reward)
-    outlooks = [opt._outlook(opt._everything) for opt in (here, there)]
+    outlooks = [opt.belief.moments(opt._everything) for opt in (here, there)]
     known, found = (np.stack([np.asarray(view.mean), np.asarray(view.std)]) for view in outlooks)
     out.error = float(np.abs(known - found).max() / known[1].max())
     return out
@@ -96,22 +96,16 @@ def _gap(opt: EvidenceMixture, chosen: int, other: int) -> float:
     """By how much the mean of `other` would have to rise to be as good a choice as the one that was `chosen`."""
     everything = opt._everything
     places = [int(np.flatnonzero(everything.indices == index)[0]) for index in (chosen, other)]
-    outlook, beta = opt._outlook(everything), opt.beta_t(opt.n_told + 1)
-    mean, std = (values[places] for values in (outlook.mean, outlook.std))
+    outlook = opt.belief.moments(everything)
+    mean, std = (values[places] for values in outlook)
+    if isinstance(opt.rule, ExpectedImprovement):
+        gains = opt.belief.expected_improvement(everything, opt.rule.width)[places]
+        return abs(float(gains[0]) - float(gains[1])) / (max(opt.rule.width, 0.5) * float(std[1]))
+    assert isinstance(opt.rule, IDS | UCB)
+    beta = opt.rule.width(opt.n_told + 1)
     unit = max(beta, 0.5) * float(std[1])
-    if opt.rule in ("ei", "ei+ucb"):
-        gains = _gains(opt)[places]
-        return abs(float(gains[0] - gains[1])) / unit
-    if opt.rule == "ucb":
+    if isinstance(opt.rule, UCB):
         return abs(float((mean + beta * std)[0] - (mean + beta * std)[1])) / unit
     regret = float((outlook.mean + beta * outlook.std).max()) - mean
-    information = np.log1p(std**2 / opt._mixture.noise_variance(outlook.weights))
+    information = np.log1p(std**2 / opt.belief.noise_variance)
     return abs(float(regret[1] - regret[0] * np.sqrt(information[1] / information[0]))) / unit
-
-
-def _gains(opt: EvidenceMixture) -> FloatArray:
-    """Expected improvement of all candidates, in visiting order."""
-    choices, weights = opt._everything.choices, opt._weights()
-    parts = list(opt._mixture.components(weights, choices, least=1e-5 * float(weights.max())))
-    incumbents = [opt.incumbent()] * len(parts)
-    return expected_improvement(parts, len(choices), incumbents, opt._mixture.freedom, opt.beta_t(opt.n_told + 1))

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from alexp.algorithms.alexp import ALExp
+from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.evidence_mixture import EvidenceMixture
-from alexp.algorithms.protocol.vigilance import quietly
 from alexp.common.arrays import FloatArray
 from alexp.decision.agents import Greedy
 from alexp.estimation.device.subsets.card import cupy
@@ -20,6 +20,7 @@ from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.problem.tables.matrices import Matrices
+from alexp.rules import IDS, UCB
 from alexp_experiments.bench.records import Details, Measurement, median_ms, record
 
 Run = EvidenceMixture | ALExp
@@ -212,8 +213,9 @@ def _agreement(kind: str, rounds: int, device: str = "cuda") -> Measurement:
 
 def _apart(run: Run, one: int, two: int) -> float:
     """Difference of two actions' scores under a mixture, in widths; of two draws of ALExp there is none."""
-    if not isinstance(run, EvidenceMixture) or not isinstance(run._mixture, Mixture):
+    if not isinstance(run, EvidenceMixture) or not isinstance(run.belief.mixture, Mixture):
         return np.inf
     (first, width), (second, other) = run.predict(one), run.predict(two)
-    beta = run.beta_t(run.n_told + 1)
+    assert isinstance(run.rule, IDS | UCB)
+    beta = run.rule.width(run.n_told + 1)
     return float(abs(first + beta * width - second - beta * other) / max(width, other))

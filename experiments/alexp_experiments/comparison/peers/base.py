@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm, Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared
+from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import non_negative, one_of

@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.streams import Streams
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.streams import Streams
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem import Domain, FiniteSet, ModelClass

@@ -14,7 +14,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from alexp.algorithms.mixture.grids import RATIOS
+from alexp.algorithms.evidence_mixture import RATIOS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.selection import upper_confidence
 from alexp.decision.weights import draw_index

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from alexp.common.codec import State
+from alexp.rules import Matching
 from alexp_experiments.contextual.rewards.playing import Stream, table
 
 STREAMS = (
@@ -22,8 +23,8 @@ ENTRANTS: dict[str, State] = {
     "ucb": {"rule": "ucb"},
     "ids": {"rule": "ids"},
     "thompson, 8 draws": {"rule": "thompson"},
-    "matching, sharpness 1, floor 0": {"rule": "matching", "sharpness": 1.0, "floor": 0.0},
-    "matching, sharpness 2, floor 0": {"rule": "matching", "sharpness": 2.0, "floor": 0.0},
+    "matching, sharpness 1, floor 0": {"rule": Matching(), "floor": 0.0},
+    "matching, sharpness 2, floor 0": {"rule": Matching(sharpness=2.0), "floor": 0.0},
     "matching, sharpness 1, floor 0.01 (default)": {},
 }
 

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.components import component_from_dict
-from alexp.algorithms.protocol.vigilance import quietly
+from alexp.algorithms.assumptions import quietly
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.components import component_from_dict
 from alexp.common.codec import State
 from alexp.simulation import ModelEnvironment, RoundEnvironment, simulate
 from alexp_experiments.core.fingerprint import code_fingerprint

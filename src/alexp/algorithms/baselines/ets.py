@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from alexp.algorithms.assumptions import Stated
+from alexp.algorithms.base import Decision, Observation
 from alexp.algorithms.baselines.etc import ETC, Commitment
-from alexp.algorithms.protocol.assumptions import Stated
-from alexp.algorithms.protocol.reading import read_notes
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.log import read_notes
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import a_dict, anything, floats, integers, maybe, record, same, sequence
@@ -60,7 +60,7 @@ class ETS(ETC):
         pool, selected = self._pool, self.selected
         if pool is None or selected is None:
             pool, selected = self._selection(fit)
-        policies = pool.suggest(round_, self._agents_chance())
+        policies = pool.suggest(round_, self._agent_rng())
         return Selection(Alone(policies, 0, None), fit, pool, selected)
 
     def _commit(self, round_: Round, decision: Decision) -> None:

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from alexp.algorithms.base import Observation
 from alexp.algorithms.baselines.squarecb import SquareCB
-from alexp.algorithms.protocol.rounds import Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same

@@ -6,9 +6,8 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -73,7 +72,7 @@ class LinUCB(Certified):
         return self.models.pooled(self._distinct_columns())
 
     def _decide(self, round_: Round) -> Decision:
-        policies = self._pool.suggest(round_, self._agents_chance())
+        policies = self._pool.suggest(round_, self._agent_rng())
         return Decision(Alone(policies, 0, self.model))
 
     def _aim(self) -> FloatArray:
@@ -95,7 +94,7 @@ class LinUCB(Certified):
     def _farthest(self, fits: RidgeBank, width: float) -> FloatArray:
         """The point of the ball with the largest mean + width x ||x||_{V^-1}, zero in coordinates of other models."""
         assert isinstance(self.domain, Ball)
-        x, towards = np.zeros(self.domain.dim), self._agents_chance().standard_normal(self._columns.size)
+        x, towards = np.zeros(self.domain.dim), self._agent_rng().standard_normal(self._columns.size)
         mean = fits.coefficients()[0]
         x[self._columns] = optimistic_point(mean, fits.triangle(0), width, self.domain.radius, towards)
         return x

@@ -7,21 +7,18 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.common.validation import fraction, one_of, positive
+from alexp.common.validation import fraction, positive
 from alexp.decision.forecasters import AggregatingForecaster
 from alexp.decision.plays import Certain
 from alexp.estimation.factory import linear_posteriors
 from alexp.problem.candidates import Round
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
-
-RADII = ("valid", "0.1.0")
 
 
 def squared_distance(regret: float, noise_std: float, delta: float) -> float:
@@ -52,16 +49,13 @@ class O2CSEW(Certified):
     delta : share of the runs in which the set may miss the truth.
     scale : multiplies the width. 1 is the theory, which explores for thousands of rounds; with 0.02 to 0.1 it becomes a
         method, and nothing is proved any more.
-    radius : "valid", or what version 0.1.0 took for D_t, (sqrt A + sqrt(A + B_t))^2 with A = 2 noise_std^2 log(1/delta)
-        and log(2 t^2 / delta) in Y_t. It holds at one time, not at all times. Runs that began with it go on with it.
 
     The forecasts depend on the order of tells.
     """
 
     name: ClassVar[str] = "o2cs-ew"
     needs_columns: ClassVar[str] = "it plays a regression on all columns together"
-    settings: ClassVar[tuple[str, ...]] = ("delta", "scale", "radius")
-    formerly: ClassVar[State] = {"radius": "0.1.0"}
+    settings: ClassVar[tuple[str, ...]] = ("delta", "scale")
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
 
     def __init__(
@@ -71,12 +65,10 @@ class O2CSEW(Certified):
         *,
         delta: float = 0.1,
         scale: float = 1.0,
-        radius: str = "valid",
         **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)
         self.delta, self.scale = fraction("delta", delta), positive("scale", scale)
-        self.radius = one_of("radius", radius, RADII)
         self.ridge = self.noise_std / self.norm_bound
         self._forecaster = AggregatingForecaster(linear_posteriors(models, self.ridge), models.n_columns)
         self._set = linear_posteriors(models.pooled(self._distinct_columns()), self.ridge)
@@ -88,18 +80,13 @@ class O2CSEW(Certified):
     def _bound(self) -> float:
         """Y_t, which all rewards up to the next one stay below with probability 1 - delta / 2."""
         t = self.n_told + 1
-        odds = 4.0 * t * (t + 1) if self.radius == "valid" else 2.0 * t * t
-        return self.reward_bound + self.noise_std * sqrt(2.0 * log(odds / self.delta))
+        return self.reward_bound + self.noise_std * sqrt(2.0 * log(4.0 * t * (t + 1) / self.delta))
 
     def width(self) -> float:
         """Radius of the confidence set for the coefficients, times `scale`."""
         spread = log(self.models.n_models) * 8.0 + float(self._forecaster.fits.log_determinants().max())
         regret = self._bound() ** 2 * spread + self.noise_std**2
-        if self.radius == "valid":
-            distance = squared_distance(regret, self.noise_std, self.delta / 2.0)
-        else:
-            deviation = 2.0 * self.noise_std**2 * log(1.0 / self.delta)
-            distance = (sqrt(deviation) + sqrt(deviation + regret)) ** 2
+        distance = squared_distance(regret, self.noise_std, self.delta / 2.0)
         norm = self.ridge * self.reward_bound / float(self.models.scales.min())
         return self.scale * sqrt(max(distance + norm**2 - float(self._set.residuals()[0]), 0.0))
 

@@ -7,10 +7,9 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
+from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import SQUARE, anything, number, record, same

@@ -7,9 +7,8 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -70,7 +69,7 @@ class SquareCB(Certified):
         choices = round_.choices
         arms = np.arange(len(choices))
         if self.arms == "suggestions":
-            policies = self._pool.suggest(round_, self._agents_chance())
+            policies = self._pool.suggest(round_, self._agent_rng())
             arms = arms if policies.spread.any() else np.unique(policies.atoms)
         gamma = self.gain * sqrt(arms.size * (self.n_told + 1)) / self.reward_bound
         p = inverse_gap_weighting(self._estimate(np.take(choices.table, arms, axis=1)), gamma)

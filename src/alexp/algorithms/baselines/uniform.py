@@ -6,8 +6,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm, Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared
 from alexp.common.codec import State
 from alexp.common.schema import floats, record, same
 from alexp.decision.plays import Even

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alexp.algorithms.assumptions import NotCertified, Stated
+from alexp.algorithms.base import rows_of
 from alexp.algorithms.certificates.reports import ModelCheck
-from alexp.algorithms.protocol.assumptions import NotCertified, Stated
-from alexp.algorithms.protocol.contextual.record import Forgotten
-from alexp.algorithms.protocol.telling import rows_of
-from alexp.algorithms.protocol.trials import TrialLog
+from alexp.algorithms.log import TrialLog
+from alexp.algorithms.offer_log import Forgotten
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.checking.credible import typical_norms

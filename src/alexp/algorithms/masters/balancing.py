@@ -8,8 +8,8 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Shared
 from alexp.algorithms.masters.counted import CountedAgents
-from alexp.algorithms.protocol.base import Shared
 from alexp.common.arrays import BoolArray, FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import booleans, record

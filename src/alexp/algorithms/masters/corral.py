@@ -9,11 +9,10 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
-from alexp.common.schema import floats, integers, number, record, same
+from alexp.common.schema import floats, number, record
 from alexp.common.validation import count, non_negative, one_of, positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
@@ -135,17 +134,11 @@ class Corral(AgentBased):
             "p": floats(m, low=0.0, high=1.0),
             "rates": floats(m, low=(1.0 - 1e-9) * self.eta),
             "rho": floats(m, low=1.0),
-            "trials": integers(None, low=0),
-            "drawn_with": floats(None),
         }
-        known = record("state", state, checks, optional=["trials", "drawn_with"])
+        known = record("state", state, checks)
         if not np.isclose(known["p"].sum(), 1.0, rtol=0.0, atol=1e-6):
             raise ValueError(f"state['p'] must be probabilities that sum to one, got {known['p'].sum()}")
         self._p, self._rates, self._rho = known["p"], known["rates"], known["rho"]
-        if "drawn_with" in known:  # how 0.1.0 stored the notes of trials
-            trials = known.get("trials", np.empty(0, dtype=np.int64)).tolist()
-            same("length of state['trials']", len(trials), known["drawn_with"].size, "that of state['drawn_with']")
-            self._notes = dict(zip(trials, known["drawn_with"].tolist(), strict=True))
         if np.any(np.array(self._log.model, dtype=np.int64)[self._log.proposed()] < 0):
             raise ValueError("log['model'] must name the agent that was drawn, for every trial but observations")
         self._check_notes(number(low=float(np.finfo(np.float64).tiny), high=1.0 + 1e-9))

@@ -10,9 +10,8 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
+from alexp.algorithms.base import Decision, Observation, Shared
+from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import floats, record

@@ -7,8 +7,8 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Shared
 from alexp.algorithms.masters.counted import CountedAgents
-from alexp.algorithms.protocol.base import Shared
 from alexp.common.codec import State
 from alexp.common.schema import floats, record
 from alexp.common.validation import positive, share
@@ -39,7 +39,6 @@ class D3RB(CountedAgents):
 
     name: ClassVar[str] = "d3rb"
     settings: ClassVar[tuple[str, ...]] = ("agents", "d_min", "delta", "width", "newcomers", "data_mode", "loss_range")
-    formerly: ClassVar[State] = {"newcomers": 1.0}
 
     def __init__(
         self,

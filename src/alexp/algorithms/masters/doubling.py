@@ -9,13 +9,11 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm, Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import ASK, Streams
-from alexp.algorithms.protocol.telling import Told
-from alexp.algorithms.protocol.trials import Trial
-from alexp.algorithms.protocol.vigilance import quietly
+from alexp.algorithms.assumptions import quietly
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared, Told
+from alexp.algorithms.log import Trial
 from alexp.algorithms.registry import algorithm_named
+from alexp.algorithms.streams import ASK, Streams
 from alexp.common.codec import Packable, State
 from alexp.common.schema import a_dict, anything, floats, record, same, sequence, whole
 from alexp.common.validation import count
@@ -126,13 +124,13 @@ class Doubling(Algorithm):
     def _adopted(self, inner: Algorithm, k: int) -> Algorithm:
         """Epoch k's algorithm: it sees the candidates in our order, warns when we would, and has luck of its own."""
         seed = int.from_bytes(self._streams.generator(_EPOCH, k).bytes(16), "little")
-        inner._candidates, inner._vigilance, inner._streams = self._candidates, self._vigilance, Streams(seed)
+        inner._candidates, inner._monitor, inner._streams = self._candidates, self._monitor, Streams(seed)
         return inner
 
     def _upcoming(self) -> Algorithm:
         """Who will decide on the next ask."""
         k = self.epoch
-        return self._current if self._rounds < self._length(k) else self._once("next", lambda: self._begun(k + 1))
+        return self._current if self._rounds < self._length(k) else self._cached("next", lambda: self._begun(k + 1))
 
     def _begun(self, k: int) -> Algorithm:
         """The algorithm of epoch k before its first ask."""

@@ -9,12 +9,10 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.reading import read_notes
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import Packable, State
-from alexp.common.schema import a_dict, floats, number, record, sequence, whole
+from alexp.common.schema import floats, number, record, sequence, whole
 from alexp.common.validation import positive
 from alexp.decision.agents import UCB
 from alexp.decision.losses import LossScale
@@ -96,11 +94,8 @@ class EXP4IX(AgentBased):
     def _restore(self, state: State) -> None:
         super()._restore(state)
         m = self.models.n_models
-        checks = {"losses": floats(m, low=0.0), "n_actions": number(low=0.0), "waiting": a_dict}
-        known = record("state", state, checks, optional=["waiting"])
+        known = record("state", state, {"losses": floats(m, low=0.0), "n_actions": number(low=0.0)})
         self._losses, self._n_actions = known["losses"], known["n_actions"]
-        if "waiting" in known:  # how 0.1.0 stored the notes of trials
-            self._notes = read_notes("state['waiting']", known["waiting"])
         self._check_notes(self._read_note)
 
     def _read_note(self, name: str, note: Packable) -> list[Packable]:

@@ -8,8 +8,7 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import floats, record

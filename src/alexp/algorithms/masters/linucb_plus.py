@@ -8,8 +8,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm, Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared
 from alexp.algorithms.sparse.modcb import cumulative_order, nested_order
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State

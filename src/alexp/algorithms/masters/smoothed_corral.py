@@ -9,10 +9,9 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.algorithms.masters.corral import Corral
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
+from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import floats, record, same, sequence

@@ -8,8 +8,7 @@ from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.algorithms.sparse.lasso_based import FIRST_FIT, LassoBased, decay, nothing_known
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import log, sqrt
 from typing import ClassVar, Unpack
 
+from alexp.algorithms.base import Shared
 from alexp.algorithms.baselines.etc import ETC
-from alexp.algorithms.protocol.base import Shared
 from alexp.algorithms.sparse.lasso_based import plain_lasso
 from alexp.common.codec import State
 from alexp.decision.designs import EOptimal, Exploration

@@ -7,8 +7,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm, Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared
 from alexp.algorithms.sparse.lasso_based import FIRST_FIT, decay, plain_lasso
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State

@@ -8,8 +8,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm, Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
 from alexp.decision.plays import Certain
@@ -51,7 +50,7 @@ class LassoBased(Algorithm):
     @property
     def fit(self) -> Estimate:
         """The estimate that the next decision is made on; zero while there is none."""
-        return self._once("fit", self._solve)
+        return self._cached("fit", self._solve)
 
     def _decide(self, round_: Round) -> Decision:
         return Decision(Certain(int(np.argmax(round_.narrow(predict(self.fit, round_.wide.table))))))

@@ -10,8 +10,7 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from alexp.algorithms.agent_based import AgentBased
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
+from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.schema import anything, floats, number, record, sequence, whole

@@ -7,9 +7,8 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared
 from alexp.algorithms.baselines.etc import Commitment
-from alexp.algorithms.protocol.base import Algorithm, Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import a_dict, maybe, record
@@ -123,7 +122,7 @@ class PopArt(Algorithm):
     @property
     def fit(self) -> Estimate:
         """The estimate it committed to, or that it would commit to now."""
-        return self._once("fit", self._solve) if self._estimate is None else self._estimate
+        return self._cached("fit", self._solve) if self._estimate is None else self._estimate
 
     def _drawn(self) -> IntArray:
         """Trials that were drawn from pi and have a reward, in order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log
 from typing import ClassVar, Unpack
 
-from alexp.algorithms.protocol.base import Shared
+from alexp.algorithms.base import Shared
 from alexp.algorithms.sparse.lasso_based import FIRST_FIT, LassoBased, decay, nothing_known
 from alexp.common.validation import positive
 from alexp.estimation.estimate import Estimate

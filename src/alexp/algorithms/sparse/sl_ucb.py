@@ -7,9 +7,8 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm, Shared
-from alexp.algorithms.protocol.rounds import Decision, Observation
-from alexp.algorithms.protocol.streams import AGENTS
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared
+from alexp.algorithms.streams import AGENTS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, floats, integers, maybe, record, same, whole
@@ -142,7 +141,7 @@ class SLUCB(Algorithm):
     def _peak(self) -> FloatArray:
         theta = self._coefficients()
         norm = float(np.linalg.norm(theta))
-        return self._radius * (theta / norm) if norm > 0.0 else corner(self._dim, self._radius, self._agents_chance())
+        return self._radius * (theta / norm) if norm > 0.0 else corner(self._dim, self._radius, self._agent_rng())
 
     @property
     def _ridge(self) -> float:

@@ -7,8 +7,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Shared
-from alexp.algorithms.protocol.rounds import Decision
+from alexp.algorithms.base import Decision, Shared
 from alexp.algorithms.sparse.lasso_based import LassoBased, nothing_known
 from alexp.common.validation import positive
 from alexp.decision.plays import Even

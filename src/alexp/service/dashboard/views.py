@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from weakref import WeakKeyDictionary
 
-from alexp.algorithms.protocol.assumptions import NotCertified
+from alexp.algorithms.assumptions import NotCertified
 from alexp.common.codec import State
 from alexp.service.dashboard.decimation import Excerpt, decimated
 from alexp.study import Study

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.log import Trial
 from alexp.common.codec import Packable, State, jsonable
 from alexp.service.problems import INVALID, MEDIA, ProblemError
 from alexp.service.shelf import Acted, Opened

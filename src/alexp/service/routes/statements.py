@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certificates.reports import described
-from alexp.algorithms.protocol.trials import Recommendation
+from alexp.algorithms.log import Recommendation
 from alexp.common.codec import State, jsonable
 from alexp.service.routes.common import StrictRoute, StudyName, answer, fields_of, number, problems
 from alexp.service.schemas import answers, requests

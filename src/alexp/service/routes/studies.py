@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from alexp.algorithms.capabilities import Certifies, WeighsModels, offers
-from alexp.algorithms.protocol.components import component_from_dict
+from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.common.codec import State, jsonable
 from alexp.common.warning import gathered
@@ -31,7 +31,7 @@ from alexp.study.opening import DEFAULT_ALGORITHM
 from alexp.study.settings import explained_settings
 
 if TYPE_CHECKING:
-    from alexp.algorithms.protocol.base import Algorithm
+    from alexp.algorithms.base import Algorithm
 
 _MOST_NAMES = 1000
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from alexp.algorithms.protocol.contextual.offering import Presented
+from alexp.algorithms.base import RoundArguments
 from alexp.common.arrays import Action
 from alexp.common.validation import LARGEST
 
@@ -58,7 +58,7 @@ class RoundBody(Body):
         default=None, description="Which candidates may be chosen: numbers, true or false for each, or names."
     )
 
-    def presented(self) -> Presented:
+    def presented(self) -> RoundArguments:
         """As keywords of the library."""
         return {"context": _context(self.context), "candidates": self.candidates, "features": self.features}
 
@@ -68,7 +68,7 @@ class NamedRoundBody(RoundBody):
 
     ids: list[str | int | float] | None = Field(default=None, description="One name per candidate, all distinct.")
 
-    def presented(self) -> Presented:
+    def presented(self) -> RoundArguments:
         """As keywords of the library."""
         return {**super().presented(), "ids": self.ids}
 

@@ -16,8 +16,8 @@ from typing import Literal, TypedDict
 
 import numpy as np
 
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
-from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
@@ -66,7 +66,7 @@ class EventDict(TypedDict):
     worker: str
 
 
-class Belief(TypedDict, total=False):
+class BeliefRecord(TypedDict, total=False):
     """How the models stood in a round: `told` rewards, `q` and `returns` of all models, or of the `models` listed."""
 
     told: int
@@ -102,7 +102,7 @@ class Detail(TypedDict, total=False):
 
     only: IntArray
     without: IntArray
-    belief: Belief
+    belief: BeliefRecord
     decided: Decided
     offer: StoredOffer
     arm: str
@@ -175,7 +175,7 @@ def belief_is_due(trial: int) -> bool:
     return floor(log(trial + 1) / log(1.02)) != floor(log(trial) / log(1.02))
 
 
-def belief(algorithm: Algorithm) -> Belief | None:
+def belief(algorithm: Algorithm) -> BeliefRecord | None:
     """q over the models, and hallucinated returns where the algorithm keeps them; None where there is no q.
 
     To be called after the round's ask: asking teaches nothing, so the numbers are those the round was decided on,
@@ -186,7 +186,7 @@ def belief(algorithm: Algorithm) -> Belief | None:
     if q is None:
         return None
     listed = leading_models(q)
-    out: Belief = {"told": algorithm.n_told}
+    out: BeliefRecord = {"told": algorithm.n_told}
     if listed.size < q.size:
         out["models"] = listed
     out["q"] = q[listed].astype(np.float32)

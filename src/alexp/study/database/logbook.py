@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from alexp.study.database import chain
 from alexp.study.database.damage import damaged, is_unreadable, legible
-from alexp.study.database.events import Belief, Event, EventDict, belief_is_due, detail_of
+from alexp.study.database.events import BeliefRecord, Event, EventDict, belief_is_due, detail_of
 from alexp.study.database.schema import events, studies
 
 PART = 10_000  # events read at a time
@@ -207,9 +207,9 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
     return known
 
 
-def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[tuple[int, Belief]]:
+def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[tuple[int, BeliefRecord]]:
     """(trial, beliefs in force) for the asks among events `start` to `stop` - 1 at which they were recorded."""
-    found: list[tuple[int, Belief]] = []
+    found: list[tuple[int, BeliefRecord]] = []
     conditions = (events.c.kind == "ask", events.c.detail.is_not(None))
     for event in _some_between(connection, study, start, stop, *conditions):
         if belief_is_due(event.trial):  # the others store their rounds only

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from alexp.algorithms.protocol.saving import FORMAT, READABLE
+from alexp.algorithms.saving import FORMAT
 from alexp.common.warning import caution
 from alexp.study.database import chain, logbook, records
 from alexp.study.database.damage import damaged, is_unreadable, legible
@@ -42,7 +42,7 @@ class StoredSnapshot:
     @property
     def is_readable(self) -> bool:
         """Whether this version of the library reads it."""
-        return self.format in READABLE
+        return self.format == FORMAT
 
     def state(self) -> Snapshot:
         """What was compressed."""

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Unpack, overload
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.contextual.offering import Presented, given, offers_for
-from alexp.algorithms.protocol.rounds import Elsewhere
-from alexp.algorithms.protocol.telling import check_reward, warn_of
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import (
+    Algorithm,
+    ExternalObservation,
+    RoundArguments,
+    any_given,
+    check_reward,
+    offers_for,
+    warn_of,
+)
+from alexp.algorithms.log import Trial
 from alexp.problem.available import Available
 from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import Event, detail_of
@@ -46,7 +51,7 @@ class Proposing:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
-        **presented: Unpack[Presented],
+        **presented: Unpack[RoundArguments],
     ) -> Trial: ...
     @overload
     def ask(
@@ -56,7 +61,7 @@ class Proposing:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
-        **presented: Unpack[Presented],
+        **presented: Unpack[RoundArguments],
     ) -> list[Trial]: ...
     def ask(
         self,
@@ -65,7 +70,7 @@ class Proposing:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
-        **presented: Unpack[Presented],
+        **presented: Unpack[RoundArguments],
     ) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate.
 
@@ -85,7 +90,7 @@ class Proposing:
         nor in contextual studies, where a trial belongs to its context: `take_over` hands those out), or given up if
         the study was created with `expired="abandon"`.
         """
-        is_contextual = self._is_contextual or given(presented)
+        is_contextual = self._is_contextual or any_given(presented)
         made = self._offers(n, available, presented) if is_contextual else []
         may_offer = key is None and not is_contextual
         desk = AskDesk(self._id, self.when_expired, check_lease(lease), distinct, may_offer)
@@ -114,7 +119,7 @@ class Proposing:
             trials = [_as_passed(trial, one) for trial, one in zip(trials, made, strict=True)]
         return trials[0] if n is None else trials
 
-    def _offers(self, n: int | None, available: Available, presented: Presented) -> list[Offer]:
+    def _offers(self, n: int | None, available: Available, presented: RoundArguments) -> list[Offer]:
         """What is offered, by the models as they are known here: code of the user's runs before anybody waits."""
         algorithm = self._follower.known().algorithm
         return offers_for(algorithm.models, algorithm.domain, n, available, presented)
@@ -128,7 +133,7 @@ class Proposing:
         propensity: float | None = None,
         key: str | None = None,
         sure: bool = True,
-        **presented: Unpack[Presented],
+        **presented: Unpack[RoundArguments],
     ) -> Trial:
         """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it.
 
@@ -138,7 +143,7 @@ class Proposing:
         an arm, and `propensity` the probability with which whoever played it did so, if that is known.
         """
 
-        def made(algorithm: Algorithm) -> list[Elsewhere]:
+        def made(algorithm: Algorithm) -> list[ExternalObservation]:
             return [algorithm.check_observation(index, reward, available, propensity, **presented)]
 
         return self._take(made, key, sure)[0]
@@ -158,18 +163,18 @@ class Proposing:
         features.
         """
 
-        def made(algorithm: Algorithm) -> list[Elsewhere]:
+        def made(algorithm: Algorithm) -> list[ExternalObservation]:
             if algorithm.is_contextual:
                 return contextual_observations(algorithm, frame)
             found = observations(algorithm.domain, frame, nearest)
-            return [Elsewhere(index, check_reward(reward)) for index, reward in found]
+            return [ExternalObservation(index, check_reward(reward)) for index, reward in found]
 
         return self._take(made, key, sure)
 
-    def _take(self, make: Callable[[Algorithm], list[Elsewhere]], key: str | None, sure: bool) -> list[Trial]:
+    def _take(self, make: Callable[[Algorithm], list[ExternalObservation]], key: str | None, sure: bool) -> list[Trial]:
         made = make(self._follower.known().algorithm)
 
-        def check(replica: Replica) -> list[Elsewhere]:
+        def check(replica: Replica) -> list[ExternalObservation]:
             if not replica.still_offers([row.made for row in made if row.made is not None]):
                 made[:] = make(replica.algorithm)
             if not sure:
@@ -178,7 +183,7 @@ class Proposing:
             rounds = [None if row.made is None else recordable(replica.algorithm, row.made) for row in plain]
             return [row._replace(made=one) for row, one in zip(plain, rounds, strict=True)]
 
-        def act(replica: Replica, rows: list[Elsewhere]) -> list[Event]:
+        def act(replica: Replica, rows: list[ExternalObservation]) -> list[Event]:
             warn_of(replica.algorithm.suspect_observations([row.reward for row in rows]))
             return [replica.observe(*row) for row in rows]
 

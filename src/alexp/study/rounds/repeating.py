@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isclose
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.course import Course, pack_restriction
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.log import Course, Trial, pack_restriction
 from alexp.common.arrays import IntArray
 from alexp.problem.contextual.offers import Offer
 from alexp.study.database.events import Event, detail_of, restriction

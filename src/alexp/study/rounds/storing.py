@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
-from alexp.algorithms.protocol.contextual.packing import check_packed, pack_rows, plain, unpack_rows, unplain
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.common.arrays import Action, AnyArray, FloatArray
 from alexp.common.codec import Packable, pack, unpack
 from alexp.problem.contextual.offers import Offer

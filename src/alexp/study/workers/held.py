@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.log import Trial
 
 
 @dataclass(frozen=True, eq=False)

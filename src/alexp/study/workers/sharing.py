@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 
-from alexp.algorithms.protocol.trials import Trial
+from alexp.algorithms.log import Trial
 from alexp.common.validation import count, positive
 from alexp.study.chronicle import Chronicle
 from alexp.study.following import Follower

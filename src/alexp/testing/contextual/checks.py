@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import WeighsModels, offers
-from alexp.algorithms.protocol.base import Algorithm
 from alexp.common.arrays import IntArray
 from alexp.common.codec import State
 from alexp.problem.contextual.domains import Candidates
@@ -171,7 +171,7 @@ def check_pool(kind: Kind, problem: ContextualProblem) -> None:
     fixed = kind(ModelClass.from_matrices(blocks, intercept=False), FiniteSet(list(range(30))), **arguments)
     few: IntArray = np.arange(30)
     place = fixed._listed.position
-    fresh._agents_chance = lambda: fixed._agents_chance()  # type: ignore[method-assign]
+    fresh._agent_rng = lambda: fixed._agent_rng()  # type: ignore[method-assign]
     fresh._visiting_order = lambda k, n: np.argsort(place[few])  # type: ignore[method-assign]
     for step in range(25):
         few = np.sort(np.random.default_rng([step]).choice(30, 2 + step, replace=False))

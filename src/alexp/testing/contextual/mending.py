@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.base import Algorithm
 from alexp.testing.contextual.problems import ContextualProblem, reward
 from alexp.testing.mending import force, release, text_of
 from alexp.testing.settings import Kind

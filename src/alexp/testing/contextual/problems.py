@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from alexp.algorithms.protocol.base import Algorithm
+from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import State
 from alexp.problem.contextual.domains import Arms, Candidates

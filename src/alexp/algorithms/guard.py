@@ -20,7 +20,7 @@ from types import FunctionType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 from weakref import WeakSet
 
-from alexp.algorithms.protocol.assumptions import NotCertified
+from alexp.algorithms.assumptions import NotCertified
 from alexp.estimation.posteriors import NotFiniteError
 
 _P = ParamSpec("_P")

@@ -11,6 +11,7 @@ from alexp.common.schema import MOST, a_dict, record, text
 from alexp.decision import agents, designs, schedules
 from alexp.estimation.lasso import group_lasso, post_lasso
 from alexp.estimation.mixture import evidence
+from alexp.rules import IDS, UCB, ExpectedImprovement, Matching, Thompson
 
 _KNOWN: dict[str, type[Any]] = {
     **agents.BUILT_IN,
@@ -20,9 +21,13 @@ _KNOWN: dict[str, type[Any]] = {
     "GroupLasso": group_lasso.GroupLasso,
     "PostLasso": post_lasso.PostLasso,
     "Evidence": evidence.Evidence,
+    "rules.IDS": IDS,
+    "rules.UCB": UCB,
+    "rules.ExpectedImprovement": ExpectedImprovement,
+    "rules.Thompson": Thompson,
+    "rules.Matching": Matching,
 }
-# Fields that came later, as those had them who did not know of them.
-_EARLIER: dict[str, dict[str, Packable]] = {"GroupLasso": {"canonical": False}}
+_NAMES = {kind: name for name, kind in _KNOWN.items()}
 
 
 def component_to_dict(value: object) -> Packable:
@@ -33,17 +38,16 @@ def component_to_dict(value: object) -> Packable:
         return {"kind": "dict", "items": {str(k): component_to_dict(v) for k, v in value.items()}}
     if isinstance(value, list | tuple):
         return [component_to_dict(item) for item in value]
-    kind = type(value).__name__
-    if is_dataclass(value) and _KNOWN.get(kind) is type(value):
-        return {"kind": kind} | {f.name: component_to_dict(getattr(value, f.name)) for f in fields(value)}
-    return {"kind": "own", "type": kind}
+    kind = type(value)
+    if is_dataclass(value) and kind in _NAMES:
+        return {"kind": _NAMES[kind]} | {f.name: component_to_dict(getattr(value, f.name)) for f in fields(value)}
+    return {"kind": "own", "type": kind.__name__}
 
 
 def component_from_dict(value: Packable, name: str, whole: bool = True) -> Packable:
     """Invert `component_to_dict`; `name` is the setting, for the error when the user must pass it again.
 
-    What was written by hand need not be `whole`: fields that are missing have their defaults. In what was stored they
-    mean what the version did that stored it.
+    What was written by hand need not be `whole`: fields that are missing have their defaults.
     """
     if isinstance(value, list):
         return [component_from_dict(item, name, whole) for item in value]
@@ -60,8 +64,6 @@ def component_from_dict(value: Packable, name: str, whole: bool = True) -> Packa
     if kind not in _KNOWN:
         raise ValueError(f"settings[{name!r}] is of an unknown kind, {kind!r:.80}; known are {sorted(_KNOWN)}")
     arguments = {key: component_from_dict(item, name, whole) for key, item in value.items() if key != "kind"}
-    if whole:
-        arguments = _EARLIER.get(kind, {}) | arguments
     missing = {field.name for field in fields(_KNOWN[kind])} - set(arguments)
     if missing and whole:
         raise ValueError(f"settings[{name!r}] lacks {', '.join(map(repr, sorted(missing)))}")

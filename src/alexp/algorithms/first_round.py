@@ -10,7 +10,7 @@ from alexp.common.codec import State
 from alexp.problem.contextual.offers import contexts_of, offer
 
 if TYPE_CHECKING:
-    from alexp.algorithms.protocol.base import Algorithm
+    from alexp.algorithms.base import Algorithm
     from alexp.problem.domains import Domain
     from alexp.problem.models import ModelClass
 
@@ -18,7 +18,7 @@ _becoming = threading.RLock()
 _ROUND = ("context", "candidates", "features", "ids")  # arguments that say what a round offers
 
 
-class Expecting:
+class AwaitingFirstRound:
     """Waits for its first round, and then is an algorithm of the kind that was asked for.
 
     Nothing can be computed before: not even how many coefficients there are. With `example=` in the constructor of the
@@ -52,10 +52,10 @@ class Expecting:
         return f"{self._expected[0].__name__}({self._expected[1].n_models} models, waiting for the first round)"
 
 
-def _begun(one: Expecting, presented: Mapping[str, object], n: object = None) -> Any:
+def _begun(one: AwaitingFirstRound, presented: Mapping[str, object], n: object = None) -> Any:
     """The algorithm, once its maps have seen a round. Two may call at once: then it has become one for the second."""
     with _becoming:
-        if type(one) is Expecting:
+        if type(one) is AwaitingFirstRound:
             kind, models, domain, arguments = one._expected
             several = contexts_of(presented.get("context"), cast("int | None", n))
             first = {} if several is None else {"context": next(iter(several))}

@@ -1,15 +1,16 @@
-"""Warnings when the data do not look like what was stated or assumed; each is given once."""
+"""What a user has stated about noise and rewards, what is merely assumed, and warnings when the data disagree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
-from alexp.algorithms.protocol.assumptions import AssumptionWarning, Stated
 from alexp.common.arrays import FloatArray
+from alexp.common.validation import LARGEST, SMALLEST, scale
 from alexp.common.warning import caution
 from alexp.common.warning import quietly as quietly
 from alexp.estimation.checking.credible import typical_norms
@@ -17,6 +18,45 @@ from alexp.estimation.checking.noise import residual_noise
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
+
+ASSUMED_NOISE, ASSUMED_BOUND = 0.1, 1.0  # what algorithms that need a number work with when none was stated
+
+
+class AssumptionWarning(UserWarning):
+    """The data contradict something that was stated or assumed about them."""
+
+
+class NotCertified(RuntimeError):
+    """There is no statement to be made: an assumption it would rest on was not stated, or the data contradict it."""
+
+
+class Stated(NamedTuple):
+    """What the user stated; None where nothing was.
+
+    Attributes
+    ----------
+    noise_std : standard deviation (sub-Gaussian parameter) of the noise.
+    reward_bound : the noiseless reward of every candidate is at most this in size.
+    norm_bound : the coefficients of the true model, in the features as `ModelClass.features` gives them, have at
+        most this Euclidean norm.
+    """
+
+    noise_std: float | None
+    reward_bound: float | None
+    norm_bound: float | None
+
+    @classmethod
+    def checked(cls, **values: float | None) -> Stated:
+        """Positive numbers whose squares are numbers, too, or None."""
+        out = cls(**{name: None if value is None else scale(name, value) for name, value in values.items()})
+        for name, bound in (("reward_bound", out.reward_bound), ("norm_bound", out.norm_bound)):
+            if out.noise_std is not None and bound is not None and not SMALLEST <= bound / out.noise_std <= LARGEST:
+                raise ValueError(
+                    f"{name} must be at most {LARGEST:g} times noise_std, and at least {SMALLEST:g} times; "
+                    f"got {name}={bound!r} with noise_std={out.noise_std!r}"
+                )
+        return out
+
 
 _NOISES = 5.0  # how many times the noise beyond the bound a reward may be
 _OFF = 3.0  # factor between stated and estimated noise
@@ -28,7 +68,7 @@ def warn(message: str) -> None:
     caution(message, AssumptionWarning)
 
 
-class Vigilance:
+class AssumptionMonitor:
     """What an algorithm was told to expect, and what it has warned of.
 
     Parameters

@@ -2,63 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alexp.algorithms.protocol.course import Happened, unpack_restriction
-from alexp.algorithms.protocol.trials import SeenRewards
-from alexp.algorithms.protocol.vigilance import quietly
-from alexp.common.arrays import FloatArray
+from alexp.algorithms.assumptions import quietly
+from alexp.algorithms.log import Happened, unpack_restriction
 from alexp.decision.plays import Proposal
 from alexp.problem.contextual.offers import Offer
 from alexp.problem.models import ModelClass
 
 if TYPE_CHECKING:
-    from alexp.algorithms.protocol.base import Algorithm
-
-LEAST_SEEN = 5  # rewards before any is called unusual
-FAR = 10.0  # how many times the range of the rewards lies between a suspicious one and all others
+    from alexp.algorithms.base import Algorithm
 
 
-def looks_like_a_typo(seen: SeenRewards | Sequence[float] | FloatArray, reward: float) -> str | None:
-    """Why a reward looks like a typing error beside those seen; None if it does not, or if too few were seen.
-
-    It does if its distance from all of them is more than 10 times their range (their size where they are all equal) and
-    more than their size: an algorithm that plays the best candidate again and again sees rewards in a narrow range, and
-    a poor one after them is no typing error.
-
-    >>> looks_like_a_typo([70.1, 64.0, 72.4, 55.3, 68.9], 7240.0)
-    'a reward of 7240 is far outside the 5 seen so far, 55.3 to 72.4; if it is a typing error, amend it'
-    >>> looks_like_a_typo([70.1, 64.0, 72.4, 55.3, 68.9], 12.0)
-    """
-    known = seen if isinstance(seen, SeenRewards) else SeenRewards.of(seen)
-    if known.n < LEAST_SEEN:
-        return None
-    size = max(abs(known.low), abs(known.high))
-    far = max(FAR * (known.high - known.low or size), size)
-    if known.low - far <= reward <= known.high + far or size == 0.0:
-        return None
-    return (
-        f"a reward of {reward:.10g} is far outside the {known.n} seen so far, {known.low:.10g} to {known.high:.10g}; "
-        "if it is a typing error, amend it"
-    )
-
-
-def typos_among(known: FloatArray, new: FloatArray) -> list[str | None]:
-    """For each of some new rewards (k,), why it looks like a typing error beside all others, known (n,) or new."""
-    everything = np.sort(np.concatenate([known, new]))
-    out: list[str | None] = []
-    for reward in new.tolist():
-        others = np.delete(everything, np.searchsorted(everything, reward))
-        seen = SeenRewards(others.size, float(others[0]), float(others[-1])) if others.size else SeenRewards()
-        out.append(looks_like_a_typo(seen, reward))
-    return out
-
-
-class Mending:
+class Rerun:
     """A second run with the same problem, settings and seed, which is told the rewards as they should be.
 
     Everything happens in it in the order of the first run: every ask is decided on, committed to and noted, and then
@@ -73,10 +33,8 @@ class Mending:
         with quietly():  # what there is to say about the problem was said when the first run began
             self._again = again = kind(models or run.models, run.domain, random_state=seed, **run.arguments())
         again._candidates = run._candidates  # the table is large, and the same
-        again._fingerprint, again._vigilance = None if models else run._fingerprint, run._vigilance
-        again.ignores_pending, again._lock = run.ignores_pending, run._lock
-        if self._log.origin is not None:  # how it came to that state is not known
-            again.resume(*self._log.origin)
+        again._fingerprint, again._monitor = None if models else run._fingerprint, run._monitor
+        again._lock = run._lock
         self._is_whole = True
         self._catch_up()
 

@@ -1,0 +1,1230 @@
+"""The ask/tell protocol that every algorithm shares: asks, rewards, corrections, saving and loading."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast, overload
+
+import numpy as np
+
+from alexp.algorithms.assumptions import ASSUMED_BOUND, ASSUMED_NOISE, AssumptionMonitor, Stated, quietly, warn
+from alexp.algorithms.components import component_from_dict, component_to_dict
+from alexp.algorithms.first_round import AwaitingFirstRound
+from alexp.algorithms.guard import Guarded
+from alexp.algorithms.log import (
+    AlreadyToldError,
+    NoRewardYetError,
+    Recommendation,
+    Trial,
+    TrialLog,
+    looks_like_a_typo,
+    pack_restriction,
+    read_log,
+    read_notes,
+    rounds_frame,
+    trials_frame,
+    typos_among,
+)
+from alexp.algorithms.offer_log import OfferLog, check_log_features
+from alexp.algorithms.rerun import Rerun
+from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_stored
+from alexp.algorithms.streams import AGENTS, ASK, ORDER, RandomState, Streams
+from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.codec import Packable, State, fingerprint, pack, unpack
+from alexp.common.schema import Check, record, text
+from alexp.common.validation import count, limited, one_of, positive
+from alexp.decision.plays import Play, Proposal
+from alexp.estimation.announcing import announce
+from alexp.estimation.device.subsets.engine import enumerating_card
+from alexp.problem.available import Available, check_available
+from alexp.problem.candidates import CandidateTable, Pending, Round
+from alexp.problem.contextual.balls import Ball
+from alexp.problem.contextual.domains import Arms, ContextualDomain
+from alexp.problem.contextual.offers import Ids, Offer, check_problem, contexts_of, n_arms_of, offer, points_offer
+from alexp.problem.contextual.tables import Reference, open_round
+from alexp.problem.domains import Domain, domain_from_dict
+from alexp.problem.models import ModelClass
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_T = TypeVar("_T")
+_MOST_CACHED = 16  # results kept between two rewards
+_MOST_PENDING = 32  # trials whose rewards are out that a contextual round reckons with
+_LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
+_FEW = 3  # candidates whose rewards say nothing about those of others
+_MARKED = 256  # candidates of a large table that kernels are recognised by
+
+IfTold = Literal["raise", "same", "amend"]
+IF_TOLD: tuple[IfTold, ...] = ("raise", "same", "amend")
+
+
+class Shared(TypedDict, total=False):
+    """Constructor keywords that all algorithms share."""
+
+    noise_std: float | None
+    reward_bound: float | None
+    norm_bound: float | None
+    repeats: bool
+    direction: str
+    random_state: RandomState
+    log_features: str | None
+
+
+class RoundArguments(TypedDict, total=False):
+    """What a contextual round is asked for with; which of it is right depends on domain and models."""
+
+    context: object
+    candidates: Action
+    features: object
+    ids: Ids | None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What an algorithm decides in a round, before chance has spoken. Algorithms add what they decided it on."""
+
+    play: Play
+
+
+@dataclass(eq=False, slots=True)  # one per tell; a frozen one takes four times as long to make
+class Observation:
+    """A reward, as algorithms learn from it: larger is better, whatever the direction.
+
+    Attributes
+    ----------
+    row : (P,) the dictionary at the action.
+    reward : the reward, to be maximised.
+    trial : the trial's id.
+    index : the action's number among the candidates; None where candidates have no numbers.
+    model : whose agent proposed it; None if no single one did, and for measurements from elsewhere.
+    note : what the algorithm wanted to remember when it was asked; None for measurements from elsewhere.
+    """
+
+    row: FloatArray
+    reward: float
+    trial: int
+    index: int | None
+    model: int | None = None
+    note: Packable = None
+
+
+class ExternalObservation(NamedTuple):
+    """A measurement that was not asked for: candidate and reward, and of a contextual round what it offered."""
+
+    candidate: int
+    reward: float
+    made: Offer | None = None
+    propensity: float = nan
+
+
+class Told(NamedTuple):
+    """What a tell will do: take in the reward of a pending trial, skip one that is known, or amend one."""
+
+    trial: int
+    reward: float
+    deed: Literal["tell", "skip", "amend"]
+
+
+class Algorithm(Guarded, ABC):
+    """Base class: asks, tells, the trial log, direction, randomness, saving and loading.
+
+    A subclass has a `name`, stores its own constructor arguments as attributes of the same names and lists them
+    in `settings`, and implements `_decide`, `_learn`, `_recommend`, `_state` and `_restore`. It sees rewards to
+    be maximised only; `direction` is handled here.
+
+    `_decide` changes nothing and is called once per round and state of knowledge, however many actions are asked for.
+    What deciding should leave behind goes into `_commit`, what a trial should remember until its reward comes into
+    `_note`.
+
+    Parameters
+    ----------
+    noise_std, reward_bound, norm_bound
+        What is known about the problem, see `Stated`; None where nothing is. An algorithm that needs a number then
+        assumes one (0.1 and 1), and gives no certificates. Where coefficients' norms matter and `norm_bound` is not
+        stated, `reward_bound` stands in for it.
+    repeats
+        Whether a candidate that has been measured may be proposed again; where candidates are new in every round, their
+        `ids` tell.
+    log_features
+        What the log keeps of contextual rounds: the features that were "chosen" (the default), "all" that were offered,
+        which off-policy evaluation needs, or "none": contexts, ids and rows then go when the reward comes, and with
+        them corrections of rewards, certificates, and the repair of a run that was interrupted. Algorithms whose asks
+        leave something behind (ALExp, Corral, ETC and others) keep all features with "chosen", too, because only
+        so the run can be repeated: 8 n P bytes an ask, or 12 for each number that is not zero.
+
+    A second algorithm with the same name is an error, unless its class says `replaces=True`:
+    `class Mine(ALExp, replaces=True)`.
+    """
+
+    example: ClassVar[State] = {}  # arguments the conformance suite needs to construct it
+    weights_mean: ClassVar[str] = "followed"  # what `probabilities` are: how often agents are, or the "posterior"
+    # Why models must be linear in their columns; empty for algorithms that take kernels as well.
+    needs_columns: ClassVar[str] = "it computes with columns of features"
+    # Why there must be a table of candidates; empty for algorithms that play contextual rounds as well.
+    needs_table: ClassVar[str] = ""
+    enumerates: ClassVar[bool] = False  # whether it takes subsets that are enumerated and never listed
+    # Whether it computes where the models' features are; others have them in the memory of the CPU.
+    computes_on_device: ClassVar[bool] = False
+    # Why there must be a ball; empty for algorithms that choose from candidates.
+    needs_ball: ClassVar[str] = ""
+    ridges_per_model: ClassVar[int] = 0  # posteriors that are kept of each model, for estimates of time and memory
+    depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
+    forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
+
+    name: ClassVar[str]
+    settings: ClassVar[tuple[str, ...]] = ()
+    registry: ClassVar[dict[str, type[Any]]] = {}  # every algorithm by its name
+    models: ModelClass
+    domain: Domain
+    stated: Stated
+    repeats: bool
+    direction: str
+    log_features: str | None  # what is kept of contextual rounds; None on a fixed domain
+    _sign: float
+    _streams: Streams
+    _candidates: CandidateTable | None = None  # those of a fixed domain
+    _log: TrialLog
+    _notes: dict[int, Packable]
+    _known: dict[Hashable, object]
+    _monitor: AssumptionMonitor
+    _n_arms = 0  # how many candidates the domain has had; arms may be added
+    _n_opened = 0  # rounds opened so far: what is computed in one is of no use in another
+    _fingerprint: str | None = None  # the table never changes, and hashing a large one takes seconds
+
+    # -- construction -----------------------------------------------------------------------------------------------
+
+    def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            return
+        known = Algorithm.registry.get(cls.name)
+        same_place = known is not None and (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+        if known is not None and not replaces and not same_place:  # a cell of a notebook may be run again
+            raise ValueError(
+                f"there is an algorithm named {cls.name!r} already ({known.__module__}.{known.__qualname__}); give "
+                f"{cls.__qualname__} another name, or replace it with `class {cls.__name__}(..., replaces=True)`"
+            )
+        Algorithm.registry[cls.name] = cls
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """One that waits for its first round, where only that tells how many features the models have."""
+        problem = (*args, *(kwargs[name] for name in ("models", "domain")[len(args) :] if name in kwargs))
+        if len(problem) == 2 and getattr(problem[0], "awaits_round", False):
+            check_problem(*problem)
+            settings = {name: value for name, value in kwargs.items() if name not in ("models", "domain")}
+            return cast(Self, AwaitingFirstRound(cls, *problem, settings))
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        models: ModelClass,
+        domain: Domain,
+        *,
+        noise_std: float | None = None,
+        reward_bound: float | None = None,
+        norm_bound: float | None = None,
+        repeats: bool = True,
+        direction: str = "maximize",
+        random_state: RandomState = None,
+        log_features: str | None = None,
+    ) -> None:
+        if not isinstance(models, ModelClass):
+            raise TypeError(f"models must be a ModelClass, got {type(models).__name__}")
+        contextual = isinstance(domain, ContextualDomain)
+        if not contextual and not isinstance(domain, Domain):
+            raise TypeError(
+                "domain must be an Interval, a Box or a FiniteSet, for contextual rounds Arms or Candidates, or a "
+                f"Ball, got {type(domain).__name__}"
+            )
+        if isinstance(domain, Ball) and not self.plays_balls():
+            raise ValueError(
+                f"{type(self).__name__} chooses from a list of candidates, and a ball has none: use LinUCB or SLUCB, "
+                "or alexp.Candidates() with points of the ball as features"
+            )
+        if self.needs_ball and not isinstance(domain, Ball):
+            raise ValueError(f"{type(self).__name__} plays on alexp.Ball(dim) only: {self.needs_ball}")
+        check_problem(models, domain)
+        if contextual and self.needs_table:
+            raise ValueError(f"{type(self).__name__} needs a table of candidates: {self.needs_table}")
+        if models.device is not None and not self.computes_on_device:
+            raise ValueError(
+                f"{type(self).__name__} computes in the memory of the CPU, and these models are on a device "
+                f"({models.device}): make them without device=, from NumPy's arrays; EvidenceMixture takes them there"
+            )
+        if self.needs_columns:
+            models.require_linear(type(self).__name__, self.needs_columns)
+        if models.enumerated_on is not None and not self.enumerates:
+            raise ValueError(
+                f"{type(self).__name__} needs a list of its models, and these are enumerated: leave device out of "
+                "ModelClass.subsets, or take EvidenceMixture or ALExp"
+            )
+        if direction not in ("maximize", "minimize"):
+            raise ValueError(f'direction must be "maximize" or "minimize", got {direction!r}')
+        self.models, self.domain, self.direction = models, domain, direction
+        if not isinstance(repeats, bool | np.bool_):
+            raise TypeError(f"repeats must be True or False, got {repeats!r}")
+        self.repeats = bool(repeats)
+        self.log_features = check_log_features(log_features, domain)
+        if isinstance(domain, Arms) and not repeats:
+            raise ValueError("repeats=False has no meaning for arms: they are there to be played in other contexts")
+        if isinstance(domain, Ball) and not repeats:
+            raise ValueError("repeats=False has no meaning on a ball: there is always another point next to one played")
+        if self.log_features == "none" and not repeats:
+            raise ValueError('repeats=False needs to know what was measured, and log_features="none" forgets it')
+        self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
+        self.noise_std = self.stated.noise_std or ASSUMED_NOISE
+        self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND
+        self.norm_bound = self.stated.norm_bound or self.reward_bound
+        self._sign = 1.0 if direction == "maximize" else -1.0
+        self._streams = Streams(random_state)
+        if self.log_features is None:
+            order = self._streams.generator(ORDER).permutation(domain.n_candidates)
+            self._candidates = CandidateTable(models, domain, order)
+        announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
+        self._n_arms = domain.n_candidates
+        self._log = TrialLog(self._new_offers())
+        self._notes = {}  # of trials whose reward is out
+        self._known = {}  # what was computed since the last reward
+        used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
+        self._monitor = AssumptionMonitor(self.stated, used, self._relevant)
+        if (known := self._known_features()) is not None:
+            self._monitor.look_at_features(models, known)
+
+    def __repr__(self) -> str:
+        models, candidates = self.models.n_models, self.domain.n_candidates
+        what = "arm" if isinstance(self.domain, Arms) else "candidate"
+        unknown = repr(self.domain) if isinstance(self.domain, Ball) else "candidates by the round"
+        known = f"{candidates} {what}{'s' * (candidates != 1)}" if candidates else unknown
+        counts = f"{models} model{'s' * (models != 1)}, {known}"
+        waiting = self.n_asked - self.n_told - len(self._log.abandoned)
+        return f"{type(self).__name__}({counts}, {self.n_told} told{f', {waiting} pending' if waiting else ''})"
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    @overload
+    def ask(
+        self,
+        n: None = None,
+        available: Available = None,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+        ids: Ids | None = None,
+        scores: bool = False,
+    ) -> Trial: ...
+    @overload
+    def ask(
+        self,
+        n: int,
+        available: Available = None,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+        ids: Ids | None = None,
+        scores: bool = False,
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        available: Available = None,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+        ids: Ids | None = None,
+        scores: bool = False,
+    ) -> Trial | list[Trial]:
+        """Propose an action, or a list of `n` actions before any of their rewards is known.
+
+        No candidate is proposed while a trial of it is pending, from this list or an earlier ask, unless all have one;
+        with `repeats=False` none that has been measured either. `available` restricts the choice to some candidates, by
+        index, boolean mask, or, where candidates are texts, by name.
+
+        A contextual round is asked for with `context` (arms), `context` and `candidates`, or `features` and perhaps
+        `ids` (blocks). `context` may hold `n` contexts, see `contexts_of`: one trial each. One round with `n` gives n
+        different candidates; what other rounds have pending is no reason to avoid anything here, but counts as known to
+        come. On a ball nothing is passed, and the action is a point of it. `scores=True` has every trial carry the
+        probabilities of all candidates of its round.
+        """
+        presented: RoundArguments = {"context": context, "candidates": candidates, "features": features, "ids": ids}
+        if self.is_contextual or any_given(presented):
+            trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
+        else:
+            wanted, allowed = self.check_ask(1 if n is None else n, available)
+            trials = [self._ask_once(allowed, scores) for _ in range(wanted)]
+            self._end()  # all of them or none
+        return trials[0] if n is None else trials
+
+    def policy(
+        self,
+        available: Available = None,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+        ids: Ids | None = None,
+    ) -> FloatArray:
+        """The probability with which the next ask with these arguments would play each candidate, shape (n,).
+
+        In the order of the candidates as they were passed, or of the domain; zero for what is not available. Nothing is
+        recorded.
+        """
+        presented: RoundArguments = {"context": context, "candidates": candidates, "features": features, "ids": ids}
+        if self.is_contextual or any_given(presented):
+            (made,) = self.check_offers(None, available, **presented)
+            if made.is_whole:
+                raise TypeError("policy lists probabilities of candidates, and a ball has infinitely many points")
+            round_, n = self._open_offer(made), len(made)
+        else:
+            _, allowed = self.check_ask(1, available)
+            round_, n = self._open(allowed), self.domain.n_candidates
+        return propensities(self._decision(round_).play, round_, n)
+
+    def best(
+        self,
+        *,
+        available: Available = None,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+        ids: Ids | None = None,
+    ) -> Recommendation:
+        """The action to stop with, judged by what is known now; of a contextual round, on the set that it offers."""
+        presented: RoundArguments = {"context": context, "candidates": candidates, "features": features, "ids": ids}
+        return self._best(*self._recommended_on(available, presented))[0]
+
+    # -- telling ----------------------------------------------------------------------------------------------------
+
+    def tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> None:
+        """Report the reward of a trial, by the trial or its id, in any order. Wrong input changes nothing.
+
+        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
+        and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
+        """
+        told, seen = self.check_tell(trial, reward, if_told), self._log.seen
+        if not (told.deed == "tell" and seen.low <= told.reward <= seen.high):  # which most rewards are
+            warn_of(self.suspects([told]).values())
+        self.take_in(told)
+
+    def observe(
+        self,
+        index: int | str,
+        reward: float,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+        ids: Ids | None = None,
+        available: Available = None,
+        propensity: float | None = None,
+    ) -> Trial:
+        """Take in a reward of candidate `index` that was measured elsewhere, without having asked for it.
+
+        It becomes a trial of its own with no model and a propensity of NaN: no probability was at work, and an
+        estimate that weights by propensities must notice. Later asks draw the same random numbers as they would
+        after any other trial.
+
+        On a contextual domain the round is passed as it would be to `ask`; `index` is a position in it, or the name of
+        an arm, and `propensity` the probability with which whoever played it did so, if that is known.
+        """
+        presented = {"context": context, "candidates": candidates, "features": features, "ids": ids}
+        seen = self.check_observation(index, reward, available, propensity, **presented)
+        warn_of(self.suspect_observations([seen.reward]))
+        return self.take_observation(*seen)
+
+    def abandon(self, trial: Trial | int | str) -> None:
+        """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
+        trial_id = self._log.check_pending(trial)
+        self._begin()
+        self._given_up(trial_id)
+        self._log.abandon(trial_id)
+        self._notes.pop(trial_id, None)
+        self._end()
+
+    def amend(self, trial: Trial | int | str, reward: float) -> None:
+        """Correct a reward that was told or observed, or give one again to a trial whose reward was retracted.
+
+        The run is then what it would be had the right reward been told at once, with the actions as they were played:
+        it is computed by repeating the run, so that nothing of the wrong reward is left, to the last bit. If that
+        fails or is interrupted, nothing has changed.
+        """
+        told = self.check_amend(trial, reward)
+        warn_of(self.suspects([told]).values())
+        self.take_in(told)
+
+    def retract(self, trial: Trial | int | str) -> None:
+        """Withdraw a reward that was told or observed; the run is then what it would be without it.
+
+        The trial counts as given up and takes no reward by `tell`; `amend` gives it one again.
+        """
+        self.mend({self.check_retract(trial): None})
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def n_asked(self) -> int:
+        """Number of trials proposed so far."""
+        return len(self._log)
+
+    @property
+    def n_told(self) -> int:
+        """t, the number of rewards so far."""
+        return self._log.n_told
+
+    @property
+    def is_contextual(self) -> bool:
+        """Whether every round brings its candidates along."""
+        return self._log.offers is not None
+
+    def trial(self, trial_id: int) -> Trial:
+        """A trial of this run by its id."""
+        if not 0 <= trial_id < len(self._log):
+            raise IndexError(f"there are {len(self._log)} trials, no trial {trial_id}")
+        return self._log.trial(trial_id, self.domain)
+
+    def pending(self) -> list[Trial]:
+        """Trials whose reward has not been told yet."""
+        return [self._log.trial(i, self.domain) for i in self._log.pending()]
+
+    def trials_dataframe(self) -> pd.DataFrame:
+        """One row per trial: id, x, index, model, explored, propensity, reward."""
+        return trials_frame(self._log, self.domain)
+
+    def log_frame(self) -> pd.DataFrame:
+        """The trials with what their rounds offered, as off-policy evaluation needs it.
+
+        Columns: id, x, index, model, explored, propensity, reward, n, context, ids, available and features; all
+        features of a round, (n, P), are there with `log_features="all"`.
+        """
+        return rounds_frame(self._log, self.domain)
+
+    @property
+    def log(self) -> TrialLog:
+        """All trials column by column; to be read, not written."""
+        return self._log
+
+    @property
+    def relies_on(self) -> frozenset[str]:
+        """Which of noise_std, reward_bound and norm_bound matter to its decisions, whether stated or assumed."""
+        return frozenset(Stated._fields)
+
+    # -- saving -----------------------------------------------------------------------------------------------------
+
+    def arguments(self) -> State:
+        """Keywords that construct this algorithm again, apart from its seed; None for what was not stated."""
+        shared = self.stated._asdict() | {"repeats": self.repeats, "direction": self.direction}
+        if self.log_features is not None:
+            shared["log_features"] = self.log_features
+        return shared | {key: getattr(self, key) for key in self.settings}
+
+    def to_dict(self, problem: bool = True) -> State:
+        """JSON-safe state. With `problem`, built-in models and plain tables are stored along with it."""
+        self._keep_up()
+        settings = {key: component_to_dict(value) for key, value in self.arguments().items()}
+        stored = {"models": self.models.to_dict(), "domain": self.domain.to_dict()} if problem else {}
+        data = {
+            "format": FORMAT,
+            "algorithm": self.name,
+            "settings": settings,
+            "problem": stored,
+            "fingerprint": self.fingerprint(),
+            "entropy": str(self._streams.entropy),
+            "log": self._log.state(),
+            "state": self._whole_state(),
+        }
+        packed: State = pack(data)
+        return packed | {"digest": content_digest(packed)}
+
+    @classmethod
+    def from_dict(
+        cls, data: State, models: ModelClass | None = None, domain: Domain | None = None, **settings: Any
+    ) -> Self:
+        """Continue a saved run.
+
+        Pass `models` and `domain` again when they hold your own code or objects; they are checked against the
+        saved run's features. Keywords replace settings that could not be stored, such as agents of your own.
+        """
+        kind, known = cls._saved_kind(data), record("state", data, FIELDS)
+        if known["digest"] != content_digest(data):
+            raise ValueError("this state is not as it was saved: state['digest'] is that of another content")
+        stored = known["problem"]
+        models = models if models is not None else read_stored(stored, "models", ModelClass.from_dict)
+        domain = domain if domain is not None else read_stored(stored, "domain", domain_from_dict)
+        saved = unpack(known["settings"]).items()
+        arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
+        if not (known["entropy"].isascii() and known["entropy"].isdigit()):
+            raise ValueError(f"state['entropy'] must be a whole number as text, got {known['entropy']!r:.80}")
+        make: Callable[..., Self] = kind
+        with quietly():
+            try:
+                out = make(models, domain, random_state=int(known["entropy"]), **arguments, **settings)
+            except (TypeError, AttributeError, LookupError, ArithmeticError) as error:
+                raise ValueError(f"state['settings'] do not go with {kind.__name__}: {error}") from error
+        missing = set(out.arguments()) - set(arguments) - set(settings)
+        if missing:
+            raise ValueError(f"state['settings'] lacks {', '.join(map(repr, sorted(missing)))}")
+        if out.fingerprint() != known["fingerprint"]:
+            raise ValueError("models and domain give other features than those of the saved run; pass the same ones")
+        out.resume(unpack(known["log"]), unpack(known["state"]))
+        return out
+
+    @classmethod
+    def _saved_kind(cls, data: State) -> type[Self]:
+        """The class of a saved run, which has to be this one or one of its own."""
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            form = data.get("format") if isinstance(data, dict) else type(data).__name__
+            raise ValueError(f"this state has format {form!r:.80}; this version reads format {FORMAT}")
+        name = record("state", data, {"algorithm": text()})["algorithm"]
+        kind = cls.registry.get(name)
+        if kind is None or not issubclass(kind, cls):
+            raise ValueError(f"this state was saved by {name!r}, not by {cls.__name__}")
+        return kind
+
+    def state(self) -> State:
+        """JSON-safe: what was learned, without settings and trials. `resume` takes it, unpacked."""
+        packed: State = pack(self._whole_state())
+        return packed
+
+    def _whole_state(self) -> State:
+        notes = {str(trial): note for trial, note in self._notes.items()}
+        return self._state() | ({"notes": notes} if notes else {})
+
+    def resume(self, log: State, state: State) -> None:
+        """Take over trials and state from a run with the same problem, settings and seed."""
+        n = self.domain.n_candidates
+        before, after = self._log, read_log(log, n, self.models.n_models, self._new_offers())
+        self._begin()
+        try:
+            self._log = after
+            self._notes = read_notes("state['notes']", state.get("notes", {}))
+            self._known.clear()
+            self._restore(state)
+            self._notes = {trial: note for trial, note in self._notes.items() if trial in after.waiting}
+        except Exception:
+            self._log = before
+            raise
+        self._end()
+
+    def features(self) -> FloatArray:
+        """The dictionary on all candidates in the domain's order, shape (N, P)."""
+        return np.asarray(self._listed.table[:, self._listed.position].T)
+
+    def fingerprint(self) -> str:
+        """Content hash of the features on the candidates and of the groups of columns."""
+        if self._fingerprint is None:
+            parts = self.models.listing
+            seen, rows = self._recognised_by()
+            kernels = self.models.kernel_marks(rows)
+            own = [] if kernels is None else [kernels.kinds, fingerprint(kernels.numbers)]
+            hashes = [*seen, *(fingerprint(part) for part in parts)]
+            self._fingerprint = fingerprint(np.array([*hashes, str(self.models.intercept), *own]))
+        return self._fingerprint
+
+    def _recognised_by(self) -> tuple[list[str], FloatArray]:
+        """Hashes of the features, and some rows of them: on the candidates, or on the example of contextual models."""
+        if self._candidates is None:
+            rows = self.models.marks
+            return ["contextual", *self.models.dictionary.names, fingerprint(rows)], rows
+        small = self._candidates.is_small
+        rows = self.features() if small else self._candidates.rows(np.arange(_MARKED))
+        return self._candidates.hashes(), rows
+
+    # -- what subclasses provide ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _decide(self, round_: Round) -> Decision:
+        """What to do in a round, given all rewards so far; changes nothing."""
+
+    def _commit(self, round_: Round, decision: Decision) -> None:
+        """Take note that a decision is acted on."""
+
+    def _note(self, decision: Decision, proposal: Proposal) -> Packable:
+        """What to remember about a trial until its reward comes, as JSON data and arrays; None for nothing."""
+        return None
+
+    @abstractmethod
+    def _learn(self, seen: Observation) -> None:
+        """Take in a reward."""
+
+    def _given_up(self, trial: int) -> None:
+        """Take note that a pending trial will have no reward: it is abandoned, or its reward was withdrawn."""
+
+    @abstractmethod
+    def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
+        """Position of the best choice of a round, its estimated reward, and the model behind it."""
+
+    @abstractmethod
+    def _state(self) -> State:
+        """Arrays and numbers from which `_restore` continues bit for bit."""
+
+    @abstractmethod
+    def _restore(self, state: State) -> None:
+        """Continue from `_state`."""
+
+    def _aim(self) -> FloatArray:
+        """On a ball, the point (dim,) that the next ask plays; a round on it alone is then decided. Changes nothing."""
+        raise NotImplementedError
+
+    def _peak(self) -> FloatArray:
+        """On a ball, the point (dim,) to stop with."""
+        raise NotImplementedError
+
+    # -- what subclasses may use ------------------------------------------------------------------------------------
+
+    def _agent_rng(self) -> np.random.Generator:
+        """Random numbers of agents and posterior draws: a function of the seed and of the number of rewards.
+
+        Contextual rounds come between rewards as well, often many of them: there every ask has its own.
+        """
+        key = (self._log.n_told, len(self._log)) if self.is_contextual else (self._log.n_told,)
+        return self._streams.generator(AGENTS, *key)
+
+    def _cached(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """What `make` computes from the rewards so far; computed again only after another reward."""
+        if key not in self._known:
+            if len(self._known) >= _MOST_CACHED:
+                self._known.clear()
+            self._known[key] = make()
+        return cast(_T, self._known[key])
+
+    def _keep_only(self, round_: Round, decision: Decision) -> None:
+        """Forget what was computed for other rounds, because acting on this decision changes what they would be."""
+        self._known = {("decision", round_.key): decision}
+
+    def _decision(self, round_: Round) -> Decision:
+        """The decision of a round, made once per set of choices and reward."""
+        return self._cached(("decision", round_.key), lambda: self._decide(round_))
+
+    def _check_notes(self, check: Check) -> None:
+        """For those who note something of every trial they propose: raise unless it is there for all that wait."""
+        checked = {trial: check(f"note of trial {trial}", note) for trial, note in self._notes.items()}
+        missing = sorted(set(self._log.waiting) - set(checked))
+        if missing:
+            raise ValueError(f"state['notes'] lacks trial {missing[0]}, which awaits its reward")
+        self._notes = checked
+
+    @property
+    def _listed(self) -> CandidateTable:
+        """The candidates of a fixed domain."""
+        if self._candidates is None:
+            raise TypeError("contextual rounds have no table of candidates: pass context=, candidates= or features=")
+        return self._candidates
+
+    @property
+    def _everything(self) -> Round:
+        """The round on all candidates of a fixed domain."""
+        return self._listed.everything
+
+    def _known_features(self) -> CandidateTable | Reference | None:
+        """The table, or the example of contextual models; None without one."""
+        if self._candidates is not None:
+            return self._candidates
+        return None if self.models.example_rows is None else Reference(self.models.example_rows)
+
+    def _distinct_columns(self, columns: IntArray | None = None) -> IntArray:
+        """Columns, or some of them, without those that equal others on every candidate; all, if these are unknown."""
+        if self._candidates is not None:
+            return self._candidates.distinct_columns(columns)
+        return np.arange(self.models.n_columns) if columns is None else columns
+
+    def _row(self, trial: int) -> FloatArray:
+        """The dictionary at the action of a trial, (P,)."""
+        offers = self._log.offers
+        return self._listed.row(self._log.index[trial]) if offers is None else offers.row(trial)
+
+    def _rows(self, trials: IntArray) -> FloatArray:
+        """The dictionary at the actions of k trials, (k, P)."""
+        return rows_of(self._log, self._candidates, trials)
+
+    @classmethod
+    def plays_balls(cls) -> bool:
+        """Whether it finds points of a ball, and not only the best of some candidates."""
+        return cls._aim is not Algorithm._aim
+
+    @classmethod
+    def asks_matter(cls) -> bool:
+        """Whether asking leaves anything behind but the trial, so that a run is repeated with its asks."""
+        return cls._commit is not Algorithm._commit or cls._note is not Algorithm._note
+
+    # -- rounds, for asks here and in studies -----------------------------------------------------------------------
+
+    def check_ask(self, n: int, available: Available = None) -> tuple[int, IntArray | None]:
+        """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
+        wanted, allowed = count("n", n), check_available(available, self.domain)
+        if not self.repeats and (left := self.choosable(allowed).size) < wanted:
+            whose = "candidate" if allowed is None else "available candidate"
+            if left == 0:
+                raise ValueError(
+                    f"every {whose} has been measured or is pending; tell or abandon what is pending, allow more, or "
+                    "construct the algorithm with repeats=True"
+                )
+            raise ValueError(f"n must be at most {left}, every other {whose} has been measured or is pending; got {n}")
+        return wanted, allowed
+
+    def choosable(self, allowed: IntArray | None = None) -> IntArray:
+        """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
+
+        They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
+        have neither a pending trial nor a reward.
+        """
+        if allowed is None and not self.repeats:
+            free = np.ones(self.domain.n_candidates, dtype=bool)
+            free[self._waiting()] = free[self._log.measured()] = False
+            return np.flatnonzero(free)
+        taken = np.bincount(self._waiting(), minlength=self.domain.n_candidates)
+        if not self.repeats:
+            taken[self._log.measured()] += 1
+        own = np.arange(taken.size) if allowed is None else allowed
+        least = taken[own].min() if self.repeats else 0
+        return np.asarray(own[taken[own] == least])
+
+    def _open(self, allowed: IntArray | None) -> Round:
+        """The round of an ask: what may be chosen, and the trials whose rewards are out."""
+        listed = self._listed
+        if self.repeats and not self._log.waiting:
+            return listed.round(allowed)
+        trials, indices = tuple(self._log.waiting), self._waiting()
+        pending = Pending(trials, indices, listed.rows(indices)) if trials else None
+        return listed.round(self.choosable(allowed), pending)
+
+    def _check_offer(self, available: Available = None, **presented: Unpack[RoundArguments]) -> Offer:
+        """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
+        self._keep_up()
+        return offer(self.models, self.domain, available=available, **presented)
+
+    def check_offers(
+        self, n: int | None, available: Available = None, **presented: Unpack[RoundArguments]
+    ) -> list[Offer]:
+        """What `ask` would choose from, one offer per trial, or its error; changes nothing.
+
+        One offer that comes n times asks for n different candidates of it.
+        """
+        self._keep_up()
+        return self.fresh(offers_for(self.models, self.domain, n, available, presented))
+
+    def fresh(self, offers: Sequence[Offer]) -> list[Offer]:
+        """What may be chosen of some offers, or the error that `ask` would raise; changes nothing.
+
+        An offer that comes several times must have as many candidates left.
+        """
+        times = Counter(map(id, offers))
+        left = {id(one): self._fresh(one, times[id(one)]) for one in offers}
+        return [left[id(one)] for one in offers]
+
+    def _fresh(self, made: Offer, wanted: int) -> Offer:
+        """Without `repeats`, what is left of an offer: candidates that are neither measured nor pending."""
+        if self.repeats:
+            return made
+        if made.ids is None:
+            raise ValueError("repeats=False needs ids=: only they tell which candidates have been measured before")
+        played = self._offers.played
+        left = np.array([k for k in made.choosable if not played[made.ids[k]]], dtype=np.int64)
+        if left.size < wanted:
+            raise ValueError(
+                f"n must be at most {left.size}, every other candidate of this round has been measured or is pending; "
+                f"got {wanted}; construct the algorithm with repeats=True to measure candidates again"
+            )
+        return made.only(left)
+
+    @property
+    def _offers(self) -> OfferLog:
+        assert self._log.offers is not None
+        return self._log.offers
+
+    def _open_offer(self, made: Offer, wait: bool = True) -> Round:
+        """The round of the next ask on an offer: visiting order by its number, and the trials whose rewards are out.
+
+        If these are many, the newest will do: rewards of clicks may be out for days, and believing in what is to come
+        takes time for each.
+        """
+        k, pending = len(self._log), None
+        if wait and self._log.waiting:
+            newest = tuple(islice(reversed(self._log.waiting), _MOST_PENDING))[::-1]
+            indices = np.array([self._log.waiting[trial] for trial in newest], dtype=np.int64)
+            pending = Pending(newest, indices, self._offers.rows(newest))
+        self._n_opened += 1
+        mark = np.array([self._n_opened, k], dtype=np.int64).tobytes()
+        return open_round(made, self._visiting_order(k, len(made)), mark, pending)
+
+    def _visiting_order(self, k: int, n: int) -> IntArray:
+        """In which order the n candidates of ask k are looked at: the first of equally good ones is played."""
+        return self._streams.generator(ORDER, k).permutation(n)
+
+    def _waiting(self) -> IntArray:
+        """Candidates of the pending trials, oldest first."""
+        waiting = self._log.waiting
+        return np.fromiter(waiting.values(), np.int64, len(waiting))
+
+    def _ask_once(self, allowed: IntArray | None, scores: bool = False) -> Trial:
+        return self._propose(self._open(allowed), self.restriction(allowed), scores=scores)
+
+    def ask_offers(self, offers: Sequence[Offer], scores: bool = False) -> list[Trial]:
+        """One trial for each of some offers that `check_offers` has let pass; one that comes again, without repeats."""
+        trials: list[Trial] = []
+        taken: dict[int, list[int]] = {}
+        for made in offers:
+            own = taken.setdefault(id(made), [])
+            left = self.narrowed(made.least(own))
+            trials.append(self._propose(self._open_offer(left), made=left, scores=scores))
+            own.append(trials[-1].index)
+        self._end()  # all of them or none
+        return trials
+
+    def narrowed(self, made: Offer) -> Offer:
+        """An offer as it is, or, of the whole of a ball, the point that is to be played next; changes nothing."""
+        return points_offer(self._aim()[None]) if made.is_whole else made
+
+    def take_trial(
+        self,
+        made: Offer | None,
+        index: int,
+        model: int | None,
+        explored: bool,
+        propensity: float,
+        allowed: IntArray | None = None,
+    ) -> None:
+        """Take over a trial that was decided on elsewhere, among the `allowed` candidates.
+
+        Nothing is decided here. Where asking leaves more behind than the trial, that is computed for the one taken;
+        contextual rounds, `made` before, are taken only where it does not.
+        """
+        if made is None and self.asks_matter():
+            round_ = self._open(allowed)
+            position = int(np.flatnonzero(round_.indices == index)[0])
+            self._propose(round_, self.restriction(allowed), Proposal(position, model, explored, propensity))
+        else:
+            self._begin()
+            self._log.append(index, model, explored, propensity, made=made)
+        self._end()
+
+    def _propose(
+        self,
+        round_: Round,
+        restriction: bytes | None = None,
+        played: Proposal | None = None,
+        made: Offer | None = None,
+        scores: bool = False,
+    ) -> Trial:
+        """One trial: what chance decides on, or what is known to have been `played` when a run is repeated."""
+        decision = self._decision(round_)
+        self._begin()
+        self._commit(round_, decision)
+        proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
+        index = int(round_.indices[proposal.position])
+        proposal.propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
+        note = self._note(decision, proposal)
+        trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction, made)
+        if note is not None:
+            self._notes[trial_id] = note
+        n = self.domain.n_candidates if made is None else len(made)
+        return self._log.trial(trial_id, self.domain, propensities(decision.play, round_, n) if scores else None)
+
+    def _recommended_on(self, available: Available, presented: RoundArguments) -> tuple[Round, Offer | None]:
+        """The round that a recommendation is about; NoRewardYetError before the first reward."""
+        if self.is_contextual or any_given(presented):
+            made = self._check_offer(available, **presented)
+            if made.is_whole and self._log.n_told:
+                made = points_offer(self._peak()[None])
+            round_ = self._open_offer(made, wait=False)
+        else:
+            allowed = check_available(available, self.domain)
+            made, round_ = None, self._everything if allowed is None else self._listed.round(allowed)
+        if self._log.n_told == 0:
+            raise NoRewardYetError("best() needs at least one reward; call tell() first")
+        return round_, made
+
+    def _best(self, round_: Round, made: Offer | None) -> tuple[Recommendation, int]:
+        """The recommendation in a round, and its position there."""
+        position, value, model = self._recommend(round_)
+        index = int(round_.indices[position])
+        x = self.domain[index] if made is None else made.actions[index]
+        return Recommendation(x, index, self._sign * value, model), position
+
+    def restriction(self, allowed: IntArray | None) -> bytes | None:
+        """What must be remembered of the candidates that an ask was allowed to choose, so that it can be repeated."""
+        if allowed is None or not self.asks_matter():
+            return None
+        return pack_restriction(allowed, self.domain.n_candidates)
+
+    @property
+    def decides_on(self) -> str | None:
+        """The device that decisions are computed on, by its name; None for the CPU as everybody has it."""
+        return self.models.device or enumerating_card(self.models.enumerated_on)
+
+    # -- rewards, for tells here and in studies ---------------------------------------------------------------------
+
+    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
+        """What `tell` would do, or the error it would raise; changes nothing."""
+        if if_told not in IF_TOLD:
+            one_of("if_told", if_told, IF_TOLD)
+        trial_id, value = self._log.check_id(trial), check_reward(reward)
+        known = self._log.reward[trial_id]
+        if isnan(known) or if_told == "raise":
+            return Told(self._log.check_waiting(trial_id), value, "tell")
+        if value == known:
+            return Told(trial_id, value, "skip")
+        if if_told == "same":
+            raise AlreadyToldError(
+                f"trial {trial_id} already has the reward {known}, and was now told {value}; "
+                f'if that is a correction, amend({trial_id}, {value}), or tell it with if_told="amend"'
+            )
+        return Told(trial_id, value, "amend")
+
+    def suspects(self, tells: Sequence[Told]) -> dict[int, str]:
+        """Which of some rewards look like typing errors beside all others, by trial, and why."""
+        bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
+        new = [told for told in tells if told.deed != "skip" and abs(told.reward) > bound]
+        if len(new) == 1:  # the usual case takes no longer for a long run
+            found = [looks_like_a_typo(self._log.seen_beside(new[0].trial), new[0].reward)]
+        else:
+            known = np.array(self._log.reward, dtype=np.float64)
+            known[[told.trial for told in new]] = np.nan
+            found = typos_among(known[~np.isnan(known)], np.array([told.reward for told in new]))
+        reasons = zip(new, self._if_diverse(found), strict=True)
+        return {told.trial: f"trial {told.trial}: {reason}" for told, reason in reasons if reason is not None}
+
+    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
+        """For each of some measurements from elsewhere, why it looks like a typing error; None where it does not."""
+        if len(rewards) == 1:
+            found = [looks_like_a_typo(self._log.seen, rewards[0])]
+        else:
+            known = np.array(self._log.reward, dtype=np.float64)
+            found = typos_among(known[~np.isnan(known)], np.array(rewards, dtype=np.float64))
+        bound = self.stated.reward_bound or 0.0
+        possible = [None if abs(reward) <= bound else why for reward, why in zip(rewards, found, strict=True)]
+        return self._if_diverse(possible)
+
+    def _if_diverse(self, found: list[str | None]) -> list[str | None]:
+        """Suspicions, unless all rewards are of a few candidates: another one may differ, other rounds do."""
+        if not any(found) or self._log.offers is not None or self._log.measured().size + len(found) > _FEW:
+            return found
+        return [None] * len(found)
+
+    def take_in(self, told: Told) -> None:
+        """Do what `check_tell` has let pass."""
+        if told.deed == "amend":
+            self.mend({told.trial: told.reward})
+        if told.deed != "tell":
+            return
+        index, model = self._log.index[told.trial], self._log.model[told.trial]
+        row, note = self._row(told.trial), self._notes.get(told.trial)
+        seen = Observation(row, self._sign * told.reward, told.trial, index, None if model < 0 else model, note)
+        self._begin()
+        self._learn(seen)
+        self._log.record(told.trial, told.reward)
+        self._known.clear()
+        self._notes.pop(told.trial, None)
+        self._end()
+        self._beware(told.reward)
+
+    def check_observation(
+        self,
+        index: int | str,
+        reward: float,
+        available: Available = None,
+        propensity: float | None = None,
+        **presented: Action,
+    ) -> ExternalObservation:
+        """What `observe` would take in, or the error it would raise; changes nothing."""
+        if self._log.offers is not None or any(value is not None for value in presented.values()):
+            self._keep_up()
+            made = offer(self.models, self.domain, available=available, **presented)
+            chance = nan if propensity is None else _check_propensity(propensity)
+            return ExternalObservation(self._position_in(made, index), check_reward(reward), made, chance)
+        if propensity is not None or available is not None:
+            raise ValueError("propensity and available are for observations of contextual rounds")
+        if count("index", index, 0) >= self.domain.n_candidates:
+            raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
+        return ExternalObservation(int(index), check_reward(reward))
+
+    def _position_in(self, made: Offer, index: int | str) -> int:
+        """Position of the candidate that was played in a round."""
+        if made.is_whole:
+            raise ValueError("candidates= is missing: rewards on a ball are told by observe(0, reward, candidates=[x])")
+        if isinstance(index, str) and isinstance(self.domain, Arms):
+            index = self.domain.locate(index)
+        if count("index", index, 0) >= len(made):
+            raise ValueError(f"index must be below the number of candidates of the round ({len(made)}), got {index}")
+        if index not in made.choosable:
+            raise ValueError(f"index must be one of the available candidates, {made.choosable.tolist()}, got {index}")
+        return int(index)
+
+    def take_observation(self, index: int, value: float, made: Offer | None = None, propensity: float = nan) -> Trial:
+        """Do what `observe` does, with what has been checked."""
+        row, trial_id = self._listed.row(index) if made is None else made.rows[index], len(self._log)
+        self._begin()
+        self._learn(Observation(row, self._sign * value, trial_id, index))
+        self._log.observe(index, value, propensity, made)
+        self._known.clear()
+        self._end()
+        self._beware(value)
+        return self._log.trial(trial_id, self.domain)
+
+    def _beware(self, value: float) -> None:
+        """Warn, once per cause, if a reward that was just taken in does not look as stated or assumed."""
+        monitor = self._monitor
+        if abs(value) > monitor.limit:
+            monitor.look_at_reward(value)
+        if monitor.is_time(self._log.n_told) and self.forget is None and not isinstance(self.domain, Ball):
+            rewards = np.array(self._log.reward, dtype=np.float64)
+            known = np.flatnonzero(~np.isnan(rewards))
+            if self.log_features is None or (self.log_features != "none" and self._is_short()):
+                monitor.look_at_noise(self.models, self._rows(known), rewards[known])
+
+    def _is_short(self) -> bool:
+        """Whether all rows of a contextual run are few enough to be looked at on the way."""
+        return self._log.n_told * self.models.n_columns <= _LOOKED_AT
+
+    # -- corrections and added arms, which repeat the run -----------------------------------------------------------
+
+    def check_amend(self, trial: Trial | int | str, reward: float) -> Told:
+        """What `amend` would do, or the error it would raise; changes nothing."""
+        trial_id, value = self._log.check_told(trial), check_reward(reward)
+        self._check_course()
+        return Told(trial_id, value, "skip" if value == self._log.reward[trial_id] else "amend")
+
+    def check_retract(self, trial: Trial | int | str) -> int:
+        """Id of a trial whose reward can be withdrawn, or the reason why not; changes nothing."""
+        trial_id = self._log.check_told(trial)
+        if trial_id in self._log.retracted:
+            raise ValueError(f"the reward of trial {trial_id} was retracted already")
+        self._check_course()
+        return trial_id
+
+    def mend(self, changes: Mapping[int, float | None]) -> None:
+        """Correct several rewards at once, by checked ids; None withdraws one."""
+        self.become(self.mending(changes))
+
+    def mending(self, changes: Mapping[int, float | None]) -> Rerun:
+        """Compute what `mend` would make of the run, without changing it; `become` takes it over."""
+        self._check_course()
+        return Rerun(self, changes)
+
+    def become(self, mending: Rerun) -> None:
+        """Take over what a mending of this run has computed, all of it in one step."""
+        self.__dict__ = mending.outcome(self)
+
+    def _end(self) -> None:
+        """The deed becomes part of the log: before it, the deed never happened; after it, it has happened."""
+        self._log.happened.commit()
+        self._changing = False
+
+    def _repair(self) -> None:
+        """Repeat what is in the log in place of a state that was left half-way; see `guarding`."""
+        if self.log_features == "none":
+            raise RuntimeError(
+                'the run was interrupted half-way, and log_features="none" keeps too little to repeat it; load the '
+                "last state that was saved"
+            )
+        run = object.__new__(type(self))  # a view that does not ask for repairs
+        vars(run).update(vars(self), _torn=False, _changing=False)
+        self.__dict__ = Rerun(run, {}).outcome(run)
+
+    def check_arm(self, name: str) -> str:
+        """The name of an arm that can be added, or the reason why not; changes nothing."""
+        if not isinstance(self.domain, Arms):
+            raise TypeError(f"arms are added to a domain of alexp.Arms, and this one is {type(self.domain).__name__}")
+        Arms([*self.domain.names, name])
+        if n_arms_of(self.models) is not None:
+            self._check_course()
+        return name
+
+    def add_arm(self, name: str) -> int:
+        """Add an arm that `check_arm` has let pass, and return its number; `Arms.add` is noticed at the next ask."""
+        assert isinstance(self.domain, Arms)
+        number = self.domain.add(name)
+        self._keep_up()
+        return number
+
+    def _keep_up(self) -> None:
+        """Take notice of arms that were added to the domain; the run is repeated if models have columns for arms."""
+        n = self.domain.n_candidates
+        if n == self._n_arms:
+            return
+        if n_arms_of(self.models) in (None, n):
+            self._take_arms(n)
+            return
+        self._check_course()
+        assert isinstance(self.domain, Arms)
+        self.__dict__ = Rerun(self, {}, self.models.with_arms(self.domain)).outcome(self)
+
+    def _take_arms(self, n: int) -> None:
+        """There are n arms now."""
+        self._n_arms, self._fingerprint = n, None
+
+    def _check_course(self) -> None:
+        if self.log_features == "none":
+            raise ValueError(
+                'log_features="none" keeps too little to repeat the run, so that rewards cannot be amended or '
+                'retracted, nor arms added to models with columns for each; construct it with log_features="chosen"'
+            )
+
+    def _new_offers(self) -> OfferLog | None:
+        """An empty log of contextual rounds; None on a fixed domain."""
+        if self.log_features is None:
+            return None
+        return OfferLog(self.log_features, self.asks_matter(), self.models.n_columns)
+
+    def _relevant(self) -> frozenset[str]:
+        return self.relies_on
+
+
+def any_given(presented: RoundArguments) -> bool:
+    """Whether any of it was given."""
+    return any(value is not None for value in presented.values())
+
+
+def offers_for(
+    models: ModelClass, domain: Domain, n: int | None, available: Available, presented: RoundArguments
+) -> list[Offer]:
+    """One offer per trial: n different ones for n contexts, or the same one n times."""
+    wanted = None if n is None else count("n", n)
+    if isinstance(domain, Ball) and presented.get("candidates") is not None:
+        raise ValueError("candidates= is for best, observe and confidence on a ball; an ask finds its point by itself")
+    contexts = contexts_of(presented.get("context"), wanted)
+    if contexts is None:
+        return [offer(models, domain, available=available, **presented)] * (wanted or 1)
+    several = [presented | {"context": context} for context in contexts]
+    return [offer(models, domain, available=available, **one) for one in several]
+
+
+def propensities(play: Play, round_: Round, n: int) -> FloatArray:
+    """The probability of each of n candidates in a round, zero for those that may not be chosen, shape (n,)."""
+    out = np.zeros(n)
+    out[round_.indices] = [min(play.probability(position), 1.0) for position in range(len(round_))]
+    return out
+
+
+def warn_of(reasons: Iterable[str | None]) -> None:
+    """Warn of rewards that look like typing errors."""
+    for reason in reasons:
+        if reason is not None:
+            warn(reason)
+
+
+def rows_of(log: TrialLog, candidates: CandidateTable | None, trials: IntArray) -> FloatArray:
+    """The dictionary at the actions of k trials, (k, P), on fixed domains and of contextual rounds."""
+    if log.offers is not None:
+        return log.offers.rows(trials.tolist())
+    assert candidates is not None
+    return candidates.rows(np.array(log.index, dtype=np.int64)[trials])
+
+
+def _check_propensity(propensity: object) -> float:
+    chance = positive("propensity", propensity)
+    if chance > 1.0:
+        raise ValueError(f"propensity must be a probability, above 0 and at most 1, got {propensity!r}")
+    return chance
+
+
+def check_reward(reward: float) -> float:
+    """Return a reward as a float, or raise unless it is finite and at most 1e100 in size."""
+    return limited("reward", reward)

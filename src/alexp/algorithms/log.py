@@ -1,0 +1,639 @@
+"""The log of a run: trials, what happened in which order, and what came back."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf, isclose, isnan, nan
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+
+import numpy as np
+
+from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.codec import Packable, State, jsonable
+from alexp.common.schema import a_dict, booleans, floats, integers, record, same
+from alexp.common.validation import LARGEST
+from alexp.problem.domains import Domain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from alexp.algorithms.offer_log import OfferLog
+    from alexp.problem.contextual.offers import Offer
+
+LEAST_SEEN = 5  # rewards before any is called unusual
+FAR = 10.0  # how many times the range of the rewards lies between a suspicious one and all others
+
+
+Step = Literal["ask", "tell", "observe", "abandon"]
+_STEPS: tuple[Step, ...] = ("ask", "tell", "observe", "abandon")
+_ASK, _TELL, _OBSERVE, _ABANDON = range(4)
+
+
+class Happened(NamedTuple):
+    """One event: what, to which trial, and for an ask the restriction of its round (None for all candidates)."""
+
+    step: Step
+    trial: int
+    restriction: bytes | None
+
+
+class Course:
+    """Asks, tells, observations and abandonments in the order in which they happened.
+
+    An event is one number, 4 x value + step. The value of a tell or an abandonment is its trial; asks and
+    observations make trials in the order of their numbers, so the value of an ask can say which restriction its round
+    had. Equal restrictions are stored once. Events are part of the course once they are committed, all in one step.
+    """
+
+    def __init__(self) -> None:
+        self._codes = array("q")
+        self._new: list[int] = []  # not committed yet
+        self._numbers: dict[bytes, int] = {}  # 1, 2, ... of every restriction
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def asked(self, restriction: bytes | None = None) -> None:
+        """The next trial was proposed."""
+        number = 0 if restriction is None else self._numbers.setdefault(restriction, len(self._numbers) + 1)
+        self._new.append(4 * number + _ASK)
+
+    def told(self, trial: int) -> None:
+        """A trial's reward was told."""
+        self._new.append(4 * trial + _TELL)
+
+    def observed(self) -> None:
+        """The next trial was measured elsewhere, and told at once."""
+        self._new.append(_OBSERVE)
+
+    def abandoned(self, trial: int) -> None:
+        """A trial was given up."""
+        self._new.append(4 * trial + _ABANDON)
+
+    def commit(self) -> None:
+        """Make what has happened since the last time part of the course: an interrupt comes before or after."""
+        if len(self._new) == 1:
+            self._codes.append(self._new[0])
+        else:
+            self._codes.extend(array("q", self._new))
+        self._new = []
+
+    def since(self, start: int = 0, n_trials: int = 0) -> Iterator[Happened]:
+        """Events number `start` and later; there were `n_trials` trials before them."""
+        restrictions = [None, *self._numbers]
+        for code in self._codes[start:]:
+            value, step = divmod(code, 4)
+            if step in (_ASK, _OBSERVE):
+                yield Happened(_STEPS[step], n_trials, restrictions[value] if step == _ASK else None)
+                n_trials += 1
+            else:
+                yield Happened(_STEPS[step], value, None)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the newest reward came right after an ask, not after another reward as in a plate."""
+        for k in range(len(self._codes) - 1, 0, -1):
+            if (step := self._codes[k] % 4) in (_TELL, _OBSERVE):
+                return step == _TELL and self._codes[k - 1] % 4 == _ASK
+        return False
+
+    def state(self) -> State:
+        """The course as arrays."""
+        restrictions = list(self._numbers)
+        return {
+            "codes": np.array(self._codes, dtype=np.int64),
+            "sizes": np.array([len(restriction) for restriction in restrictions], dtype=np.int64),
+            "restrictions": np.frombuffer(b"".join(restrictions), dtype=np.uint8),
+        }
+
+    def as_arrays(self) -> tuple[AnyArray, IntArray]:
+        """What happened, and to which trial, one entry per event."""
+        values, steps = np.divmod(np.array(self._codes, dtype=np.int64), 4)
+        made = (steps == _ASK) | (steps == _OBSERVE)
+        return np.array(_STEPS)[steps], np.where(made, np.cumsum(made) - 1, values)
+
+    @classmethod
+    def read(cls, state: State, n_candidates: int) -> Course:
+        """Invert `state`; restrictions must be of so many candidates."""
+        checks = {
+            "codes": integers(None, low=0),
+            "sizes": integers(None, low=1, high=4 * n_candidates + 1),
+            "restrictions": integers(None, low=0, high=255),
+        }
+        known = record("course", state, checks)
+        out, data = cls(), known["restrictions"].astype(np.uint8).tobytes()
+        ends = np.cumsum(known["sizes"]).tolist()
+        same("length of course['restrictions']", len(data), ends[-1] if ends else 0, "the sum of course['sizes']")
+        parts = [data[end - size : end] for end, size in zip(ends, known["sizes"].tolist(), strict=True)]
+        out._numbers = {part: number for number, part in enumerate(parts, 1)}
+        for part in out._numbers:
+            check_restriction(part, n_candidates)
+        asks = known["codes"][known["codes"] % 4 == _ASK] // 4
+        if len(out._numbers) != len(parts) or np.any(asks > len(parts)):
+            raise ValueError(f"course['codes'] must name restrictions 1..{len(parts)}, each of which is stored once")
+        out._codes = array("q", known["codes"].tobytes())
+        return out
+
+
+def check_restriction(packed: bytes, n_candidates: int) -> None:
+    """Raise unless this is what `pack_restriction` makes of some of the candidates."""
+    form, size = packed[:1], len(packed) - 1
+    listed = form in (b"+", b"-") and size % 4 == 0
+    if not (listed or (form == b"#" and size == (n_candidates + 7) // 8)):
+        raise ValueError(f"course['restrictions'] must be lists or masks of {n_candidates} candidates")
+    named = np.frombuffer(packed[1:], dtype=np.uint32) if listed else np.empty(0, dtype=np.uint32)
+    if np.any(named >= n_candidates) or not unpack_restriction(packed, n_candidates).size:
+        raise ValueError(f"course['restrictions'] must leave some of the {n_candidates} candidates, and name no others")
+
+
+def pack_restriction(indices: IntArray, n_candidates: int) -> bytes:
+    """Some of N candidates as bytes: the shortest of a list of them, a list of the others, and one bit for each."""
+    inside = np.zeros(n_candidates, dtype=bool)
+    inside[indices] = True
+    forms = (
+        b"+" + np.flatnonzero(inside).astype(np.uint32).tobytes(),
+        b"-" + np.flatnonzero(~inside).astype(np.uint32).tobytes(),
+        b"#" + np.packbits(inside).tobytes(),
+    )
+    return min(forms, key=len)
+
+
+def unpack_restriction(packed: bytes, n_candidates: int) -> IntArray:
+    """Invert `pack_restriction`: the indices, in increasing order.
+
+    >>> unpack_restriction(pack_restriction(np.array([5, 2]), 9), 9).tolist()
+    [2, 5]
+    """
+    form, data = packed[:1], packed[1:]
+    if form == b"#":
+        return np.flatnonzero(np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=n_candidates))
+    listed = np.frombuffer(data, dtype=np.uint32).astype(np.int64)
+    return listed if form == b"+" else np.setdiff1d(np.arange(n_candidates), listed)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One proposed action.
+
+    Attributes
+    ----------
+    id : counts from 0.
+    x : the action, in the user's own form.
+    index : its number among the domain's candidates.
+    model : number of the model whose agent proposed it; None if no single model did.
+    explored : whether it came from the exploration distribution.
+    propensity : probability p_t(x) with which the algorithm plays this action in this round.
+    context : that of a contextual round, as it was passed; as plain data in a run that was loaded.
+    n_candidates : number of candidates of its round, those that were not available included.
+    scores : (n,) probabilities of all of them, if `ask(scores=True)` was asked for.
+
+    In contextual rounds `index` is the position among the candidates as they were passed.
+    """
+
+    id: int
+    x: Action
+    index: int
+    model: int | None
+    explored: bool
+    propensity: float
+    context: object = field(default=None, compare=False, kw_only=True)
+    n_candidates: int | None = field(default=None, compare=False, kw_only=True)
+    scores: FloatArray | None = field(default=None, compare=False, kw_only=True)
+
+    def to_dict(self) -> State:
+        """The trial as JSON data; `x` as numbers, text, a list or a dict by column; what is None is left out."""
+        optional = {"context": self.context, "n_candidates": self.n_candidates, "scores": self.scores}
+        known = {name: jsonable(value) for name, value in optional.items() if value is not None}
+        own = {name: value for name, value in vars(self).items() if name not in optional}
+        return own | {"x": jsonable(self.x), "propensity": jsonable(self.propensity)} | known
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The action an algorithm would stop with: its estimated reward, and the model the estimate comes from."""
+
+    x: Action
+    index: int
+    value: float
+    model: int | None
+
+
+class UnknownTrialError(ValueError, KeyError):
+    """A reward was told for a trial that was never asked for."""
+
+    __str__ = Exception.__str__
+
+
+class AlreadyToldError(ValueError):
+    """A reward was told twice for the same trial."""
+
+
+class AbandonedTrialError(ValueError):
+    """A reward was told for a trial that had been given up."""
+
+
+class NotToldError(ValueError):
+    """A reward was to be corrected or withdrawn that the trial does not have."""
+
+
+class NoRewardYetError(RuntimeError):
+    """What was asked for needs a reward, and none was told."""
+
+
+class SeenRewards(NamedTuple):
+    """How many rewards there were, and the smallest and largest of them."""
+
+    n: int = 0
+    low: float = inf
+    high: float = -inf
+
+    @classmethod
+    def of(cls, rewards: Sequence[float] | FloatArray) -> Self:
+        """Of some rewards; NaN stands for none."""
+        values = np.asarray(rewards, dtype=np.float64)
+        known = values[~np.isnan(values)]
+        return cls(known.size, float(known.min()), float(known.max())) if known.size else cls()
+
+    def including(self, reward: float) -> SeenRewards:
+        """With one more."""
+        return SeenRewards(self.n + 1, min(self.low, reward), max(self.high, reward))
+
+
+class TrialLog:
+    """All trials of one run, column by column in 33 bytes each; rewards are NaN where there is none.
+
+    Attributes
+    ----------
+    waiting : candidates of the pending trials by their ids, oldest first.
+    abandoned : trials that were given up, those with a withdrawn reward included.
+    retracted : trials whose reward was withdrawn.
+    happened : what happened in which order.
+    seen : the range of the rewards.
+    offers : contexts and rows of contextual rounds; None on a fixed domain.
+
+    The columns of a trial are written first; it counts from when its event is committed on.
+    """
+
+    def __init__(self, offers: OfferLog | None = None) -> None:
+        self.offers = offers
+        self.index = array("q")
+        self.model = array("q")  # -1 for none
+        self.explored = array("b")
+        self.propensity = array("d")
+        self.reward = array("d")
+        self.waiting: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
+        self.abandoned: set[int] = set()
+        self.retracted: set[int] = set()
+        self.happened = Course()
+        self.seen = SeenRewards()
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def n_told(self) -> int:
+        """Number of rewards."""
+        return self.seen.n
+
+    def commit(self) -> None:
+        """Make what was added part of the log, in one step."""
+        self.happened.commit()
+
+    def append(
+        self,
+        index: int,
+        model: int | None,
+        explored: bool,
+        propensity: float,
+        restriction: bytes | None = None,
+        made: Offer | None = None,
+    ) -> int:
+        """Record a proposal, with what its round was restricted to if that must be remembered, and return its id."""
+        self.happened.asked(restriction)
+        if made is not None and self.offers is not None:
+            self.offers.append(made, index)
+        trial_id = self._add(index, model, explored, propensity)
+        self.waiting[trial_id] = index
+        return trial_id
+
+    def observe(self, index: int, reward: float, propensity: float = nan, made: Offer | None = None) -> None:
+        """Record a measurement from elsewhere as the next trial; NaN if it was withdrawn."""
+        self.happened.observed()
+        if made is not None and self.offers is not None:
+            self.offers.append(made, index)
+        self._set(self._add(index, None, False, propensity), reward)
+
+    def _add(self, index: int, model: int | None, explored: bool, propensity: float) -> int:
+        self.index.append(index)
+        self.model.append(-1 if model is None else model)
+        self.explored.append(explored)
+        self.propensity.append(propensity)
+        self.reward.append(float("nan"))
+        return len(self) - 1
+
+    def record(self, trial_id: int, reward: float) -> None:
+        """Store the reward of a trial; NaN if it was withdrawn."""
+        self.happened.told(trial_id)
+        self._set(trial_id, reward)
+
+    def _set(self, trial_id: int, reward: float) -> None:
+        self.reward[trial_id] = reward
+        self.waiting.pop(trial_id, None)
+        if isnan(reward):
+            self.abandoned.add(trial_id)
+            self.retracted.add(trial_id)
+        else:
+            self.seen = self.seen.including(reward)
+        if self.offers is not None:
+            self.offers.settle(trial_id, self.index[trial_id], isnan(reward))
+
+    def seen_beside(self, trial_id: int) -> SeenRewards:
+        """The range of the rewards of all other trials."""
+        if isnan(self.reward[trial_id]):
+            return self.seen
+        return SeenRewards.of(np.delete(np.array(self.reward, dtype=np.float64), trial_id))
+
+    def abandon(self, trial_id: int) -> None:
+        """Give up a pending trial."""
+        self.happened.abandoned(trial_id)
+        self.abandoned.add(trial_id)
+        self.waiting.pop(trial_id, None)
+        if self.offers is not None:
+            self.offers.settle(trial_id, self.index[trial_id], lost=True)
+
+    def pending(self) -> list[int]:
+        """Ids of trials that await a reward."""
+        return list(self.waiting)
+
+    def proposed(self) -> IntArray:
+        """Ids of the trials that were asked for, in increasing order; the others were observed elsewhere."""
+        if self.offers is None:  # nobody knows with which probability those were played
+            return np.flatnonzero(~np.isnan(np.array(self.propensity, dtype=np.float64)))
+        steps, trials = self.happened.as_arrays()
+        return np.asarray(trials[steps == "ask"])
+
+    def measured(self) -> IntArray:
+        """Candidates that have a reward, each once, in increasing order."""
+        return np.unique(np.array(self.index, dtype=np.int64)[~np.isnan(np.array(self.reward, dtype=np.float64))])
+
+    def told_in_order(self) -> list[int]:
+        """Ids of all trials with a reward, in the order in which the rewards came.
+
+        Corrected rewards keep their place.
+        """
+        came = (event.trial for event in self.happened.since() if event.step in ("tell", "observe"))
+        return [trial for trial in came if trial not in self.retracted]
+
+    def trial(self, trial_id: int, domain: Domain, scores: FloatArray | None = None) -> Trial:
+        """Trial `trial_id` as the user saw it."""
+        model, offers = self.model[trial_id], self.offers
+        return Trial(
+            id=trial_id,
+            x=domain[self.index[trial_id]] if offers is None else offers.actions[trial_id],
+            index=self.index[trial_id],
+            model=None if model < 0 else model,
+            explored=bool(self.explored[trial_id]),
+            propensity=self.propensity[trial_id],
+            context=None if offers is None else offers.contexts[trial_id],
+            n_candidates=None if offers is None else offers.n_candidates[trial_id],
+            scores=scores,
+        )
+
+    # -- checks ------------------------------------------------------------------------------------------------
+
+    def check_id(self, trial: Trial | int | str) -> int:
+        """Id of a trial of this run, given by itself, by its id, or by its id as text ("100" or "#100")."""
+        trial_id = trial.id if isinstance(trial, Trial) else _number(trial)
+        if isinstance(trial_id, bool) or not isinstance(trial_id, int | np.integer):
+            raise TypeError(f"a Trial or its id (an int) is needed, got {type(trial).__name__}: {trial!r}")
+        if not 0 <= trial_id < len(self):
+            asked = f"ids 0..{len(self) - 1} have been asked for" if len(self) else "none has been asked for yet"
+            raise UnknownTrialError(f"there is no trial {trial_id}: {asked}")
+        if isinstance(trial, Trial):
+            self._check_own(trial)
+        return int(trial_id)
+
+    def _check_own(self, trial: Trial) -> None:
+        """Refuse a trial of another run where that shows."""
+        k, model = trial.id, -1 if trial.model is None else trial.model
+        if trial.index != self.index[k]:
+            what = f"proposed candidate {self.index[k]}, not {trial.index}"
+        elif (model, trial.explored) != (self.model[k], bool(self.explored[k])):
+            what = f"was proposed by {_proposer(self.model[k])}, not by {_proposer(model)}, or one of them explored"
+        elif (
+            trial.propensity != self.propensity[k]
+            and not isclose(trial.propensity, self.propensity[k], rel_tol=1e-6)
+            and not (isnan(trial.propensity) and isnan(self.propensity[k]))
+        ):
+            what = f"had the propensity {self.propensity[k]:.6g}, not {trial.propensity:.6g}"
+        else:
+            return
+        raise UnknownTrialError(f"trial {k} of this run {what}: the trial belongs to another run")
+
+    def check_pending(self, trial: Trial | int | str) -> int:
+        """Id of a trial that awaits its reward, or an error that says why it does not."""
+        return self.check_waiting(self.check_id(trial))
+
+    def check_waiting(self, trial_id: int) -> int:
+        """The same for the id of a trial of this run."""
+        if trial_id in self.waiting:
+            return trial_id
+        if not isnan(self.reward[trial_id]):
+            raise AlreadyToldError(
+                f"trial {trial_id} already has the reward {self.reward[trial_id]}; amend({trial_id}, ...) corrects it"
+            )
+        if trial_id in self.retracted:
+            raise AbandonedTrialError(
+                f"the reward of trial {trial_id} was retracted, and it takes no other by tell; "
+                f"amend({trial_id}, reward) gives it one again"
+            )
+        raise AbandonedTrialError(
+            f"trial {trial_id} was abandoned and takes no reward; add the measurement as an observation"
+        )
+
+    def check_told(self, trial: Trial | int | str) -> int:
+        """Id of a trial that has or had a reward, or an error that says why it has none."""
+        trial_id = self.check_id(trial)
+        if isnan(self.reward[trial_id]) and trial_id not in self.retracted:
+            why = "was abandoned" if trial_id in self.abandoned else "awaits its first reward"
+            raise NotToldError(f"trial {trial_id} {why}; only a reward that was told can be amended or retracted")
+        return trial_id
+
+    # -- saved -------------------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """The log as arrays."""
+        return {
+            "index": np.array(self.index, dtype=np.int64),
+            "model": np.array(self.model, dtype=np.int64),
+            "explored": np.array(self.explored, dtype=bool),
+            "propensity": np.array(self.propensity, dtype=np.float64),
+            "reward": np.array(self.reward, dtype=np.float64),
+            "abandoned": np.array(sorted(self.abandoned), dtype=np.int64),
+            "retracted": np.array(sorted(self.retracted), dtype=np.int64),
+            "course": self.happened.state(),
+        } | ({} if self.offers is None else {"offers": self.offers.state()})
+
+
+def _proposer(model: int) -> str:
+    return "no single model" if model < 0 else f"model {model}"
+
+
+def _number(trial: object) -> object:
+    """Ids as they come from keys of JSON objects and from labels, as whole numbers."""
+    digits = trial.removeprefix("#") if isinstance(trial, str) else ""
+    return int(digits) if digits.isascii() and digits.isdigit() else trial
+
+
+_CERTAIN = 1.0 + 1e-6  # the largest propensity, up to rounding
+
+
+def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | None = None) -> TrialLog:
+    """Invert `TrialLog.state`.
+
+    Rounds of contextual runs are read into `offers`, and every one has its own number of candidates.
+    """
+    n = len(record("log", state, {"index": integers(None)})["index"])
+    if offers is not None:
+        offers.restore(record("log", state, {"offers": a_dict})["offers"], n)
+        n_candidates = max(offers.n_candidates, default=1)
+    ids = integers(None, low=0, high=n - 1)
+    checks = {
+        "index": integers(n, low=0, high=n_candidates - 1),
+        "model": integers(n, low=-1, high=n_models - 1),
+        "explored": booleans(n),
+        "propensity": floats(n, low=0.0, high=_CERTAIN, missing=True),
+        "reward": floats(n, low=-LARGEST, high=LARGEST, missing=True),
+        "abandoned": ids,
+        "retracted": ids,
+        "course": a_dict,
+    }
+    known = record("log", state, checks)
+    out = TrialLog(offers)
+    for name in ("index", "model", "explored", "propensity", "reward"):
+        getattr(out, name).frombytes(known[name].tobytes())  # a truth value is one byte, here and there
+    out.abandoned = set(known["abandoned"].tolist())
+    out.retracted = set(known["retracted"].tolist())
+    out.seen = SeenRewards.of(known["reward"])
+    missing = np.flatnonzero(np.isnan(known["reward"])).tolist()
+    if not out.retracted <= out.abandoned <= set(missing):
+        raise ValueError("log['abandoned'] must be trials without a reward, log['retracted'] some of them")
+    out.waiting = {i: out.index[i] for i in missing if i not in out.abandoned}
+    if offers is not None:
+        offers.check(out)
+    out.happened = Course.read(known["course"], n_candidates)
+    _check_course(out)
+    return out
+
+
+def _check_course(log: TrialLog) -> None:
+    """Raise unless a course tells of the trials of its log, in an order in which they can have happened."""
+    steps, trials = log.happened.as_arrays()
+    made = np.isin(steps, ("ask", "observe"))
+    if int(made.sum()) != len(log) or np.any(trials >= np.cumsum(made)):
+        raise ValueError(f"log['course'] must make the {len(log)} trials of the log, each before what happens to it")
+    has_reward = ~np.isnan(np.array(log.reward, dtype=np.float64))
+    has_reward[list(log.retracted)] = True
+    if not np.array_equal(np.sort(trials[np.isin(steps, ("tell", "observe"))]), np.flatnonzero(has_reward)):
+        raise ValueError("log['course'] must tell of every reward in log['reward'] once, and of no others")
+    if not np.array_equal(np.sort(trials[steps == "abandon"]), sorted(log.abandoned - log.retracted)):
+        raise ValueError("log['course'] must tell of every trial in log['abandoned'] once, and of no others")
+    by_chance = ~np.isnan(np.array(log.propensity, dtype=np.float64))
+    asked = trials[steps == "ask"]
+    if not np.array_equal(asked, np.flatnonzero(by_chance)) and (log.offers is None or not by_chance[asked].all()):
+        raise ValueError("log['propensity'] must be missing for observations, and for them alone")
+
+
+def read_notes(name: str, notes: Packable) -> dict[int, Packable]:
+    """What was noted about trials, which is stored by their ids as text."""
+    if not isinstance(notes, dict) or not all(isinstance(key, str) and key.isdigit() for key in notes):
+        raise ValueError(f"{name} must be a dict by the numbers of trials")
+    return {int(trial): note for trial, note in notes.items()}
+
+
+def looks_like_a_typo(seen: SeenRewards | Sequence[float] | FloatArray, reward: float) -> str | None:
+    """Why a reward looks like a typing error beside those seen; None if it does not, or if too few were seen.
+
+    It does if its distance from all of them is more than 10 times their range (their size where they are all equal) and
+    more than their size: an algorithm that plays the best candidate again and again sees rewards in a narrow range, and
+    a poor one after them is no typing error.
+
+    >>> looks_like_a_typo([70.1, 64.0, 72.4, 55.3, 68.9], 7240.0)
+    'a reward of 7240 is far outside the 5 seen so far, 55.3 to 72.4; if it is a typing error, amend it'
+    >>> looks_like_a_typo([70.1, 64.0, 72.4, 55.3, 68.9], 12.0)
+    """
+    known = seen if isinstance(seen, SeenRewards) else SeenRewards.of(seen)
+    if known.n < LEAST_SEEN:
+        return None
+    size = max(abs(known.low), abs(known.high))
+    far = max(FAR * (known.high - known.low or size), size)
+    if known.low - far <= reward <= known.high + far or size == 0.0:
+        return None
+    return (
+        f"a reward of {reward:.10g} is far outside the {known.n} seen so far, {known.low:.10g} to {known.high:.10g}; "
+        "if it is a typing error, amend it"
+    )
+
+
+def typos_among(known: FloatArray, new: FloatArray) -> list[str | None]:
+    """For each of some new rewards (k,), why it looks like a typing error beside all others, known (n,) or new."""
+    everything = np.sort(np.concatenate([known, new]))
+    out: list[str | None] = []
+    for reward in new.tolist():
+        others = np.delete(everything, np.searchsorted(everything, reward))
+        seen = SeenRewards(others.size, float(others[0]), float(others[-1])) if others.size else SeenRewards()
+        out.append(looks_like_a_typo(seen, reward))
+    return out
+
+
+def trials_frame(log: TrialLog, domain: Domain) -> pd.DataFrame:
+    """One row per trial; `reward` is missing while pending, `model` when no single model proposed it."""
+    import pandas as pd  # slow to import, and needed here only
+
+    played = [domain[i] for i in log.index] if log.offers is None else log.offers.actions
+    return pd.DataFrame(
+        {
+            "id": np.arange(len(log)),
+            "x": _objects(played) if len(log) and np.ndim(played[0]) > 0 else played,
+            "index": np.array(log.index, dtype=np.int64),
+            "model": pd.array([None if j < 0 else j for j in log.model], dtype="Int64"),
+            "explored": np.array(log.explored, dtype=bool),
+            "propensity": np.array(log.propensity, dtype=np.float64),
+            "reward": np.array(log.reward, dtype=np.float64),
+        }
+    )
+
+
+def rounds_frame(log: TrialLog, domain: Domain) -> pd.DataFrame:
+    """The same with what every round offered: `context`, `ids`, `n`, `available` and `features`.
+
+    `ids` are those that were passed, names of arms, or None; `available` positions that could be chosen, or None for
+    all; `features` (n, P), of all candidates in the order in which they were passed, or None where they were not kept.
+    """
+    frame, offers, trials = trials_frame(log, domain), log.offers, range(len(log))
+    n = domain.n_candidates
+    frame["n"] = np.full(len(log), n) if offers is None else np.array(offers.n_candidates, dtype=np.int64)
+    if offers is None:
+        for name in ("context", "ids", "available", "features"):
+            frame[name] = _objects([None] * len(log))
+        return frame
+    frame["context"] = _objects(offers.contexts)
+    arms = [domain[k] for k in range(n)]
+    frame["ids"] = _objects([list(arms[: offers.n_candidates[k]]) if n else _listed(offers.ids[k]) for k in trials])
+    frame["available"] = _objects([offers.allowed(k) for k in trials])
+    frame["features"] = _objects([offers.offered(k) for k in trials])
+    return frame
+
+
+def _listed(ids: tuple[object, ...] | None) -> list[object] | None:
+    return None if ids is None else list(ids)
+
+
+def _objects(values: Sequence[object]) -> AnyArray:
+    """A column of anything, one entry per row whatever its own shape."""
+    out = np.empty(len(values), dtype=object)
+    for k, value in enumerate(values):
+        out[k] = value
+    return out

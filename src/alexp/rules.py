@@ -1,0 +1,212 @@
+"""Rules: how a belief about the rewards of a round becomes a play.
+
+A rule sees a `Belief` and a round, and nothing else. `EvidenceMixture(rule=...)` takes one by name or as an object; a
+rule of one's own is a frozen dataclass with a `play`:
+
+    @dataclass(frozen=True)
+    class Optimist(Rule):
+        beta: float = 1.0
+
+        def play(self, belief, round):
+            mean, std = belief.moments(round)
+            return Certain(int(np.argmax(mean + self.beta * std)))
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray
+from alexp.common.validation import count, non_negative, one_of, positive
+from alexp.decision.plays import Among, Certain, Play, Weighted
+from alexp.decision.selection import information_directed, upper_confidence
+from alexp.problem.candidates import Round
+
+__all__ = ["IDS", "UCB", "Belief", "ExpectedImprovement", "Matching", "Rule", "Thompson"]
+
+RuleName = Literal["ids", "ucb", "ei", "ei+ucb", "thompson", "matching"]
+NARROW = 0.7  # width of "ucb" where no candidate is measured twice: it cannot lock there
+
+
+class Belief(Protocol):
+    """What is believed about the rewards of a round's n choices, noise aside; larger is better."""
+
+    @property
+    def n_told(self) -> int:
+        """Number of rewards so far."""
+
+    @property
+    def noise_variance(self) -> float:
+        """Expected variance of the noise."""
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the newest reward came right after its ask, not after another reward of a plate."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether measured candidates are believed to give the same reward again."""
+
+    def rng(self) -> np.random.Generator:
+        """Random numbers that depend on the seed and the number of rewards alone, so that a run can be replayed."""
+
+    def moments(self, round: Round) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of every choice, (n,) each; pending trials shrink the deviation."""
+
+    def expected_improvement(self, round: Round, width: float) -> FloatArray:
+        """E[max(reward - incumbent, 0)] of every choice, (n,), with deviations multiplied by `width`."""
+
+    def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
+        """Rewards of all choices, (n,), under one draw from the posterior."""
+
+    def best_probabilities(self, round: Round, rng: np.random.Generator) -> FloatArray:
+        """Posterior probability that each choice is the best, (n,)."""
+
+
+class Rule(ABC):
+    """Decides a round. A subclass is a frozen dataclass of numbers and texts, so that runs can be saved and loaded."""
+
+    # Whether mean and deviation are all it asks for. Only such rules play subsets that are enumerated and never
+    # listed, and only for them rewards that a candidate repeats exactly are learned once.
+    needs_only_moments: ClassVar[bool] = False
+    floor: ClassVar[float] = 0.0  # default share of even play
+
+    @abstractmethod
+    def play(self, belief: Belief, round: Round) -> Play:
+        """A distribution over the choices of the round. It changes nothing."""
+
+
+@dataclass(frozen=True)
+class IDS(Rule):
+    """argmin of (max(m + beta s) - m(x))^2 / log(1 + s(x)^2 / noise^2): squared regret per information.
+
+    beta_t^2 = 4 + log(t)/4 by default. Kirschner and Krause (2018) use this deterministic form for one model.
+    """
+
+    beta: float | None = None
+    needs_only_moments: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_width("beta", self.beta)
+
+    def width(self, t: int) -> float:
+        """beta in round t."""
+        return sqrt(4.0 + 0.25 * log(t)) if self.beta is None else self.beta
+
+    def play(self, belief: Belief, round: Round) -> Play:
+        """One choice for sure."""
+        (mean, std), width = belief.moments(round), self.width(belief.n_told + 1)
+        if belief.is_exact:  # there is no noise to weigh information by
+            return Certain(upper_confidence(mean, std, width))
+        return Certain(information_directed(mean, std, width, belief.noise_variance))
+
+
+@dataclass(frozen=True)
+class UCB(Rule):
+    """argmax of m + beta s; beta_t^2 = 2 + log(t)/4 by default."""
+
+    beta: float | None = None
+    needs_only_moments: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_width("beta", self.beta)
+
+    def width(self, t: int) -> float:
+        """beta in round t."""
+        return sqrt(2.0 + 0.25 * log(t)) if self.beta is None else self.beta
+
+    def play(self, belief: Belief, round: Round) -> Play:
+        """One choice for sure."""
+        mean, std = belief.moments(round)
+        return Certain(upper_confidence(mean, std, self.width(belief.n_told + 1)))
+
+
+@dataclass(frozen=True)
+class ExpectedImprovement(Rule):
+    """argmax of the expected improvement over the incumbent, under deviations times `width`.
+
+    With `alternate`, where rewards come one by one, every second round plays argmax of m + alternate s instead.
+    """
+
+    width: float = 1.0
+    alternate: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_width("width", self.width)
+        _check_width("alternate", self.alternate)
+
+    def play(self, belief: Belief, round: Round) -> Play:
+        """One choice for sure."""
+        if self.alternate is not None and belief.n_told % 2 == 0 and not round.pending and belief.one_by_one:
+            return Certain(upper_confidence(*belief.moments(round), self.alternate))
+        gains = belief.expected_improvement(round, self.width)
+        return Certain(int(np.argmax(gains if gains.max() > 0.0 else belief.moments(round)[0])))
+
+
+@dataclass(frozen=True)
+class Thompson(Rule):
+    """argmax under a draw from the posterior.
+
+    A round chooses evenly among the maximisers of `draws` draws, so that its propensity is exact given the draws.
+    """
+
+    draws: int = 8
+
+    def __post_init__(self) -> None:
+        count("draws", self.draws)
+
+    def play(self, belief: Belief, round: Round) -> Play:
+        """Evenly one of the maximisers."""
+        rng = belief.rng()
+        return Among(np.array([np.argmax(belief.sample(round, rng)) for _ in range(self.draws)], dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Matching(Rule):
+    """Every choice in proportion to the probability that it is the best, to the power `sharpness`.
+
+    For logs that others will learn from. Sharpness 1 is Thompson sampling with its propensities integrated; more of it
+    mostly has less regret, and more runs that stay with a wrong choice.
+    """
+
+    sharpness: float = 1.0
+    floor: ClassVar[float] = 0.01
+
+    def __post_init__(self) -> None:
+        positive("sharpness", self.sharpness)
+
+    def play(self, belief: Belief, round: Round) -> Play:
+        """A probability for every choice."""
+        chances = belief.best_probabilities(round, belief.rng())
+        shares = (chances / chances.max()) ** self.sharpness
+        return Weighted(np.arange(len(round)), shares / shares.sum())
+
+
+_NAMED: dict[RuleName, Callable[[float | None], Rule]] = {
+    "ids": IDS,
+    "ucb": UCB,
+    "ei": lambda width: ExpectedImprovement(1.0 if width is None else width),
+    "ei+ucb": lambda width: ExpectedImprovement(1.0 if width is None else width, NARROW),
+    "thompson": lambda _: Thompson(),
+    "matching": lambda _: Matching(),
+}
+
+
+def rule_named(name: str, width: float | None = None) -> Rule:
+    """A rule by its name, with a width in place of its own where it has one.
+
+    >>> rule_named("ucb", 0.7)
+    UCB(beta=0.7)
+    """
+    return _NAMED[one_of("rule", name, tuple(sorted(_NAMED)))](width)  # type: ignore[index]
+
+
+def _check_width(name: str, width: float | None) -> None:
+    if width is not None:
+        non_negative(name, width)
