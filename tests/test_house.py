@@ -28,6 +28,8 @@ ROOMS = (
     "decision",
     "rules",
     "algorithms",
+    "extend",
+    "rivals",
     "theory",
     "simulation",
     "study",
@@ -165,6 +167,12 @@ def test_theory_is_not_needed_to_run():
 
 def test_the_library_does_not_know_its_experiments():
     assert [path for path in FILES if "alexp_experiments" in path.read_text(encoding="utf-8")] == []
+
+
+def test_rivals_come_in_by_the_door():
+    allowed = ("alexp.extend", "alexp.rivals")
+    found = {i.of for i in all_imports() if room_of(i.by) == "rivals" and not i.of.startswith(allowed)}
+    assert found == set()
 
 
 def test_experiments_import_no_private_module():

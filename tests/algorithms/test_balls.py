@@ -5,8 +5,8 @@ import pytest
 
 import alexp
 from alexp.algorithms.warming import warm_up
-from alexp.estimation.ellipsoids import optimistic_point
 from alexp.problem import domains
+from alexp.rivals.linucb import optimistic_point
 from alexp.study import create_study, load_study
 from alexp.testing import balls
 

@@ -14,7 +14,7 @@ def value(x):
 
 
 def run(steps=0, seed=0, **settings):
-    opt = alexp.EvidenceMixture(MODELS, DOMAIN, rule="matching", random_state=seed, **settings)
+    opt = alexp.EvidenceMixture(MODELS, DOMAIN, random_state=seed, **{"rule": "matching"} | settings)
     noise = np.random.default_rng([seed, 1])
     for _ in range(steps):
         trial = opt.ask()

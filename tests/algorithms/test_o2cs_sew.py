@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.estimation.sew import SparseWeights
+from alexp.rivals.o2cs_sew import SparseWeights
 
 SIGMA, P, N = 0.2, 6, 25
 

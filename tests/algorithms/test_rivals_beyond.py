@@ -5,10 +5,9 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import alexp
-from alexp.algorithms.baselines.o2cs import squared_distance
-from alexp.algorithms.baselines.squarecb import inverse_gap_weighting
-from alexp.decision.forecasters import AggregatingForecaster
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.rivals.o2cs import AggregatingForecaster, squared_distance
+from alexp.rivals.squarecb import inverse_gap_weighting
 from alexp.testing import again
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=40)

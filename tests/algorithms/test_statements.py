@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.algorithms.certificates.reports import described
+from alexp.algorithms.certified import described
 from alexp_experiments import alarms
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=41)
@@ -211,7 +211,7 @@ def test_between_the_candidates(resolution):
 
 def test_bends_between_the_candidates(monkeypatch):
     """Without a finer grid there is only the step: S max_j ||phi_j''|| h^2 / 8, |P_n''| <= (n-1) n (n+1) (n+2) / 8."""
-    monkeypatch.setattr("alexp.algorithms.certificates.certifier._FINEST", 1)
+    monkeypatch.setattr("alexp.algorithms.certified._FINEST", 1)
     opt = alexp.LMUCB(MODELS, DOMAIN, noise_std=0.1, norm_bound=2.0, random_state=0)
     opt.observe(3, 0.1)
     report = opt.stop_report()
@@ -290,7 +290,7 @@ def test_looking_does_not_change_a_run_and_a_restored_run_certifies_the_same():
 
 
 def test_too_much_work_is_said(monkeypatch):
-    monkeypatch.setattr("alexp.algorithms.certificates.certifier._CHECKED_WORK", 10.0)
+    monkeypatch.setattr("alexp.algorithms.certified._CHECKED_WORK", 10.0)
     opt = play(alexp.LMUCB(MODELS, DOMAIN, **STATED), hill, 3)
     assert not opt.check_models().checked
     report = opt.stop_report()

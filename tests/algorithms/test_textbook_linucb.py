@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms import LMUCB, LinUCB
+from alexp import LMUCB, LinUCB
 from alexp.decision import UCB
 from alexp.estimation.blocks.banks import ArmBanks
 from alexp.estimation.blocks.grid import ArmGrid

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.certificates.certifier import rewards_told
+from alexp.algorithms.certified import rewards_told
 from alexp.estimation.checking.credible import typical_norms
 from alexp.estimation.checking.level import log_odds_of_a_constant
 

@@ -8,7 +8,7 @@ import pytest
 
 import alexp
 from alexp.algorithms import Algorithm
-from alexp.algorithms.baselines import etc
+from alexp.rivals import etc
 from alexp_experiments.core import cache as cache_module
 from alexp_experiments.core import tasks as tasks_module
 from alexp_experiments.core.cache import ResultCache, default_directory
@@ -126,7 +126,7 @@ def test_an_algorithm_of_another_package_depends_on_that_package(tmp_path, monke
         "helper.py": "x = 1\n",
         "other.py": "y = 1\n",
         "mine.py": """
-from alexp.algorithms import UniformRandom
+from alexp import UniformRandom
 from .helper import x
 
 class Mine(UniformRandom):
@@ -160,7 +160,7 @@ def test_an_algorithm_of_a_script_can_be_kept(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         """
-from alexp.algorithms import UniformRandom
+from alexp import UniformRandom
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.scenarios import Scenario
 from alexp_experiments.core.tasks import Task

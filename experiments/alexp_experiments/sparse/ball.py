@@ -13,9 +13,7 @@ from math import sqrt
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
-from alexp.algorithms.baselines.linucb import LinUCB
 from alexp.algorithms.log import Trial
-from alexp.algorithms.sparse.sl_ucb import SLUCB
 from alexp.algorithms.streams import RandomState
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
@@ -23,6 +21,8 @@ from alexp.common.validation import count, one_of, positive
 from alexp.decision.agents import UCB
 from alexp.problem.contextual.balls import Ball
 from alexp.problem.models import ModelClass
+from alexp.rivals.linucb import LinUCB
+from alexp.rivals.sl_ucb import SLUCB
 from alexp.simulation import NOISE, PROBLEM, EnvironmentRound, RoundEnvironment, simulate
 from alexp_experiments.core.runner import spread
 

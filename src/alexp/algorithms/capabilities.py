@@ -14,7 +14,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.problem.available import Available
 
 if TYPE_CHECKING:
-    from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
+    from alexp.algorithms.certified import Band, ModelCheck, StopReport
     from alexp.estimation.estimate import Estimate
     from alexp.estimation.mixture.hindsight import Hindsight
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.algorithms import ALExp, Algorithm, EvidenceMixture, LinUCB, UniformRandom
+from alexp.algorithms import ALExp, Algorithm, EvidenceMixture
 from alexp.algorithms.assumptions import quietly
 from alexp.common.files import write_text
 from alexp.common.style import COLOURS, DASHES, legend_below, method_colour, new_figure, save_figure
 from alexp.problem import Interval, ModelClass
+from alexp.rivals import LinUCB, UniformRandom
 from alexp.simulation import Run, SyntheticEnvironment, simulate
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from alexp.study.workers.held import HeldTrial
 if TYPE_CHECKING:
     import pandas as pd
 
-    from alexp.algorithms.certificates.reports import ModelCheck, StopReport
+    from alexp.algorithms.certified import ModelCheck, StopReport
     from alexp.study.answering import About
 
 _PAGE = 1000  # trials per answer

@@ -9,7 +9,7 @@ from math import inf, nan
 import numpy as np
 
 from alexp.algorithms import AssumptionWarning, Recommendation, Trial
-from alexp.algorithms.certificates.reports import ModelCheck, StopReport
+from alexp.algorithms.certified import ModelCheck, StopReport
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import Packable, State
 from alexp.common.warning import caution

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 
 from alexp.algorithms.base import check_reward
-from alexp.algorithms.certificates.reports import ModelCheck, StopReport
-from alexp.algorithms.certified import DELTA
+from alexp.algorithms.certified import DELTA, ModelCheck, StopReport
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.log import Recommendation
 from alexp.common.arrays import Action

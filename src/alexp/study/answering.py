@@ -15,7 +15,7 @@ from alexp.study.errors import NotOfferedError
 from alexp.study.following import Follower
 
 if TYPE_CHECKING:
-    from alexp.algorithms.certificates.reports import Band, ModelCheck, StopReport
+    from alexp.algorithms.certified import Band, ModelCheck, StopReport
 
 
 class About(TypedDict, total=False):

@@ -11,7 +11,7 @@ import numpy as np
 from alexp.algorithms.assumptions import NotCertified
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, offers
-from alexp.algorithms.certificates.reports import StopReport
+from alexp.algorithms.certified import StopReport
 from alexp.algorithms.components import component_to_dict
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from alexp.algorithms.alexp import ALExp
-from alexp.algorithms.certificates.reports import Band
+from alexp.algorithms.certified import Band
 from alexp.common.validation import fraction
 from alexp.estimation.lasso.group_lasso import LassoFit
 from alexp.theory.lasso import column_cover, distinct_columns_band, self_normalised_lambda

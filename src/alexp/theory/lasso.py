@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.algorithms.certificates.reports import Band
+from alexp.algorithms.certified import Band
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.schedules import anytime_lasso_lambda

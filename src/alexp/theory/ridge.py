@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.algorithms.certificates.reports import Band
+from alexp.algorithms.certified import Band
 from alexp.common.arrays import FloatArray
 from alexp.common.renaming import renamed
 from alexp.common.validation import count, fraction, non_negative, positive

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.sparse.modcb import cumulative_order, nested_order
-from alexp.estimation.nested import NestedDrops
+from alexp.rivals.modcb import NestedDrops, cumulative_order, nested_order
 
 
 def chain(*sizes):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.estimation.popart import catoni_mean, popart
+from alexp.rivals.popart import catoni_mean, popart
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.standard_normal((25, 6)) / 2.0

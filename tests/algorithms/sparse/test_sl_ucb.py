@@ -7,7 +7,7 @@ import pytest
 
 import alexp
 from alexp import simulate
-from alexp.estimation.corners import active_columns, coefficients_at_corners, corner, deviation
+from alexp.rivals.sl_ucb import active_columns, coefficients_at_corners, corner, deviation
 from alexp_experiments.sparse.ball import BallEnvironment, main, player, run
 
 P, S, N, T = 200, 3, 5000, 2500

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from alexp.algorithms.capabilities import Certifies, offers
-from alexp.algorithms.certificates.reports import described
+from alexp.algorithms.certified import described
 from alexp.algorithms.log import Recommendation
 from alexp.common.codec import State, jsonable
 from alexp.service.routes.common import StrictRoute, StudyName, answer, fields_of, number, problems

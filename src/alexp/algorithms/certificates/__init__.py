@@ -1,1 +1,0 @@
-"""What certificates say, and what they rest on."""

@@ -1,1 +1,0 @@
-"""Rivals that choose among base agents by the rewards those brought."""

@@ -1,0 +1,167 @@
+"""What extensions import: algorithms, rules, kernels, domains and commands of other packages.
+
+Everything here is documented and stable; docs/extending.md has an example of each. The rivals of this package
+(`alexp.rivals`) import nothing else of the library.
+
+An algorithm is a subclass of `Algorithm` (or of `Certified`, `AgentBased`) with a `name`, `settings`, `_decide`,
+`_learn`, `_recommend`, `_state` and `_restore`. A rule is a subclass of `alexp.rules.Rule`, a kernel one of `Kernel`, a
+domain one of `Domain`. Other packages announce algorithms and commands by entry points:
+
+    [project.entry-points."alexp.algorithms"]
+    mine = "my_package.my_module:MyAlgorithm"
+
+    [project.entry-points."alexp.commands"]
+    mine = "my_package.my_module:my_command"
+
+`alexp.testing.check_algorithm` and `alexp.testing.check_kernel` hold them against the protocol.
+"""
+
+from alexp.algorithms.agent_based import AgentBased
+from alexp.algorithms.assumptions import Stated, quietly
+from alexp.algorithms.base import Algorithm, Decision, Observation, Shared, Told
+from alexp.algorithms.certified import Certified
+from alexp.algorithms.log import Trial, read_notes
+from alexp.algorithms.registry import algorithm_named
+from alexp.algorithms.streams import AGENTS, ASK, Streams
+from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.codec import Packable, State
+from alexp.common.schema import (
+    SQUARE,
+    a_dict,
+    anything,
+    booleans,
+    floats,
+    integers,
+    maybe,
+    number,
+    record,
+    same,
+    sequence,
+    whole,
+)
+from alexp.common.validation import count, fraction, limited, non_negative, offering, one_of, positive, share
+from alexp.decision.agents import UCB, Agent, Greedy
+from alexp.decision.designs import EOptimal, Exploration, HOptimal, Uniform, design_features, design_weights
+from alexp.decision.first_order import independent_columns, second_moment, smallest_eigenvalue
+from alexp.decision.omd import log_barrier_omd
+from alexp.decision.own_data import OwnDataPool
+from alexp.decision.plays import (
+    Alone,
+    Among,
+    Certain,
+    Even,
+    Explore,
+    Follow,
+    Play,
+    Proposal,
+    Weighted,
+    on_choices,
+)
+from alexp.decision.pool import AgentPool, Agents
+from alexp.decision.schedules import Schedules
+from alexp.decision.suggestions import Suggestions
+from alexp.decision.weights import exponential_weights
+from alexp.decision.widths import ucb_width
+from alexp.estimation.checking.credible import Credence
+from alexp.estimation.estimate import Estimate, predict
+from alexp.estimation.factory import linear_posteriors
+from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
+from alexp.estimation.posteriors import LinearPosteriors, Posteriors
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.problem.candidates import Round
+from alexp.problem.contextual.balls import Ball
+from alexp.problem.contextual.offers import Offer
+from alexp.problem.domains import Domain
+from alexp.problem.kernels.base import Kernel
+from alexp.problem.models import ModelClass
+from alexp.rules import Belief, Rule
+
+__all__ = [
+    "AGENTS",
+    "ASK",
+    "SQUARE",
+    "UCB",
+    "Agent",
+    "AgentBased",
+    "AgentPool",
+    "Agents",
+    "Algorithm",
+    "Alone",
+    "Among",
+    "Ball",
+    "Belief",
+    "BoolArray",
+    "Certain",
+    "Certified",
+    "Credence",
+    "Decision",
+    "Domain",
+    "EOptimal",
+    "Estimate",
+    "Even",
+    "Exploration",
+    "Explore",
+    "FloatArray",
+    "Follow",
+    "Greedy",
+    "GroupLasso",
+    "GroupLassoPath",
+    "HOptimal",
+    "IntArray",
+    "Kernel",
+    "LinearPosteriors",
+    "ModelClass",
+    "Observation",
+    "Offer",
+    "OwnDataPool",
+    "Packable",
+    "Play",
+    "Posteriors",
+    "Proposal",
+    "RidgeBank",
+    "Round",
+    "Rule",
+    "Schedules",
+    "Shared",
+    "State",
+    "Stated",
+    "Streams",
+    "Suggestions",
+    "Told",
+    "Trial",
+    "Uniform",
+    "Weighted",
+    "a_dict",
+    "algorithm_named",
+    "anything",
+    "booleans",
+    "count",
+    "design_features",
+    "design_weights",
+    "exponential_weights",
+    "floats",
+    "fraction",
+    "independent_columns",
+    "integers",
+    "limited",
+    "linear_posteriors",
+    "log_barrier_omd",
+    "maybe",
+    "non_negative",
+    "number",
+    "offering",
+    "on_choices",
+    "one_of",
+    "positive",
+    "predict",
+    "quietly",
+    "read_notes",
+    "record",
+    "same",
+    "second_moment",
+    "sequence",
+    "share",
+    "smallest_eigenvalue",
+    "ucb_width",
+    "whole",
+]
