@@ -7,9 +7,9 @@ import pytest
 
 import alexp
 from alexp.algorithms.log import AlreadyToldError, TrialLog
-from alexp.testing.settings import PLAIN, make, play, reward
+from alexp.testing.settings import PLAIN, make, play
 from tests.adversarial import interrupts
-from tests.adversarial.interrupts import Instructions, built_in, digest
+from tests.adversarial.interrupts import built_in, digest
 
 
 def test_no_interrupt_tears_an_optimiser():
@@ -85,30 +85,3 @@ def test_wrong_input_repeats_nothing(monkeypatch):
         with pytest.raises((ValueError, TypeError, IndexError)):
             wrong()
     assert run.n_told == 3
-
-
-def test_runs_that_were_saved_without_their_order_are_repeated_from_where_they_were_loaded():
-    def loaded():
-        old = make(built_in()["corral"])
-        play(old, 6)
-        old.ask(2)
-        state = old.to_dict()
-        del state["log"]["course"], state["log"]["retracted"], state["digest"]
-        state["format"] = 1
-        return type(old).from_dict(state)
-
-    run, calm = loaded(), loaded()
-    before = digest(calm)
-    for error, at in ((KeyboardInterrupt, 400), (MemoryError, 900), (KeyboardInterrupt, 1200)):
-        with pytest.raises(error), Instructions(error, at):
-            run.ask(3)
-        assert digest(run) == before
-    for one in (run, calm):
-        one.tell(6, reward(one.trial(6).index))
-        one.abandon(7)
-        one.ask(2)
-        one.observe(3, reward(3))
-    run._torn = True
-    assert digest(run) == digest(calm)
-    with pytest.raises(ValueError, match="did not keep the order"):
-        run.amend(0, 1.0)

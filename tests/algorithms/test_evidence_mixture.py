@@ -144,8 +144,6 @@ def test_disagreement_is_what_keeps_it_from_locking_in():
         ({"noise_grid": ()}, "noise_grid"),
         ({"noise_grid": (1.0, -1.0)}, "noise_grid"),
         ({"scale_grid": (1.0, 1.0)}, "distinct"),
-        ({"beta": -1.0}, "beta"),
-        ({"draws": 0}, "draws"),
     ],
 )
 def test_bad_settings(settings, message):

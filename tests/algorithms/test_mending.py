@@ -229,24 +229,6 @@ def test_an_interrupted_correction_changes_nothing(kind, error, monkeypatch):
     assert opt._candidates is table  # not a second one in memory
 
 
-def test_a_run_without_its_order_says_so():
-    """As saved by versions that did not keep it; everything else goes on."""
-    opt = small(rounds=3)
-    data = opt.to_dict()
-    for missing in ("course", "retracted"):
-        del data["log"][missing]
-    del data["digest"]
-    old = alexp.EvidenceMixture.from_dict(data)
-    for action in (lambda: old.amend(0, 0.5), lambda: old.retract(0), lambda: old.tell(0, 9.0, if_told="amend")):
-        with pytest.raises(ValueError, match="saved by a version that did not keep the order"):
-            action()
-    assert old.ask() == opt.ask()
-    old.tell(3, 0.5)
-    old.observe(1, 0.5)
-    assert old.log.told_in_order() == [0, 1, 2, 3, 4]
-    assert alexp.EvidenceMixture.from_dict(old.to_dict()).log.course is None
-
-
 def test_told_trials_in_the_order_of_tells():
     opt = small()
     opt.ask(3)
@@ -273,7 +255,7 @@ def test_asks_are_repeated_only_where_they_leave_something_behind():
         opt = small(kind)
         for some in ([1, 2, 3], [3, 2, 1], [4, 5]):
             opt.ask(available=some)
-        assert len(opt.log.course.state()["sizes"]) == kept
+        assert len(opt.log.happened.state()["sizes"]) == kept
 
 
 def test_a_mending_takes_up_what_happened_meanwhile_and_is_about_one_run():

@@ -114,7 +114,7 @@ def test_installed_packages_add_algorithms(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["their_module", str(len(Algorithm.registry) + 1)]
     assert "algorithm 'broken' of no_such_module:Nothing cannot be loaded" in done.stderr
-    command = ["-m", "alexp.cli", "run", "--scenario", "easy", "--algorithms", "theirs,uniform", "--seeds", "1"]
+    command = ["-m", "alexp", "run", "--scenario", "easy", "--algorithms", "theirs,uniform", "--seeds", "1"]
     command += ["--steps", "5", "--workers", "1", "--cache", str(tmp_path / "cache")]
     run = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -157,11 +157,11 @@ def test_a_trial_is_json(candidates, expected):
 
 
 def test_the_table_is_hashed_once(monkeypatch):
-    from alexp.algorithms import saving
+    from alexp.algorithms import base
 
     algorithm, calls = told("alexp"), []
     algorithm.to_dict()
-    monkeypatch.setattr(saving, "fingerprint", lambda array: calls.append(array) or "hash")
+    monkeypatch.setattr(base, "fingerprint", lambda array: calls.append(array) or "hash")
     algorithm.to_dict()
     assert calls == []
 

@@ -552,8 +552,8 @@ class Algorithm(Guarded, ABC):
         Pass `models` and `domain` again when they hold your own code or objects; they are checked against the
         saved run's features. Keywords replace settings that could not be stored, such as agents of your own.
         """
-        kind, known = cls._saved_kind(data), record("state", data, FIELDS)
-        if known["digest"] != content_digest(data):
+        kind, known = cls._saved_kind(data), record("state", data, FIELDS, optional=["digest"])
+        if "digest" in known and known["digest"] != content_digest(data):
             raise ValueError("this state is not as it was saved: state['digest'] is that of another content")
         stored = known["problem"]
         models = models if models is not None else read_stored(stored, "models", ModelClass.from_dict)

@@ -19,7 +19,7 @@ FIELDS: dict[str, Check] = {
     "problem": a_dict,
     "fingerprint": text(),
     "entropy": text(most=1000),
-    "digest": text(),
+    "digest": text(),  # whoever edits a state by hand leaves it out
     "log": a_dict,
     "state": a_dict,
 }
