@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("models", [LINEAR, KERNELS], ids=["linear", "kern
 def mixture(models, domain=TABLE, watched=True, **settings):
     opt = alexp.EvidenceMixture(models, domain, **{"random_state": 0, **settings})
     if not watched:
-        opt.belief.replays = Replays(False)
+        opt._replays = Replays(False)
     return opt
 
 

@@ -57,7 +57,7 @@ def test_a_name_is_an_object(name, rule):
 def test_a_rule_of_ones_own_plays_like_any_other():
     mine = alexp.EvidenceMixture(MODELS, DOMAIN, rule=Optimist(0.7), random_state=3)
     theirs = alexp.EvidenceMixture(MODELS, DOMAIN, rule=rules.UCB(0.7), random_state=3)
-    theirs.belief.replays.watched = False  # which rewards that repeat exactly are learned once is up to built-in rules
+    theirs._replays.watched = False  # which rewards that repeat exactly are learned once is up to built-in rules
     assert played(mine) == played(theirs)
     plate = mine.ask(5)
     assert len({trial.index for trial in plate}) == 5

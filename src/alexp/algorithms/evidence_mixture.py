@@ -76,11 +76,12 @@ class Outlook(NamedTuple):
 class MixtureBelief:
     """What a mixture believes about the rewards of a round: the `Belief` that rules decide on.
 
-    Results are computed once per reward: the run that owns the belief forgets them when a reward comes.
+    It is a view of a run and has no state of its own. Results are computed once per reward: the run forgets them when
+    the next one comes.
     """
 
-    def __init__(self, run: EvidenceMixture, mixture: Mixture, replays: Replays) -> None:
-        self._run, self.mixture, self.replays = run, mixture, replays
+    def __init__(self, run: EvidenceMixture) -> None:
+        self._run, self.mixture, self.replays = run, run._mixture, run._replays
 
     @property
     def n_told(self) -> int:
@@ -105,13 +106,6 @@ class MixtureBelief:
     def rng(self) -> np.random.Generator:
         """Random numbers of the next decision."""
         return self._run._agent_rng()
-
-    def update(self, seen: Observation) -> None:
-        """Learn a reward, unless its candidate has given exactly the same before."""
-        if not self.replays.hold(seen.index, seen.reward):
-            for candidate, reward in self.replays.release():
-                self.mixture.update(self._run._listed.row(candidate), reward, candidate)
-            self.mixture.update(seen.row, seen.reward, seen.index)
 
     def weights(self) -> FloatArray:
         """Posterior of the components, shape (cells, M)."""
@@ -310,7 +304,12 @@ class EvidenceMixture(Certified):
             if grids:
                 check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
                 check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
-        self.belief = MixtureBelief(self, self._new_mixture(), Replays(self._may_be_exact))
+        self._mixture, self._replays = self._new_mixture(), Replays(self._may_be_exact)
+
+    @property
+    def belief(self) -> MixtureBelief:
+        """What it believes about rewards now."""
+        return MixtureBelief(self)
 
     @property
     def _may_be_exact(self) -> bool:
@@ -354,23 +353,26 @@ class EvidenceMixture(Certified):
         return Decision(Explore(gamma, n, None, play) if gamma > 0.0 else play)
 
     def _learn(self, seen: Observation) -> None:
-        self.belief.update(seen)
+        if not self._replays.hold(seen.index, seen.reward):  # the same candidate has given exactly the same before
+            for candidate, reward in self._replays.release():
+                self._mixture.update(self._listed.row(candidate), reward, candidate)
+            self._mixture.update(seen.row, seen.reward, seen.index)
 
     @property
     def probabilities(self) -> FloatArray:
         """Posterior probability of each model, shape (M,)."""
         self.models.require_list("probabilities")
-        return self.belief.mixture.probabilities(self.belief.weights())
+        return self._mixture.probabilities(self.belief.weights())
 
     def likeliest(self, n: int = 10) -> list[tuple[str, float]]:
         """Names of the n most probable models, and their posterior probabilities."""
-        numbers, shares = self.belief.mixture.likeliest(self.belief.weights(), count("n", n))
+        numbers, shares = self._mixture.likeliest(self.belief.weights(), count("n", n))
         names = self.models.names
         return [(names[int(j)], float(q)) for j, q in zip(numbers, shares, strict=True)]
 
     def column_probabilities(self) -> FloatArray:
         """Posterior probability that each column of the dictionary is in the model, shape (P,)."""
-        return self.belief.mixture.column_probabilities(self.belief.weights())
+        return self._mixture.column_probabilities(self.belief.weights())
 
     @property
     def noise_estimate(self) -> float:
@@ -386,8 +388,8 @@ class EvidenceMixture(Certified):
 
     def _estimate_noise(self) -> float:
         told, weights = self._rewards_told(), self.belief.weights()
-        _, learned = replayed(told.indices, told.rewards, self.belief.replays.watched)
-        return sqrt(self.belief.mixture.estimated_noise(weights, told.rows[learned], told.rewards[learned]))
+        _, learned = replayed(told.indices, told.rewards, self._replays.watched)
+        return sqrt(self._mixture.estimated_noise(weights, told.rows[learned], told.rewards[learned]))
 
     def predict(self, x: Action = None, **presented: Unpack[RoundArguments]) -> tuple[Any, Any]:
         """Mixture mean and standard deviation of the reward at `x`, or in a contextual round; credible, not certain."""
@@ -400,7 +402,7 @@ class EvidenceMixture(Certified):
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         mean, _ = self.belief.moments(round_)
         position = int(np.argmax(mean))
-        return position, float(mean[position]), self.belief.mixture.leader(self.belief.weights())
+        return position, float(mean[position]), self._mixture.leader(self.belief.weights())
 
     def _belief(self, round_: Round) -> Credence:
         return Credence(*self.belief.moments(round_))
@@ -410,21 +412,21 @@ class EvidenceMixture(Certified):
         told = self._rewards_told()
         numbers = np.asarray(models, dtype=np.int64)
         mixture = self._new_mixture(self.models.as_listed())
-        seen = look_back(mixture, told, numbers, Replays(self.belief.replays.watched))
+        seen = look_back(mixture, told, numbers, Replays(self._replays.watched))
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:
-        return {"mixture": self.belief.mixture.state()}
+        return {"mixture": self._mixture.state()}
 
     def _restore(self, state: State) -> None:
         log, ids = self._log, self._log.told_in_order()
         candidates, rewards = np.array(log.index)[ids], self._sign * np.array(log.reward)[ids]
         replays, learned = replayed(candidates, rewards, self._may_be_exact)
-        take_up(self.belief.mixture, state, lambda: self._rewards_told().only(learned))
-        n_learned = self.belief.mixture.n_observations
+        take_up(self._mixture, state, lambda: self._rewards_told().only(learned))
+        n_learned = self._mixture.n_observations
         replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
         same("n_observations of the mixture", n_learned, self.n_told - len(replays), "the number of rewards")
-        self.belief.replays = replays
+        self._replays = replays
 
 
 class MixtureThompson(EvidenceMixture):
