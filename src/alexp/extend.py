@@ -69,11 +69,10 @@ from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
 from alexp.estimation.posteriors import LinearPosteriors, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Round
-from alexp.problem.contextual.balls import Ball
-from alexp.problem.contextual.offers import Offer
-from alexp.problem.domains import Domain
-from alexp.problem.kernels.base import Kernel
+from alexp.problem.domains import Ball, Domain
+from alexp.problem.kernels import Kernel
 from alexp.problem.models import ModelClass
+from alexp.problem.offers import Offer
 from alexp.rules import Belief, Rule
 
 __all__ = [

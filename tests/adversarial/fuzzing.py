@@ -23,7 +23,7 @@ import numpy as np
 
 import alexp
 from alexp.algorithms.capabilities import Certifies, Predicts, WeighsModels, offers
-from alexp.problem.available import check_available
+from alexp.problem.domains import check_available
 from alexp.testing import Kind, on_tables
 from tests.adversarial.problems import (
     SHARED,

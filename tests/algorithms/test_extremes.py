@@ -11,7 +11,7 @@ from alexp.algorithms.capabilities import Certifies, offers
 from alexp.decision.plays import Weighted
 from alexp.decision.weights import exponential_weights
 from alexp.estimation.lasso.post_lasso import PostLasso
-from alexp.problem.norms import norm_bounds
+from alexp.problem.bounds import norm_bounds
 from alexp.testing import on_tables
 
 KINDS = {name: alexp.Algorithm.registry[name] for name in on_tables()}

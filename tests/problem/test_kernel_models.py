@@ -7,9 +7,8 @@ import alexp
 from alexp.common.codec import pack, unpack
 from alexp.kernels import RBF, Function, Linear, Matern, Precomputed, Tanimoto
 from alexp.problem import ModelClass
-from alexp.problem.kernels import SharedKernels
-from alexp.problem.kernels.choosing import is_counts
-from alexp.problem.kernels.factorial import lengthscale_draws
+from alexp.problem.kernel_models import is_counts, lengthscale_draws
+from alexp.problem.shared_kernels import SharedKernels
 from alexp.study.declared.kernels import kernels_from_words
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from alexp.common.codec import pack, unpack
 from alexp.kernels import RBF, Function, Linear, Matern, Precomputed, Product, Sum, Tanimoto
-from alexp.problem.kernels import SharedKernels, kernel_from_dict
-from alexp.problem.kernels._compiled import narrow_distances, narrow_products
-from alexp.problem.kernels.rows import squared_distances
+from alexp.problem._kernels import narrow_distances, narrow_products
+from alexp.problem.kernels import kernel_from_dict
+from alexp.problem.rows import squared_distances
+from alexp.problem.shared_kernels import SharedKernels
 
 
 def points(n=40, d=5, seed=0):

@@ -11,8 +11,9 @@ import alexp
 from alexp.common.codec import pack, unpack
 from alexp.kernels import RBF, Function, Kernel, Linear, Matern, Precomputed, Stationary, Tanimoto
 from alexp.problem import ModelClass
-from alexp.problem.kernels import SharedKernels, kernel_from_dict
-from alexp.problem.kernels.rows import dense
+from alexp.problem.kernels import kernel_from_dict
+from alexp.problem.rows import dense
+from alexp.problem.shared_kernels import SharedKernels
 from alexp.study.declared.kernels import kernels_from_words
 from alexp.testing import check_kernel
 
@@ -82,8 +83,8 @@ class Doubled(Matern):
     def block(self, x, z):
         return 2.0 * super().block(x, z)
 
-    def own(self, z):
-        return 2.0 * super().own(z)
+    def diagonal_block(self, z):
+        return 2.0 * super().diagonal_block(z)
 
 
 def rational(alpha, lengthscale=1.0, x=X):
@@ -151,12 +152,12 @@ class Shifted(RBF):
     def block(self, x, z):
         return super().block(x, z) - 0.5
 
-    def own(self, z):
+    def diagonal_block(self, z):
         return np.full(z.shape[0], 0.5)
 
 
 class WrongDiagonal(RBF):
-    def own(self, z):
+    def diagonal_block(self, z):
         return np.full(z.shape[0], 2.0)
 
 
@@ -164,7 +165,7 @@ class Centred(RBF):
     def block(self, x, z):
         return super().block(x, z) + float(len(z))
 
-    def own(self, z):
+    def diagonal_block(self, z):
         return np.full(z.shape[0], 1.0 + len(z))
 
 

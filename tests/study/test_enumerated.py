@@ -14,7 +14,7 @@ from alexp.study import check, create_study, load_study
 
 @pytest.mark.parametrize("most", [10, 50_000_000])  # of 56 models: too many to list, or not
 def test_a_study_is_viewed_and_taken_up_again(tmp_path, monkeypatch, most):
-    monkeypatch.setattr("alexp.problem.layout.MOST_LISTED", most)
+    monkeypatch.setattr("alexp.problem.groups.MOST_LISTED", most)
     where = f"sqlite:///{tmp_path}/studies.db"
     models = alexp.ModelClass.subsets(Legendre(7), 3, device="cpu")
     study = create_study(models, alexp.Interval(resolution=30), name="a", storage=where, random_state=0)

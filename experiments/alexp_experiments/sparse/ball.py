@@ -19,7 +19,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import count, one_of, positive
 from alexp.decision.agents import UCB
-from alexp.problem.contextual.balls import Ball
+from alexp.problem.domains import Ball
 from alexp.problem.models import ModelClass
 from alexp.rivals.linucb import LinUCB
 from alexp.rivals.sl_ucb import SLUCB

@@ -11,7 +11,7 @@ import numpy as np
 from alexp.algorithms.streams import RandomState
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, positive, share
-from alexp.problem.contextual.domains import Arms, Candidates
+from alexp.problem.domains import Arms, Candidates
 from alexp.problem.models import ModelClass
 from alexp.simulation import CONTEXT, PROBLEM, EnvironmentRound, RoundEnvironment
 

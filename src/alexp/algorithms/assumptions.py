@@ -16,8 +16,8 @@ from alexp.common.warning import quietly as quietly
 from alexp.estimation.checking.credible import typical_norms
 from alexp.estimation.checking.noise import residual_noise
 from alexp.problem.candidates import CandidateTable
-from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
+from alexp.problem.offers import Reference
 
 ASSUMED_NOISE, ASSUMED_BOUND = 0.1, 1.0  # what algorithms that need a number work with when none was stated
 

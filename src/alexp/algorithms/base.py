@@ -41,14 +41,20 @@ from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
 from alexp.estimation.announcing import announce
 from alexp.estimation.device.subsets.engine import enumerating_card
-from alexp.problem.available import Available, check_available
 from alexp.problem.candidates import CandidateTable, Pending, Round
-from alexp.problem.contextual.balls import Ball
-from alexp.problem.contextual.domains import Arms, ContextualDomain
-from alexp.problem.contextual.offers import Ids, Offer, check_problem, contexts_of, n_arms_of, offer, points_offer
-from alexp.problem.contextual.tables import Reference, open_round
-from alexp.problem.domains import Domain, domain_from_dict
+from alexp.problem.domains import Arms, Available, Ball, ContextualDomain, Domain, check_available, domain_from_dict
 from alexp.problem.models import ModelClass
+from alexp.problem.offers import (
+    Ids,
+    Offer,
+    Reference,
+    check_problem,
+    contexts_of,
+    n_arms_of,
+    offer,
+    open_round,
+    points_offer,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

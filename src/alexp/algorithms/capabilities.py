@@ -11,7 +11,7 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 from alexp.common.arrays import Action, FloatArray, IntArray
-from alexp.problem.available import Available
+from alexp.problem.domains import Available
 
 if TYPE_CHECKING:
     from alexp.algorithms.certified import Band, ModelCheck, StopReport

@@ -6,7 +6,7 @@ Certified statements hold at every moment of an adaptive run at once with probab
 * the noise is sub-Gaussian with the parameter `noise_std` that was stated;
 * the true coefficients have at most the norm `norm_bound` that was stated (in the features as `ModelClass.features`
   returns them), or the noiseless reward of every candidate is at most the `reward_bound` that was stated in size, which
-  implies a norm for each model (`alexp.problem.norms`);
+  implies a norm for each model (`alexp.problem.bounds`);
 * the order of tells, and the choice of which measurements to `observe`, did not depend on the rewards. Telling the best
   results first, or leaving out failures, makes them false.
 
@@ -41,15 +41,12 @@ from alexp.estimation.checking.ledger import Ledger, Rewards
 from alexp.estimation.checking.level import log_odds_of_a_constant
 from alexp.estimation.checking.monitor import Monitor
 from alexp.estimation.posteriors import NotFiniteError, Posteriors
-from alexp.problem.available import Available
+from alexp.problem.bounds import NormBounds, curvature_bounds, norm_bounds
 from alexp.problem.candidates import CandidateTable, Choices, Round
-from alexp.problem.contextual.balls import Ball
-from alexp.problem.contextual.tables import Reference
-from alexp.problem.curvature import curvature_bounds
-from alexp.problem.domains import Domain, Interval
-from alexp.problem.kernels.rows import spread
+from alexp.problem.domains import Available, Ball, Domain, Interval
 from alexp.problem.models import ModelClass
-from alexp.problem.norms import NormBounds, norm_bounds
+from alexp.problem.offers import Reference
+from alexp.problem.rows import spread
 
 Ends = Any  # a float for one action, an array (n,) for several
 _LONGEST = 60  # characters of an action in a sentence

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from alexp.common.codec import State
-from alexp.problem.contextual.offers import contexts_of, offer
+from alexp.problem.offers import contexts_of, offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.base import Algorithm

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from alexp.algorithms.offer_log import OfferLog
-    from alexp.problem.contextual.offers import Offer
+    from alexp.problem.offers import Offer
 
 LEAST_SEEN = 5  # rewards before any is called unusual
 FAR = 10.0  # how many times the range of the rewards lies between a suspicious one and all others

@@ -14,9 +14,8 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.schema import Check, anything, integers, maybe, record, same, sequence, whole
 from alexp.common.validation import one_of
-from alexp.problem.contextual.domains import ContextualDomain
-from alexp.problem.contextual.offers import Key, Offer, check_ids
-from alexp.problem.domains import Domain
+from alexp.problem.domains import ContextualDomain, Domain
+from alexp.problem.offers import Key, Offer, check_ids
 
 if TYPE_CHECKING:
     from alexp.algorithms.log import TrialLog

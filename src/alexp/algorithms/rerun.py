@@ -11,8 +11,8 @@ import numpy as np
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.log import Happened, unpack_restriction
 from alexp.decision.plays import Proposal
-from alexp.problem.contextual.offers import Offer
 from alexp.problem.models import ModelClass
+from alexp.problem.offers import Offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.base import Algorithm

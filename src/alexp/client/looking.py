@@ -17,7 +17,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.files import write_bytes
 from alexp.common.validation import count
-from alexp.problem.available import Available
+from alexp.problem.domains import Available
 from alexp.study.view import Counts
 from alexp.study.workers.held import HeldTrial
 

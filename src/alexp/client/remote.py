@@ -16,7 +16,7 @@ from alexp.client.line import Line, new_key
 from alexp.client.looking import Looking, present
 from alexp.common.codec import State
 from alexp.common.validation import count
-from alexp.problem.available import Available
+from alexp.problem.domains import Available
 from alexp.study.database.events import worker_name
 from alexp.study.view import TellCounts
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.problem.domains import FiniteSet
-from alexp.problem.kernels.factorial import Component
+from alexp.problem.kernel_models import Component
 from alexp.problem.models import ModelClass
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class DirectArylation:
 
     @property
     def chemists(self) -> FloatArray:
-        """Mean best yield of the chemists after 1, 2, ... 100 experiments; who had stopped keeps the best one found."""
+        """Mean best yield of the chemists after 1, 2, ... 100 experiments; after stopping, the best one found."""
         return np.asarray(np.fmax.accumulate(self.chemists_yields, axis=1).mean(axis=0))
 
     @property

@@ -21,8 +21,7 @@ from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteri
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.models import ModelClass
-from alexp.problem.tables.blocks import SMALL, ModelOnTable
-from alexp.problem.tables.matrices import Matrices
+from alexp.problem.tables import SMALL, Matrices, ModelOnTable
 
 WIDEST = 200  # features of models that can forget: every reward takes the cube of it
 

@@ -13,7 +13,7 @@ from alexp.common.arrays import Action
 from alexp.integrations.companion import Companion, CompanionOptions
 from alexp.integrations.lookup import ListLookup
 from alexp.problem.domains import FiniteSet
-from alexp.problem.kernels.choosing import AUTO, KernelChoice
+from alexp.problem.kernel_models import AUTO, KernelChoice
 from alexp.problem.models import ModelClass
 
 if TYPE_CHECKING:

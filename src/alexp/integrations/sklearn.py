@@ -16,11 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, cast
 
 from alexp.common.arrays import Action
-from alexp.problem.checks import non_empty
-from alexp.problem.kernels.choosing import LINEAR, KernelChoice
-from alexp.problem.labels import frame_labels
-from alexp.problem.models import ModelClass
-from alexp.problem.tables.matrices import Matrices
+from alexp.problem.kernel_models import LINEAR, KernelChoice
+from alexp.problem.models import ModelClass, non_empty
+from alexp.problem.tables import Matrices, frame_labels
 
 PASSTHROUGH = "passthrough"  # scikit-learn's word for the inputs themselves
 

@@ -1,8 +1,6 @@
 """What is to be optimised: domains, dictionaries of features, and classes of models."""
 
 from alexp.problem.candidates import CandidateTable
-from alexp.problem.contextual.balls import Ball
-from alexp.problem.contextual.domains import Arms, Candidates
 from alexp.problem.dictionaries import (
     Dictionary,
     Fourier,
@@ -11,9 +9,9 @@ from alexp.problem.dictionaries import (
     Polynomial,
     RandomFourier,
 )
-from alexp.problem.domains import Box, Domain, FiniteSet, Interval
+from alexp.problem.domains import Arms, Ball, Box, Candidates, Domain, FiniteSet, Interval
 from alexp.problem.models import ModelClass
-from alexp.problem.tables.matrices import Matrices
+from alexp.problem.tables import Matrices
 
 __all__ = [
     "Arms",

@@ -14,10 +14,9 @@ from alexp.common.validation import VANISHING
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
-from alexp.problem.kernels.rows import Rows, dense, shifted, take
-from alexp.problem.kernels.units import column_units
 from alexp.problem.models import ModelClass
-from alexp.problem.tables.blocks import (
+from alexp.problem.rows import RemoteRows, Rows, column_units, dense, shifted, take
+from alexp.problem.tables import (
     SMALL,
     Block,
     FeatureTable,
@@ -28,7 +27,6 @@ from alexp.problem.tables.blocks import (
     nonzero_columns,
     rows_fingerprint,
 )
-from alexp.problem.tables.on_device import DeviceRows
 
 _CANCELLED = 1e-6  # variances below this share of the mean square are computed from the deviations instead
 
@@ -206,7 +204,7 @@ class Choices:
     Parameters
     ----------
     indices : (n,) candidate numbers; None for points that are none.
-    table : (P, n) their features, or what makes them once somebody asks.
+    table : (P, n) their features, or a function that makes them when they are first needed.
     """
 
     def __init__(self, indices: IntArray | None, table: FloatArray | Callable[[], FloatArray]) -> None:
@@ -223,7 +221,7 @@ class Choices:
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """Trials whose rewards are out, oldest first.
+    """Pending trials, oldest first.
 
     Attributes
     ----------
@@ -246,12 +244,12 @@ NOTHING = Pending((), np.empty(0, dtype=np.int64), np.empty((0, 0)))
 class Round:
     """What one ask chooses from, and what is known to come.
 
-    Positions of a play count within `indices`. Only who needs the features of the choices in a table of their own
-    takes `choices`, which copies them; who computes one number per candidate does so on `wide` and then `narrow`s it.
+    Positions of a play count within `indices`. `choices` copies the features of the choices; where one number per
+    candidate is computed, compute it on `wide` and `narrow` the result.
 
     Attributes
     ----------
-    pending : trials whose rewards are out.
+    pending : trials whose rewards are not known yet.
     key : rounds of one run with equal keys have equal choices and the same trials pending; None for all candidates
         of the domain and nothing pending.
     indices : (n,) the candidates that may be chosen, in visiting order.
@@ -301,7 +299,7 @@ class Round:
 
 def _in_memory(rows: Rows) -> Rows:
     """What features are recognised by: where they are computed with makes no difference."""
-    return np.asarray(rows) if isinstance(rows, DeviceRows) else rows
+    return np.asarray(rows) if isinstance(rows, RemoteRows) else rows
 
 
 def _point_out_empty_models(models: ModelClass, filled: Callable[[float], BoolArray]) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations_with_replacement
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, finite, matrix, positive
-from alexp.problem.descriptions import Description
 
 
 class Transformer(Protocol):
@@ -43,8 +42,19 @@ class Dictionary(Protocol):
     def __call__(self, x: Action) -> FloatArray:
         """Features of n points, shape (n, P)."""
 
-    def to_dict(self) -> Description | None:
+    def to_dict(self) -> dict[str, Any] | None:
         """A JSON-safe description from which the dictionary can be rebuilt, or None if it holds user code."""
+
+
+def distinct(names: Sequence[str], n: int) -> list[str]:
+    """Names as text, n of them, or an error unless all differ."""
+    out = [str(name) for name in names]
+    if len(out) != n:
+        raise ValueError(f"names must have one entry per model ({n}), got {len(out)}")
+    if len(set(out)) != len(out):
+        twice = next(name for name in out if out.count(name) > 1)
+        raise ValueError(f"names must be distinct, {twice!r} is used more than once")
+    return out
 
 
 def _scalars(x: ArrayLike, family: str) -> FloatArray:
@@ -55,6 +65,13 @@ def _scalars(x: ArrayLike, family: str) -> FloatArray:
             "use Polynomial or RandomFourier for a Box"
         )
     return points[:, 0]
+
+
+def _points(x: ArrayLike, family: str, dim: int) -> FloatArray:
+    points = matrix(f"x of the {family} dictionary", x)
+    if points.shape[1] != dim:
+        raise ValueError(f"x must have {dim} coordinates per point, got {points.shape[1]}")
+    return points
 
 
 class Legendre:
@@ -69,16 +86,8 @@ class Legendre:
         self.lower, self.upper = finite("lower", lower), finite("upper", upper)
         if self.lower >= self.upper:
             raise ValueError(f"lower must be below upper, got [{lower}, {upper}]")
-
-    @property
-    def n_columns(self) -> int:
-        """P = degree + 1."""
-        return self.degree + 1
-
-    @property
-    def names(self) -> list[str]:
-        """P0, P1, ..."""
-        return [f"P{i}" for i in range(self.n_columns)]
+        self.n_columns = self.degree + 1
+        self.names = [f"P{i}" for i in range(self.n_columns)]
 
     def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of n points, shape (n, P), by the three-term recurrence (exactly even or odd in x)."""
@@ -101,7 +110,7 @@ class Legendre:
                 f"upper={points.max():g}"
             )
 
-    def to_dict(self) -> Description:
+    def to_dict(self) -> dict[str, Any]:
         """JSON-safe description."""
         return {"family": "legendre", "degree": self.degree, "lower": self.lower, "upper": self.upper}
 
@@ -116,16 +125,8 @@ class Fourier:
     def __init__(self, frequencies: int, period: float = 2.0) -> None:
         self.frequencies = count("frequencies", frequencies, 0)
         self.period = positive("period", period)
-
-    @property
-    def n_columns(self) -> int:
-        """P = 2 frequencies + 1."""
-        return 2 * self.frequencies + 1
-
-    @property
-    def names(self) -> list[str]:
-        """The constant, then cosine and sine of each frequency."""
-        return ["1"] + [f"{wave}{k}" for k in range(1, self.frequencies + 1) for wave in ("cos", "sin")]
+        self.n_columns = 2 * self.frequencies + 1
+        self.names = ["1"] + [f"{wave}{k}" for k in range(1, self.frequencies + 1) for wave in ("cos", "sin")]
 
     def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of n points, shape (n, P)."""
@@ -134,13 +135,13 @@ class Fourier:
         out[:, 1::2], out[:, 2::2] = np.cos(angle), np.sin(angle)
         return out
 
-    def to_dict(self) -> Description:
+    def to_dict(self) -> dict[str, Any]:
         """JSON-safe description."""
         return {"family": "fourier", "frequencies": self.frequencies, "period": self.period}
 
 
 class Polynomial:
-    """All monomials of `dim` coordinates up to total degree `degree`, the constant first.
+    """All monomials of `dim` coordinates up to total degree `degree`, the constant first; P = C(dim + degree, degree).
 
     >>> Polynomial(2, dim=2).names
     ['1', 'x0', 'x1', 'x0^2', 'x0*x1', 'x1^2']
@@ -149,11 +150,7 @@ class Polynomial:
     def __init__(self, degree: int, dim: int = 1) -> None:
         self.degree, self.dim = count("degree", degree, 0), count("dim", dim)
         self._terms = [term for k in range(degree + 1) for term in combinations_with_replacement(range(dim), k)]
-
-    @property
-    def n_columns(self) -> int:
-        """P = C(dim + degree, degree)."""
-        return len(self._terms)
+        self.n_columns = len(self._terms)
 
     @property
     def names(self) -> list[str]:
@@ -167,12 +164,10 @@ class Polynomial:
 
     def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of n points, shape (n, P)."""
-        points = matrix("x of the polynomial dictionary", x)
-        if points.shape[1] != self.dim:
-            raise ValueError(f"x must have {self.dim} coordinates per point, got {points.shape[1]}")
+        points = _points(x, "polynomial", self.dim)
         return np.column_stack([np.prod(points[:, list(term)], axis=1) for term in self._terms])
 
-    def to_dict(self) -> Description:
+    def to_dict(self) -> dict[str, Any]:
         """JSON-safe description."""
         return {"family": "polynomial", "degree": self.degree, "dim": self.dim}
 
@@ -190,45 +185,35 @@ class RandomFourier:
         rng = np.random.default_rng(self.seed)
         self._weights = rng.standard_normal((self.dim, self.n_features)) / self.lengthscale
         self._phases = rng.uniform(0.0, 2.0 * np.pi, self.n_features)
-
-    @property
-    def n_columns(self) -> int:
-        """P = n_features."""
-        return self.n_features
-
-    @property
-    def names(self) -> list[str]:
-        """rff0, rff1, ..."""
-        return [f"rff{i}" for i in range(self.n_features)]
+        self.n_columns = self.n_features
+        self.names = [f"rff{i}" for i in range(self.n_features)]
 
     def __call__(self, x: ArrayLike) -> FloatArray:
         """Features of n points, shape (n, P)."""
-        points = matrix("x of the random Fourier dictionary", x)
-        if points.shape[1] != self.dim:
-            raise ValueError(f"x must have {self.dim} coordinates per point, got {points.shape[1]}")
+        points = _points(x, "random Fourier", self.dim)
         return np.asarray(np.sqrt(2.0 / self.n_features) * np.cos(points @ self._weights + self._phases))
 
     def curvature(self) -> FloatArray:
         """Largest size of each feature's second derivative in any direction, shape (P,)."""
         return np.asarray(np.sqrt(2.0 / self.n_features) * np.square(self._weights).sum(axis=0))
 
-    def to_dict(self) -> Description:
+    def to_dict(self) -> dict[str, Any]:
         """JSON-safe description."""
-        return {
-            "family": "random-fourier",
-            "n_features": self.n_features,
-            "dim": self.dim,
-            "lengthscale": self.lengthscale,
-            "seed": self.seed,
-        }
+        own = {name: getattr(self, name) for name in ("n_features", "dim", "lengthscale", "seed")}
+        return {"family": "random-fourier", **own}
 
 
 class EvaluatedMaps:
-    """Maps side by side whose sizes are known once they have been evaluated."""
+    """Maps side by side, each a callable or a fitted transformer; sizes are known once they have been evaluated."""
 
-    maps: Mapping[str, Callable[..., Any] | Transformer]
-    _sizes: list[int] | None = None
-    _missing = "pass example=points to from_maps, or call models.matrix(domain) first"
+    _missing: ClassVar[str]  # what to do where sizes are unknown
+
+    def __init__(self, maps: Mapping[str, Callable[..., Any] | Transformer]) -> None:
+        self.maps = {str(name): one for name, one in maps.items()}
+        self._sizes: list[int] | None = None
+        for name, one in self.maps.items():
+            if not (callable(one) or hasattr(one, "transform")):
+                raise TypeError(f"map {name!r} must be callable or have .transform, got {type(one).__name__}")
 
     @property
     def sizes(self) -> list[int]:
@@ -247,8 +232,16 @@ class EvaluatedMaps:
         """map[column]."""
         return [f"{name}[{i}]" for name, d in zip(self.maps, self.sizes, strict=True) for i in range(d)]
 
-    def _joined(self, blocks: Sequence[FloatArray]) -> FloatArray:
-        """What the maps returned, (n, d_j) each, side by side; as many features as before."""
+    def _evaluated(self, n: int, rows: Callable[[], Any], *arguments: object) -> FloatArray:
+        """The maps at n points side by side, (n, P): callables of the arguments, transformers of `rows()`."""
+        blocks = []
+        for name, one in self.maps.items():
+            if hasattr(one, "transform"):
+                values = one.transform(rows())
+                values = values.toarray() if hasattr(values, "toarray") else values
+            else:
+                values = one(*arguments)
+            blocks.append(matrix(f"output of map {name!r}", values, n))
         sizes = [block.shape[1] for block in blocks]
         if self._sizes is not None and sizes != self._sizes:
             raise ValueError(f"the maps returned {sizes} features now but {self._sizes} before")
@@ -261,30 +254,20 @@ class EvaluatedMaps:
 
 
 class Maps(EvaluatedMaps):
-    """Feature maps given as Python callables or fitted scikit-learn transformers, side by side.
+    """Feature maps of points, given as Python callables or fitted scikit-learn transformers, side by side.
 
     How many features a map returns is known once it has been evaluated: at construction when `example` points
     are given, otherwise at the first call.
     """
 
+    _missing = "pass example=points to from_maps, or call models.matrix(domain) first"
+
     def __init__(self, maps: Mapping[str, FeatureMap], example: object = None) -> None:
-        self.maps = {str(name): feature_map for name, feature_map in maps.items()}
-        for name, feature_map in self.maps.items():
-            if not (callable(feature_map) or hasattr(feature_map, "transform")):
-                raise TypeError(f"map {name!r} must be callable or have .transform, got {type(feature_map).__name__}")
+        super().__init__(maps)
         if example is not None:
             self(example)
 
-    def _apply(self, name: str, x: Action) -> FloatArray:
-        feature_map = self.maps[name]
-        if hasattr(feature_map, "transform"):
-            is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype != object
-            values = feature_map.transform(x[:, None] if is_vector else x)
-            values = values.toarray() if hasattr(values, "toarray") else values
-        else:
-            values = feature_map(x)
-        return matrix(f"output of map {name!r}", values, len(x))
-
     def __call__(self, x: Action) -> FloatArray:
         """Features of n points, shape (n, P)."""
-        return self._joined([self._apply(name, x) for name in self.maps])
+        is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype != object
+        return self._evaluated(len(x), lambda: x[:, None] if is_vector else x, x)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.common.arrays import Action, FloatArray
-from alexp.common.validation import count, finite, matrix
+from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.validation import count, finite, matrix, positive
 from alexp.common.warning import caution
-from alexp.problem.contextual.balls import Ball
-from alexp.problem.contextual.domains import Arms, Candidates
-from alexp.problem.descriptions import Description
-from alexp.problem.labels import equal_candidates
+
+# Candidates by number, by a boolean mask, by their own text, or all of them.
+Available = Sequence[int] | Sequence[bool] | Sequence[str] | AnyArray | None
+
+_MOST_COMPARED = 200_000  # candidates up to which equal ones are looked for
+_OUTSIDE = 1e-9  # by which a point on the sphere may lie outside after rounding, in radii
+_NAMES_SHOWN = 5  # known candidates that an error message lists
 
 
 @runtime_checkable
@@ -35,7 +38,7 @@ class Domain(Protocol):
     def batch(self, x: Action) -> tuple[Action, bool]:
         """Return the action or actions `x` as points for feature maps, and whether it was a single one."""
 
-    def to_dict(self) -> Description | None:
+    def to_dict(self) -> dict[str, Any] | None:
         """JSON-safe description after packing, or None if the actions cannot be stored."""
 
 
@@ -60,20 +63,11 @@ class Interval:
         # features tie exactly, as they do in exact arithmetic.
         steps = 2 * np.arange(self.resolution) - (self.resolution - 1)
         unit = steps / max(self.resolution - 1, 1)
-        self._points: FloatArray = 0.5 * (self.lower + self.upper) + 0.5 * (self.upper - self.lower) * unit
-
-    @property
-    def n_candidates(self) -> int:
-        """N = resolution."""
-        return self.resolution
-
-    @property
-    def points(self) -> FloatArray:
-        """Grid, shape (N,)."""
-        return self._points
+        self.n_candidates = self.resolution
+        self.points: FloatArray = 0.5 * (self.lower + self.upper) + 0.5 * (self.upper - self.lower) * unit
 
     def __getitem__(self, index: int) -> float:
-        return float(self._points[index])
+        return float(self.points[index])
 
     def batch(self, x: ArrayLike) -> tuple[FloatArray, bool]:
         """Real numbers of the interval, on the grid or not."""
@@ -87,7 +81,7 @@ class Interval:
     def __repr__(self) -> str:
         return f"Interval({self.lower:g}, {self.upper:g}, resolution={self.resolution})"
 
-    def to_dict(self) -> Description:
+    def to_dict(self) -> dict[str, Any]:
         """JSON-safe description."""
         return {"kind": "interval", "lower": self.lower, "upper": self.upper, "resolution": self.resolution}
 
@@ -112,8 +106,7 @@ class Box:
         seed: int = 0,
         extra: ArrayLike | None = None,
     ) -> None:
-        self.lower = np.atleast_1d(np.asarray(lower, dtype=np.float64))
-        self.upper = np.atleast_1d(np.asarray(upper, dtype=np.float64))
+        self.lower, self.upper = (np.atleast_1d(np.asarray(one, dtype=np.float64)) for one in (lower, upper))
         if self.lower.shape != self.upper.shape or self.lower.ndim != 1:
             sizes = f"{self.lower.size} and {self.upper.size}"
             raise ValueError(f"lower and upper must be vectors of equal length, got {sizes}")
@@ -124,7 +117,8 @@ class Box:
         unit = [self._sobol(self.resolution, self.seed), np.full((1, self.dim), 0.5)]
         if self.dim <= 8:
             unit.append(np.array(np.meshgrid(*[[0.0, 1.0]] * self.dim)).reshape(self.dim, -1).T)
-        self._points = np.vstack([self.lower + (self.upper - self.lower) * np.vstack(unit), self.extra])
+        self.points: FloatArray = np.vstack([self.lower + (self.upper - self.lower) * np.vstack(unit), self.extra])
+        self.n_candidates = len(self.points)
 
     @property
     def dim(self) -> int:
@@ -156,18 +150,8 @@ class Box:
                 clouds.append(np.clip(cloud, self.lower, self.upper))
         return Box(self.lower, self.upper, self.resolution, self.seed, np.vstack(clouds))
 
-    @property
-    def n_candidates(self) -> int:
-        """N."""
-        return int(self._points.shape[0])
-
-    @property
-    def points(self) -> FloatArray:
-        """Candidates, shape (N, dim)."""
-        return self._points
-
     def __getitem__(self, index: int) -> FloatArray:
-        return np.array(self._points[index])
+        return np.array(self.points[index])
 
     def batch(self, x: ArrayLike) -> tuple[FloatArray, bool]:
         """Points of the box, candidates or not: shape (dim,) or (n, dim)."""
@@ -178,16 +162,10 @@ class Box:
     def __repr__(self) -> str:
         return f"Box({self.lower.tolist()}, {self.upper.tolist()}, {self.n_candidates} candidates)"
 
-    def to_dict(self) -> Description:
+    def to_dict(self) -> dict[str, Any]:
         """JSON-safe description after packing."""
-        return {
-            "kind": "box",
-            "lower": self.lower,
-            "upper": self.upper,
-            "resolution": self.resolution,
-            "seed": self.seed,
-            "extra": self.extra,
-        }
+        own = {name: getattr(self, name) for name in ("lower", "upper", "resolution", "seed", "extra")}
+        return {"kind": "box", **own}
 
 
 class FiniteSet:
@@ -203,7 +181,7 @@ class FiniteSet:
         self.candidates = candidates
         if len(candidates) == 0:
             raise ValueError("candidates must not be empty")
-        if (equal := equal_candidates(candidates)) is not None:
+        if (equal := _equal_candidates(candidates)) is not None:
             caution(
                 f"candidates {equal[0]} and {equal[1]} are equal ({_short(self[equal[1]])}): each counts as one of its "
                 "own, and looking one up finds the first; drop duplicates unless that is meant",
@@ -253,7 +231,7 @@ class FiniteSet:
     def __repr__(self) -> str:
         return f"FiniteSet({self.n_candidates} candidates: {_short(self[0])}{', ...' * (self.n_candidates > 1)})"
 
-    def to_dict(self) -> Description | None:
+    def to_dict(self) -> dict[str, Any] | None:
         """The table, when it is made of numbers and text; None when only the user can bring it back."""
         candidates = self.candidates
         if isinstance(candidates, np.ndarray):
@@ -265,6 +243,24 @@ class FiniteSet:
         return None
 
 
+def _equal_candidates(candidates: object) -> tuple[int, int] | None:
+    """Two candidates that cannot be told apart, by number; None if all differ, are too many, or cannot be compared."""
+    if len(candidates) > _MOST_COMPARED:  # type: ignore[arg-type]
+        return None
+    seen: dict[Hashable, int] = {}
+    rows: Any = candidates.to_numpy() if hasattr(candidates, "to_numpy") else candidates
+    for number, item in enumerate(rows):
+        key: Any = (np.shape(item), tuple(np.ravel(item).tolist())) if isinstance(item, np.ndarray) else item
+        key = tuple(item) if isinstance(item, list) else key
+        try:
+            if key in seen:
+                return seen[key], number
+        except TypeError:
+            return None  # objects without a hash
+        seen[key] = number
+    return None
+
+
 def _short(candidate: Any) -> str:
     """A candidate in at most 60 characters of one line."""
     shown = candidate.to_dict() if hasattr(candidate, "to_dict") else candidate
@@ -272,7 +268,7 @@ def _short(candidate: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _frame_to_dict(frame: Any) -> Description | None:
+def _frame_to_dict(frame: Any) -> dict[str, Any] | None:
     columns = {}
     for name in frame.columns:
         values = frame[name].to_list()
@@ -285,7 +281,156 @@ def _frame_to_dict(frame: Any) -> Description | None:
     return {"kind": "frame", "columns": columns, "index": index}
 
 
-def domain_from_dict(data: Description) -> Domain:
+# -- domains of contextual rounds --------------------------------------------------------------------------------
+
+
+class ContextualDomain:
+    """What there is to choose from is known in the round only."""
+
+    @property
+    def n_candidates(self) -> int:
+        """How many candidates every round has, K; zero where that is known in the round only."""
+        return 0
+
+    @property
+    def points(self) -> Action:
+        """There are none before a round."""
+        self._refuse("points")
+
+    def __getitem__(self, index: int) -> Action:
+        self._refuse("numbered candidates")
+
+    def batch(self, x: Action) -> tuple[Action, bool]:
+        """Actions have features in a round only."""
+        self._refuse("features of an action alone; pass context=, candidates= or features=")
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """JSON-safe description."""
+        raise NotImplementedError
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} is a domain of contextual rounds: it has no {what}")
+
+
+class Arms(ContextualDomain):
+    """K named arms; every round brings a context, and all arms are there unless `available` says otherwise.
+
+    Arms may be added while a run goes on: later rounds have them, and the run is repeated from its log where its models
+    have columns for every arm.
+
+    >>> arms = Arms(["small", "large"])
+    >>> arms.add("local")
+    2
+    >>> arms.names, arms.locate("large"), arms[2]
+    (('small', 'large', 'local'), 1, 'local')
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+            raise TypeError(f"names must be a list of texts, one per arm, got {names!r}")
+        self._names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        for name in names:
+            self.add(name)
+        if not self._names:
+            raise ValueError("names must not be empty: there is nothing to choose from without arms")
+
+    def add(self, name: str) -> int:
+        """Add an arm, and return its number."""
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"the name of an arm must be a text, got {type(name).__name__}: {name!r}")
+        if name in self._numbers:
+            raise ValueError(f"there is an arm {name!r} already; names must be distinct")
+        self._numbers[name] = len(self._names)
+        self._names.append(name)
+        return self._numbers[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all arms."""
+        return tuple(self._names)
+
+    def locate(self, name: object) -> int:
+        """Number of an arm."""
+        number = self._numbers.get(name) if isinstance(name, str) else None
+        if number is None:
+            raise ValueError(f"there is no arm {name!r}; arms are {', '.join(map(repr, self._names))}")
+        return number
+
+    @property
+    def n_candidates(self) -> int:
+        """K, the number of arms."""
+        return len(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, index: int) -> str:
+        return self._names[index]
+
+    def __repr__(self) -> str:
+        return f"Arms({self._names!r})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe description."""
+        return {"kind": "arms", "names": list(self._names)}
+
+
+class Candidates(ContextualDomain):
+    """Nothing is known before a round: it brings its candidates, or their features, along."""
+
+    def __repr__(self) -> str:
+        return "Candidates()"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe description."""
+        return {"kind": "candidates"}
+
+
+class Ball(ContextualDomain):
+    """{x in R^dim: ||x|| <= radius}. An action is a point of it, an array (dim,); features are its coordinates.
+
+    There is no table of candidates: `ask()` without arguments gives a point, and `observe(0, reward, candidates=[x])`
+    takes rewards of other points. Models are `ModelClass.coordinates(dim)`, or any from `ModelClass.from_blocks`
+    with dim columns. Most algorithms choose from lists and refuse a ball; `LinUCB` and `SLUCB` play on it.
+
+    >>> Ball(3).inside([[0.6, 0.0, 0.8]]).shape
+    (1, 3)
+    """
+
+    def __init__(self, dim: int, radius: float = 1.0) -> None:
+        self.dim, self.radius = count("dim", dim), positive("radius", radius)
+
+    def inside(self, points: Action) -> FloatArray:
+        """Points of the ball as an array (n, dim), or an error that names a point outside; one point may be (dim,)."""
+        is_one = np.ndim(points) == 1 and not isinstance(points, str | dict | set)
+        rows = matrix("candidates", [points] if is_one else points)
+        if rows.shape[1] != self.dim or not len(rows):
+            raise ValueError(f"candidates must be points with {self.dim} coordinates, at least one, got {rows.shape}")
+        norms = np.linalg.norm(rows, axis=1)
+        if np.any(norms > self.radius * (1.0 + _OUTSIDE)):
+            k = int(np.argmax(norms))
+            raise ValueError(f"candidates must lie in the ball of radius {self.radius:g}, {k} has norm {norms[k]:.6g}")
+        return rows
+
+    def __repr__(self) -> str:
+        return f"Ball({self.dim}{'' if self.radius == 1.0 else f', radius={self.radius:g}'})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ball) and (self.dim, self.radius) == (other.dim, other.radius)
+
+    def __hash__(self) -> int:
+        return hash((self.dim, self.radius))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe description."""
+        return {"kind": "ball", "dim": self.dim, "radius": self.radius}
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise TypeError(f"a ball has infinitely many points: it has no {what}")
+
+
+def domain_from_dict(data: dict[str, Any]) -> Domain:
     """Rebuild a domain from what its `to_dict` stored."""
     kind = data["kind"]
     if kind == "interval":
@@ -305,3 +450,63 @@ def domain_from_dict(data: Description) -> Domain:
     if kind == "ball":
         return Ball(data["dim"], data["radius"])
     raise ValueError(f"unknown kind of domain {kind!r}")
+
+
+# -- which candidates a round may use ----------------------------------------------------------------------------
+
+
+def check_available(available: Available, domain: Domain) -> IntArray | None:
+    """Candidate numbers that a round may use; None for all of them.
+
+    `available` are indices, a boolean mask of length N, or, where candidates are texts, the candidates themselves.
+    """
+    if available is None:
+        return None
+    return check_positions(available, domain.n_candidates, lambda names: _named(names, domain))
+
+
+def check_positions(available: Available, n: int, by_name: Callable[[list[object]], IntArray]) -> IntArray:
+    """Numbers of some of n candidates that are given by number, by a mask, or by texts that `by_name` looks up."""
+    array = np.asarray(available)
+    if array.dtype == bool:
+        if array.shape != (n,):
+            raise ValueError(f"available as a mask must have shape ({n},), got {array.shape}")
+        if array.any():
+            return np.flatnonzero(array)
+    elif array.ndim == 1 and array.size and _holds_text(available):
+        array = by_name(list(available))  # type: ignore[arg-type]
+    if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(
+            "available must be a non-empty list of candidate indices, a boolean mask with some True, or a list of "
+            "candidates where these are texts"
+        )
+    if array.min() < 0 or array.max() >= n:
+        raise ValueError(f"available must hold indices in 0..{n - 1}, got {array.min()}..{array.max()}")
+    if np.unique(array).size != array.size:
+        raise ValueError("available must not list a candidate twice")
+    return array.astype(np.int64)
+
+
+def _holds_text(available: Action) -> bool:
+    return any(isinstance(item, str) for item in available)
+
+
+def _named(names: list[object], domain: Domain) -> IntArray:
+    """Numbers of candidates that are given by their texts."""
+    if not isinstance(domain, FiniteSet) or not isinstance(domain[0], str):
+        raise ValueError(
+            "available can hold texts only where the candidates are texts, a FiniteSet of names; here it takes indices "
+            f"in 0..{domain.n_candidates - 1} or a boolean mask, got {names[:_NAMES_SHOWN]!r}"
+        )
+    numbers = []
+    for name in names:
+        try:
+            numbers.append(domain.locate(name))
+        except ValueError:
+            known = ", ".join(repr(domain[i]) for i in range(min(domain.n_candidates, _NAMES_SHOWN)))
+            more = ", ..." if domain.n_candidates > _NAMES_SHOWN else ""
+            raise ValueError(
+                f"available holds {name!r}, which is none of the {domain.n_candidates} candidates: {known}{more}; "
+                "give all of them as texts, or all as indices"
+            ) from None
+    return np.array(numbers, dtype=np.int64)

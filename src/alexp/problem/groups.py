@@ -12,6 +12,8 @@ import numpy as np
 
 from alexp.common.arrays import AnyArray, IntArray
 
+MOST_LISTED = 50_000_000  # groups
+
 
 class GroupList(Sequence[IntArray]):
     """Column indices of every model; subclasses say which those of model j are, 0 <= j < len."""
@@ -66,6 +68,11 @@ class AllSubsets(GroupList):
             out.append(column)
             column += 1
         return np.array(out, dtype=np.int64)
+
+    @property
+    def is_listable(self) -> bool:
+        """Whether they are few enough to be listed."""
+        return len(self) <= MOST_LISTED
 
     def listed(self) -> IntArray:
         """All of them, (M, size)."""

@@ -9,7 +9,7 @@ from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certified import DELTA
 from alexp.algorithms.log import Recommendation
 from alexp.common.arrays import Action, FloatArray, IntArray
-from alexp.problem.available import Available
+from alexp.problem.domains import Available
 from alexp.study.database.events import probabilities_of
 from alexp.study.errors import NotOfferedError
 from alexp.study.following import Follower

@@ -10,8 +10,7 @@ import numpy as np
 from alexp.algorithms.base import Algorithm, ExternalObservation
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.validation import count, did_you_mean, limited, matrix
-from alexp.problem.contextual.domains import Arms, ContextualDomain
-from alexp.problem.domains import Domain, FiniteSet
+from alexp.problem.domains import Arms, ContextualDomain, Domain, FiniteSet
 from alexp.study.labels import candidate_columns
 
 if TYPE_CHECKING:

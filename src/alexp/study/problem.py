@@ -13,9 +13,8 @@ from sqlalchemy.engine import Connection
 from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, fingerprint
-from alexp.problem.contextual.domains import Arms
-from alexp.problem.domains import Domain, domain_from_dict
-from alexp.problem.kernels.recognising import directions
+from alexp.problem.domains import Arms, Domain, domain_from_dict
+from alexp.problem.kernels import directions
 from alexp.problem.models import ModelClass
 from alexp.study.database.records import get_array, put_array
 from alexp.study.errors import ProblemMismatchError

@@ -17,9 +17,8 @@ from alexp.algorithms.log import Trial
 from alexp.algorithms.rerun import Rerun
 from alexp.common.arrays import AnyArray, IntArray
 from alexp.common.codec import State
-from alexp.problem.available import Available
-from alexp.problem.contextual.domains import Arms
-from alexp.problem.contextual.offers import Offer
+from alexp.problem.domains import Arms, Available
+from alexp.problem.offers import Offer
 from alexp.study.database.events import (
     MENDS,
     REPEATS,

@@ -17,7 +17,7 @@ import numpy as np
 
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.log import Trial
-from alexp.problem.contextual.balls import Ball
+from alexp.problem.domains import Ball
 from alexp.problem.models import ModelClass
 from alexp.testing.settings import Kind, arguments_for_class
 

@@ -9,7 +9,7 @@ import numpy as np
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.log import Trial
 from alexp.common.arrays import IntArray
-from alexp.problem.available import Available
+from alexp.problem.domains import Available
 from alexp.testing.settings import PLAIN, Kind, Setting, make, play, weights_of
 
 

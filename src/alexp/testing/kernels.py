@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import pack, unpack
-from alexp.problem.kernels import Kernel, SharedKernels, kernel_from_dict
+from alexp.problem.kernels import Kernel, kernel_from_dict
+from alexp.problem.shared_kernels import SharedKernels
 
 _ROUNDING = 1e-9  # as a share of the largest entry
 

@@ -18,8 +18,8 @@ from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import NOTHING, CandidateTable, Pending
 from alexp.problem.dictionaries import Legendre
 from alexp.problem.groups import AllSubsets
-from alexp.problem.layout import ANYWHERE
-from alexp.problem.tables.matrices import Matrices
+from alexp.problem.models import ANYWHERE
+from alexp.problem.tables import Matrices
 
 DEGREE, N = 7, 30
 DOMAIN = alexp.Interval(-1.0, 1.0, resolution=N)
@@ -217,7 +217,7 @@ def test_certificates_list_what_can_be_listed():
 
 def test_too_many_to_list_have_everything_but_lists(monkeypatch):
     """With a limit that these 56 models exceed."""
-    monkeypatch.setattr("alexp.problem.layout.MOST_LISTED", 10)
+    monkeypatch.setattr("alexp.problem.groups.MOST_LISTED", 10)
     opt = alexp.EvidenceMixture(classes(3)[1], DOMAIN, noise_std=0.1, reward_bound=1.0, random_state=0)
     play([opt], 8)
     report = opt.stop_report()

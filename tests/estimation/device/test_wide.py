@@ -88,7 +88,7 @@ def test_pending_trials_and_draws_are_those_of_the_cpu(library):
 
 @pytest.mark.parametrize("precision", ["float16", "float64"])
 def test_tables_that_do_not_fit_are_sent_in_blocks(precision, monkeypatch):
-    monkeypatch.setattr("alexp.problem.tables.on_device.STREAMED", 500)
+    monkeypatch.setattr("alexp.problem.device_tables.STREAMED", 500)
     kept, sent = grid(tables(precision), "cpu", True), grid(tables(precision), somewhere(room=0), True)
     rows = sent[0].families[1]._block.rows
     assert rows.array is None

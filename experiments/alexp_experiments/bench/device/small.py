@@ -19,7 +19,7 @@ from alexp.estimation.device.subsets.card import cupy
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.problem.tables.matrices import Matrices
+from alexp.problem.tables import Matrices
 from alexp.rules import IDS, UCB
 from alexp_experiments.bench.records import Details, Measurement, median_ms, record
 

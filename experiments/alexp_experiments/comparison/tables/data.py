@@ -15,8 +15,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.datasets import direct_arylation
 from alexp.problem import ModelClass
-from alexp.problem.kernels.choosing import is_counts
-from alexp.problem.kernels.factorial import Component, find_levels
+from alexp.problem.kernel_models import Component, find_levels, is_counts
 
 ARYLATION = "direct arylation"
 _MOST_INPUTS = 6  # of a continuous table whose subsets are models

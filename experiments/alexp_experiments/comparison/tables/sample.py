@@ -19,7 +19,7 @@ import numpy as np
 from alexp.common.arrays import AnyArray
 from alexp.common.files import writing
 from alexp.datasets import direct_arylation
-from alexp.problem.kernels.factorial import Component, find_levels
+from alexp.problem.kernel_models import Component, find_levels
 from alexp_experiments.comparison.tables.contest import TableContest
 from alexp_experiments.comparison.tables.entrants import OURS
 from alexp_experiments.comparison.tables.pages import add_runs

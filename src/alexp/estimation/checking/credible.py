@@ -15,8 +15,8 @@ from alexp.estimation.checking.ledger import Rewards
 from alexp.estimation.factory import posteriors
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
 from alexp.problem.candidates import CandidateTable, Choices
-from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
+from alexp.problem.offers import Reference
 
 _RATIOS = (1e-3, 1e-2, 1e-1)
 _SHAPE = 1.0

@@ -27,8 +27,8 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.checking.alternative import Alternative
 from alexp.estimation.checking.ledger import Following, Rewards
 from alexp.estimation.factory import posteriors
-from alexp.problem.contextual.tables import Reference
 from alexp.problem.models import ModelClass
+from alexp.problem.offers import Reference
 
 _EVERY_TIME = 1000  # up to here all times are looked at, later ones in a geometric sequence
 _RATIO = 1.02

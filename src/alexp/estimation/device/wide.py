@@ -19,9 +19,9 @@ from alexp.common.devices.arrays import taken
 from alexp.common.devices.places import Place
 from alexp.estimation.onepass.grounds import Similar
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression
+from alexp.problem.device_tables import DeviceRows
 from alexp.problem.kernels import Kernel
-from alexp.problem.tables.blocks import Block
-from alexp.problem.tables.on_device import DeviceRows
+from alexp.problem.tables import Block
 
 
 class DeviceGround:

@@ -25,7 +25,7 @@ from alexp.estimation.ridge.grid import RidgeGrid
 if TYPE_CHECKING:
     from alexp.problem.candidates import CandidateTable
     from alexp.problem.models import ModelClass
-    from alexp.problem.tables.blocks import ModelOnTable
+    from alexp.problem.tables import ModelOnTable
 
 
 class _Levels(TypedDict):

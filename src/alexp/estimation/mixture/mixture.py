@@ -32,7 +32,7 @@ from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.calibrating import CalibratingGrid, Divisors
 from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid, is_finite
 from alexp.problem.candidates import NOTHING, Choices, Pending
-from alexp.problem.tables.blocks import ModelOnTable
+from alexp.problem.tables import ModelOnTable
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
 # would round the small ones away; candidates are then done one component at a time.

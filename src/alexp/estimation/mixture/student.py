@@ -31,10 +31,10 @@ from alexp.estimation.mixture.calibrating import CalibratingGrid
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.mixture.small_noise import MOST, STEPS, Spectrum, spectrum
 from alexp.problem.candidates import Choices
-from alexp.problem.kernels.base import Scaled
-from alexp.problem.kernels.choosing import varying_part
-from alexp.problem.kernels.rows import dense, spread
-from alexp.problem.tables.blocks import ModelOnTable
+from alexp.problem.kernel_models import varying_part
+from alexp.problem.kernels import Scaled
+from alexp.problem.rows import dense, spread
+from alexp.problem.tables import ModelOnTable
 
 _SHAPE = 1.0  # a0
 _NEGLIGIBLE = 1e-12  # weight of models whose noise is not looked into

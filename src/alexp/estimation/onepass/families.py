@@ -23,7 +23,7 @@ from alexp.estimation.onepass.dual import PointFit
 from alexp.estimation.onepass.grounds import Ground
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, lifted
 from alexp.problem.kernels import Kernel
-from alexp.problem.tables.blocks import Block
+from alexp.problem.tables import Block
 
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly

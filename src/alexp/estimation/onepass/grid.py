@@ -14,9 +14,9 @@ from alexp.estimation.onepass.grounds import Ground, HostGround
 from alexp.estimation.onepass.regressions import PointTold
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
 from alexp.problem.candidates import NOTHING, Choices, Pending
-from alexp.problem.kernels import SharedKernels
-from alexp.problem.kernels.rows import dense
-from alexp.problem.tables.blocks import ModelOnTable
+from alexp.problem.rows import dense
+from alexp.problem.shared_kernels import SharedKernels
+from alexp.problem.tables import ModelOnTable
 
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 

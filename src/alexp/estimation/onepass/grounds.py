@@ -11,7 +11,7 @@ from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.products import product
 from alexp.estimation.onepass.regressions import KernelRegression, about_level
 from alexp.problem.kernels import Kernel
-from alexp.problem.tables.blocks import Block
+from alexp.problem.tables import Block
 
 _PIECE = 1 << 16  # similarities in memory when values are made anew
 

@@ -10,7 +10,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, RealArray
 from alexp.estimation.onepass._products import products
 from alexp.estimation.ridge.threads import run_parts
-from alexp.problem.kernels.rows import Rows, is_sparse
+from alexp.problem.rows import Rows, is_sparse
 
 _PIECE = 1 << 20  # numbers converted at a time
 _THREADED = 10_000_000  # products and sums from which threads pay

@@ -13,9 +13,8 @@ from alexp.common.arrays import FloatArray
 from alexp.estimation.onepass.dual import DualFactor, Expansion, PointFit
 from alexp.estimation.onepass.points import Points
 from alexp.estimation.onepass.primal import PrimalFactor
-from alexp.problem.kernels import Kernel, Linear
-from alexp.problem.kernels.base import Restricted, Scaled, Sum
-from alexp.problem.kernels.rows import Rows, dense_blocks, take
+from alexp.problem.kernels import Kernel, Linear, Restricted, Scaled, Sum
+from alexp.problem.rows import Rows, dense_blocks, take
 
 _DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 from alexp.problem import Arms, Box, Candidates, FiniteSet, Fourier, Interval, Legendre, ModelClass
 from alexp.problem.dictionaries import Dictionary, Polynomial, RandomFourier
 from alexp.problem.domains import Domain
-from alexp.problem.kernels.base import Kernel
+from alexp.problem.kernels import Kernel
 from alexp.service.limits import Limits
 from alexp.service.schemas.base import Body, Number
 from alexp.study.declared.kernels import kernels_by_name, kernels_from_words

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from alexp.problem.kernels.base import Kernel, kernel_classes
-from alexp.problem.kernels.choosing import AUTO, LINEAR, Choice, KernelChoice
-from alexp.problem.kernels.plain import Linear, Tanimoto
-from alexp.problem.kernels.stationary import RBF, Matern, Stationary
+from alexp.problem.kernel_models import AUTO, LINEAR, Choice, KernelChoice
+from alexp.problem.kernels import RBF, Kernel, Linear, Matern, Stationary, Tanimoto, kernel_classes
 
 _KERNELS: dict[str, Kernel] = {
     "linear": Linear(),

@@ -18,8 +18,8 @@ from alexp.algorithms.base import (
     warn_of,
 )
 from alexp.algorithms.log import Trial
-from alexp.problem.available import Available
-from alexp.problem.contextual.offers import Offer
+from alexp.problem.domains import Available
+from alexp.problem.offers import Offer
 from alexp.study.database.events import Event, detail_of
 from alexp.study.database.outcomes import same_call
 from alexp.study.errors import SuspiciousRewardError

@@ -8,7 +8,7 @@ from math import isclose
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.log import Course, Trial, pack_restriction
 from alexp.common.arrays import IntArray
-from alexp.problem.contextual.offers import Offer
+from alexp.problem.offers import Offer
 from alexp.study.database.events import Event, detail_of, restriction
 from alexp.study.errors import ReplayError
 from alexp.study.rounds.storing import offer_from

@@ -16,7 +16,7 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.common.arrays import Action, AnyArray, FloatArray
 from alexp.common.codec import Packable, pack, unpack
-from alexp.problem.contextual.offers import Offer
+from alexp.problem.offers import Offer
 from alexp.study.database.events import Detail, StoredOffer, describe_restriction, restriction
 
 MOST_TEXT = 2**20  # bytes that context and ids of a round, or an action, may take as JSON

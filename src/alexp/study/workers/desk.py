@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from alexp.common.arrays import IntArray
-from alexp.problem.contextual.offers import Offer
+from alexp.problem.offers import Offer
 from alexp.study.database.events import Event, worker_name
 from alexp.study.errors import LeaseError
 from alexp.study.workers import leases

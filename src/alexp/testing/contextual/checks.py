@@ -12,8 +12,7 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.common.arrays import IntArray
 from alexp.common.codec import State
-from alexp.problem.contextual.domains import Candidates
-from alexp.problem.domains import FiniteSet
+from alexp.problem.domains import Candidates, FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.testing.contextual.problems import ContextualProblem, reward
 from alexp.testing.settings import Kind, arguments_for_class

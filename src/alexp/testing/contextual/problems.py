@@ -11,8 +11,7 @@ import numpy as np
 from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import State
-from alexp.problem.contextual.domains import Arms, Candidates
-from alexp.problem.domains import Domain
+from alexp.problem.domains import Arms, Candidates, Domain
 from alexp.problem.models import ModelClass
 from alexp.testing.settings import Kind, arguments_for_class
 

@@ -16,7 +16,7 @@ from alexp.estimation.device.subsets import _twin as twin
 from alexp.estimation.device.subsets.law import CellTerms
 from alexp.estimation.device.subsets.sums import SharedSums
 from alexp.estimation.ridge.threads import run_parts
-from alexp.problem.layout import ANYWHERE
+from alexp.problem.models import ANYWHERE
 
 SIZES = (2, 6)  # columns of a subset, from and to: each size is compiled by itself
 

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from alexp.common.devices.places import STREAMED, Place, is_foreign, place_named, place_of
 from alexp.common.validation import matrix
+from alexp.problem.rows import RemoteRows
 
 _ROWS = 1 << 20  # of a table that are multiplied at a time
 _DOUBLE = 1 << 25  # numbers that are in double precision at a time
 _KEPT = ("float16", "float32", "float64")
-_LARGEST = {"float32": 1e15, "float64": 1e100}  # whose products and sums overflow by no means
+_LARGEST = {"float32": 1e15, "float64": 1e100}  # products and sums of these do not overflow
 
 
-class DeviceRows:
+class DeviceRows(RemoteRows):
     """N rows of d columns in the domain's order, in the precision they were handed in.
 
     Stands where NumPy's (N, d) stands: rows that are asked for by index come as NumPy's array, from `source` if
@@ -104,7 +105,7 @@ class DeviceRows:
             out = out + xp.sum((rows - mean) ** 2, axis=0) / n
         return np.asarray(self.place.host(out))
 
-    def filled(self) -> BoolArray:
+    def nonzero_columns(self) -> BoolArray:
         """Which columns hold anything but zeros, (d,)."""
         out = np.zeros(self.shape[1], dtype=bool)
         for _, rows in self.pieces(self._few):
@@ -127,7 +128,7 @@ class DeviceRows:
                 raise ValueError(f"{name} in {self.dtype.name} must not exceed {largest:g} in size; use other units")
 
 
-def on_device(given: Mapping[str, object], device: str | Place | None) -> Place | None:
+def place_for(given: Mapping[str, object], device: str | Place | None) -> Place | None:
     """Where matrices are to be: the `device` named, or the one that all of them live on; None for the CPU."""
     if device is not None:
         return place_named(device, given.values())

@@ -10,8 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from alexp.common.codec import pack, unpack
-from alexp.problem.contextual.crossed import Crossings
-from alexp.problem.contextual.sources import FREE, ContextFeatures
+from alexp.problem.contextual import FREE, ContextFeatures, Crossings
 from alexp.problem.models import ModelClass
 
 Z = np.array([1.0, -2.0, 3.0, 0.5, 4.0])

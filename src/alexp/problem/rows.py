@@ -1,4 +1,4 @@
-"""Inner products and distances between points and the rows of a table: dense of any precision, memory-mapped, or CSR.
+"""Rows of a table, dense of any precision, memory-mapped, or CSR: inner products, distances, units of columns.
 
 Every entry depends on its two rows alone, never on how many others are computed beside it, so that one point at a time
 and many at once agree bit for bit. Equal rows have distance zero, exactly.
@@ -6,25 +6,48 @@ and many at once agree bit for bit. Equal rows have distance zero, exactly.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
-from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
-from alexp.problem.kernels._compiled import narrow_distances, narrow_products
+from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray, NarrowArray
+from alexp.problem._kernels import narrow_distances, narrow_products
 
-if TYPE_CHECKING:  # slow to import, and whoever passes one has imported it
+if TYPE_CHECKING:  # slow to import
     from scipy.sparse import csr_array, csr_matrix
 
     Sparse: TypeAlias = csr_array | csr_matrix
 
 Rows: TypeAlias = "AnyArray | Sparse"  # (n, d)
+Scales: TypeAlias = tuple[float, ...]  # one divisor per column; 0 for columns that do not count
 
 _BLOCK = 1 << 16  # entries of a block in double precision: half a megabyte, which stays in the cache
 _SPARSE_ROWS = 1 << 15
 _SQUARED = 1e150  # weights whose squares are numbers
+_MOST_COMPARED = 300  # candidates whose distances the median is taken over: subsets of inputs take thousands of medians
+_COMPUTED = 1e-12  # relative error that a descriptor computed in double precision may have: some 4,500 roundings
+_TINY = float(np.finfo(np.float64).tiny)
+_FAR = 1e3  # means of more standard deviations than this are taken off: squares would lose over six digits to them
 _CANCELLED = 1e-6  # squared distances below this share of the squared norms are taken from the differences instead
+
+
+class RemoteRows(ABC):
+    """(N, d) rows outside NumPy's memory, on a GPU, say: what is asked about whole tables is computed there.
+
+    Rows that are indexed come as NumPy's array. `source` is NumPy's array that was given; None where there was none.
+    """
+
+    source: AnyArray | None
+
+    @abstractmethod
+    def column_squares(self, centred: bool) -> FloatArray:
+        """Mean square of every column, or its variance, (d,)."""
+
+    @abstractmethod
+    def nonzero_columns(self) -> BoolArray:
+        """Which columns hold anything but zeros, (d,)."""
 
 
 def is_sparse(rows: Rows) -> TypeGuard[Sparse]:
@@ -156,3 +179,71 @@ def spread(n: int, most: int) -> IntArray:
     if n <= most:
         return np.arange(n)
     return np.unique((np.arange(most) * 0.6180339887498949 % 1.0 * n).astype(np.int64))
+
+
+# -- units of columns -------------------------------------------------------------------------------------------
+
+
+class ColumnUnits(NamedTuple):
+    """Of each column over some rows: the mean, the standard deviation, 0 if constant up to rounding, shapes (d,)."""
+
+    means: FloatArray
+    deviations: FloatArray
+
+    def origin(self, constants: bool = False) -> FloatArray | None:
+        """Means of the columns that are far from zero for their spread, zero for all others, (d,); None if none is far.
+
+        `constants` are counted among them if they are far from zero for the spread of all columns together.
+        """
+        total = float(np.sqrt(np.square(self.deviations).sum())) if constants else 0.0
+        spread = np.where(self.deviations > 0.0, self.deviations, total)
+        far = (spread > 0.0) & (np.abs(self.means) > _FAR * spread)
+        return np.where(far, self.means, 0.0) if far.any() else None
+
+
+def rounding(x: Rows) -> float:
+    """The share of a column's largest entry that its standard deviation must exceed, or the column is constant.
+
+    Numbers are computed in double precision, with a relative error of at most 1e-12, and rounded to the precision that
+    the table is stored in: 1e-12 for tables in double precision, 1.2e-7 in single, 9.8e-4 in half precision.
+    """
+    dtype = np.dtype(getattr(x, "dtype", np.float64))
+    stored = float(np.finfo(dtype).eps) if dtype.kind == "f" and dtype.itemsize < 8 else 0.0
+    return max(_COMPUTED, stored)
+
+
+def column_units(x: Rows) -> ColumnUnits:
+    """Means and standard deviations of the columns of x (N, d), in two passes, block by block.
+
+    Squares are of numbers divided by a power of two, so that they are neither zero nor infinite.
+    """
+    n, d = x.shape
+    total, squares, largest = np.zeros(d), np.zeros(d), np.zeros(d)
+    for rows in dense_blocks(x):
+        total += rows.sum(axis=0)
+        largest = np.maximum(largest, np.abs(rows).max(axis=0))
+    mean, powers = total / n, np.frexp(largest)[1]
+    for rows in dense_blocks(x):
+        squares += np.square(np.ldexp(rows - mean, -powers)).sum(axis=0)
+    deviations = np.ldexp(np.sqrt(squares / n), powers)
+    varying = (deviations > rounding(x) * largest) & (deviations >= _TINY)
+    return ColumnUnits(mean, np.where(varying, deviations, 0.0))
+
+
+def column_scales(x: Rows) -> Scales:
+    """Standard deviation of each column over the rows, 0 for constant ones."""
+    return tuple(column_units(x).deviations.tolist())
+
+
+def reciprocals(scales: Scales) -> FloatArray:
+    """1 / s_c, and 0 for columns that do not count."""
+    divisors = np.array(scales)
+    return np.asarray(np.divide(1.0, divisors, out=np.zeros_like(divisors), where=divisors > 0.0))
+
+
+def median_distance(x: Rows, scales: Scales | None) -> float:
+    """Median of the distances between different rows of x, of at most 300 of them; 1 where all are equal."""
+    rows = dense(divided(x[spread(x.shape[0], _MOST_COMPARED)], None if scales is None else reciprocals(scales)))
+    squares = squared_distances(rows, rows)[np.triu_indices(rows.shape[0], 1)]
+    apart = squares[squares > 0.0]
+    return float(np.sqrt(np.median(apart))) if apart.size else 1.0

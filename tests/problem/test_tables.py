@@ -1,16 +1,27 @@
-"""Input that is probably a mistake: an error or a warning that says what to do."""
-
-import warnings
+"""Feature matrices: their columns, and whether their rows are those of the candidates."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import alexp
+from alexp.problem import Maps, Matrices
 
 NAMES = ["m1", "m2", "m3", "m4"]
 TABLE = pd.DataFrame({"u": [1.0, 2.0, 3.0, 4.0], "v": [0.0, 1.0, 0.0, 1.0]}, index=NAMES)
 CANDIDATES = pd.DataFrame({"solvent": ["a", "b", "c", "d"]}, index=NAMES)
+
+
+def test_matrices_and_maps():
+    table = Matrices({"a": np.array([[1.0, 2.0], [3.0, 4.0]]), "b": [5.0, 6.0]})
+    assert table([1, 0]).tolist() == [[3.0, 4.0, 6.0], [1.0, 2.0, 5.0]]
+    assert table.names == ["a[0]", "a[1]", "b[0]"]
+    assert table.sizes == [2, 1]
+    sizes = iter([2, 3])
+    growing = Maps({"odd": lambda x: np.ones((len(x), next(sizes)))})
+    assert growing(np.zeros(4)).shape == (4, 2)
+    with pytest.raises(ValueError, match=r"returned \[3\] features now but \[2\] before"):
+        growing(np.zeros(4))
 
 
 def matrix(features, candidates):
@@ -47,27 +58,3 @@ def test_features_of_other_candidates_are_refused():
 def test_two_tables_in_different_orders_are_refused():
     with pytest.raises(ValueError, match="'b' and 'a' list their rows differently"):
         alexp.ModelClass.from_matrices({"a": TABLE, "b": TABLE[::-1]})
-
-
-def test_equal_candidates_are_pointed_out():
-    for candidates in (["a", "b", "a"], np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]), CANDIDATES.iloc[[0, 1, 0]]):
-        with pytest.warns(UserWarning, match="candidates 0 and 2 are equal"):
-            alexp.FiniteSet(candidates)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        alexp.FiniteSet([object(), {"a": 1}, {"a": 1}])  # the user's own objects are not compared
-        alexp.FiniteSet(CANDIDATES)
-
-
-def test_legendre_off_its_interval():
-    models, domain = alexp.ModelClass.legendre(3, 2), alexp.Interval(0.0, 100.0, 11)
-    with pytest.raises(ValueError, match=r"live on \[-1, 1\].* pass lower=0, upper=100"):
-        alexp.ALExp(models, domain)
-    alexp.ALExp(alexp.ModelClass.legendre(3, 2, lower=0.0, upper=100.0), domain)
-    alexp.ALExp(models, alexp.Interval(-0.5, 0.5, 11))
-
-
-def test_a_model_that_is_zero_everywhere():
-    features = {"good": np.eye(4)[:, :2], "empty": np.zeros((4, 3))}
-    with pytest.warns(UserWarning, match="model 'empty' is zero on every candidate"):
-        alexp.LinUCB(alexp.ModelClass.from_matrices(features, intercept=False), alexp.FiniteSet(NAMES), model=0)

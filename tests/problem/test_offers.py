@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.problem.contextual.offers import check_problem, contexts_of, offer
+from alexp.problem.offers import check_problem, contexts_of, offer
 from alexp.testing.contextual.problems import Crossed
 
 BLOCKS = alexp.ModelClass.from_blocks({"user": 2, "item": 1})

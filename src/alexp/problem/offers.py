@@ -9,11 +9,9 @@ import numpy as np
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.validation import check_sizes
-from alexp.problem.available import Available, check_positions
-from alexp.problem.contextual.balls import Ball
-from alexp.problem.contextual.blocks import Blocks
-from alexp.problem.contextual.domains import Arms, ContextualDomain
-from alexp.problem.domains import Domain
+from alexp.problem.candidates import Listing, Pending, Round
+from alexp.problem.contextual import Blocks
+from alexp.problem.domains import Arms, Available, Ball, ContextualDomain, Domain, check_positions
 from alexp.problem.models import ModelClass
 
 Key = Hashable  # what names a candidate: a text, a number, or a tuple of these
@@ -142,16 +140,16 @@ def offer(
             f"candidates of {type(domain).__name__} are known, and available= restricts them"
         )
     if isinstance(domain, Arms):
-        made = _of_arms(models, domain, context, candidates, features, ids)
+        result = _of_arms(models, domain, context, candidates, features, ids)
     elif isinstance(domain, Ball):
-        made = _of_ball(domain, context, candidates, features, ids, available)
+        result = _of_ball(domain, context, candidates, features, ids, available)
     elif isinstance(models.dictionary, Blocks):
-        made = _of_features(models.dictionary, context, candidates, features, ids)
+        result = _of_features(models.dictionary, context, candidates, features, ids)
     else:
-        made = _of_candidates(models, context, candidates, features, ids)
+        result = _of_candidates(models, context, candidates, features, ids)
     if available is None:
-        return made
-    return made.only(check_positions(available, len(made), lambda names: _by_name(names, made, domain)))
+        return result
+    return result.only(check_positions(available, len(result), lambda names: _by_name(names, result, domain)))
 
 
 def _of_arms(
@@ -256,14 +254,16 @@ def _key(one: object) -> Key:
     return one
 
 
-def _by_name(names: Sequence[object], made: Offer, domain: ContextualDomain) -> IntArray:
+def _by_name(names: Sequence[object], presented: Offer, domain: ContextualDomain) -> IntArray:
     """Positions of arms by their names, or of candidates by their ids."""
     if isinstance(domain, Arms):
         return np.array([domain.locate(name) for name in names], dtype=np.int64)
-    places = {} if made.ids is None else {key: k for k, key in enumerate(made.ids)}
+    places = {} if presented.ids is None else {key: k for k, key in enumerate(presented.ids)}
     unknown = [name for name in names if name not in places]
     if unknown:
-        known = "candidates have no ids" if made.ids is None else f"ids are {', '.join(map(repr, made.ids[:5]))}"
+        known = (
+            "candidates have no ids" if presented.ids is None else f"ids are {', '.join(map(repr, presented.ids[:5]))}"
+        )
         raise ValueError(f"available holds {unknown[0]!r}, which is no candidate of this round: {known}")
     return np.array([places[name] for name in names], dtype=np.int64)
 
@@ -297,3 +297,39 @@ def contexts_of(context: Action, n: int | None) -> Iterator[object] | None:
 
 def _has_rows(context: Action) -> bool:
     return (isinstance(context, np.ndarray) and context.ndim == 2) or hasattr(context, "columns")
+
+
+# -- the candidates of a round as algorithms see them ------------------------------------------------------------
+
+
+class OfferTable(Listing):
+    """An offer in a visiting order of its own; `mark` tells it apart from all other rounds of a run."""
+
+    def __init__(self, rows: FloatArray, order: IntArray, mark: bytes) -> None:
+        table = np.ascontiguousarray(rows[order].T)
+        table.flags.writeable = False  # like that of a fixed domain; sweeps would be compiled again for one that is
+        self._table = table
+        super().__init__(order, mark)
+
+    @property
+    def table(self) -> FloatArray:
+        """(P, n) features."""
+        return self._table
+
+
+class Reference:
+    """Rows (E, P) that stand in for the candidates where these are not known: typical ones, or those seen so far."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        self.rows = rows
+
+    def mean_squares(self, centred: bool) -> FloatArray:
+        """Mean square of every column, or its variance, shape (P,); zero without rows."""
+        if not len(self.rows):
+            return np.zeros(self.rows.shape[1])
+        return np.asarray(np.var(self.rows, axis=0) if centred else np.mean(np.square(self.rows), axis=0))
+
+
+def open_round(offer: Offer, order: IntArray, mark: bytes, pending: Pending | None = None) -> Round:
+    """The round in which one of the offer's candidates is chosen."""
+    return OfferTable(offer.rows, order, mark).round(offer.allowed, pending)

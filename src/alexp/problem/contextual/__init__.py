@@ -1,1 +1,0 @@
-"""Rounds whose candidates are not known before: domains, what a round offers, and dictionaries of features for it."""

@@ -1,1 +1,0 @@
-"""Feature matrices of a fixed list of candidates: as they were handed in, with one copy at most."""
