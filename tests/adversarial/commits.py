@@ -14,8 +14,7 @@ import pandas as pd
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import Storage, StorageError, Study, UnknownOutcomeError, create_study, load_study
-from alexp.study.database import outcomes
+from alexp.study import Storage, StorageError, Study, UnknownOutcomeError, create_study, load_study, logbook
 from tests.adversarial.servers import Line, new_database, postgres_server
 
 LOSSES = 20  # of each kind, at scale 1
@@ -125,11 +124,11 @@ def same(study, plain):
 
 @contextmanager
 def patience(seconds):
-    before, outcomes.RECONNECT = outcomes.RECONNECT, seconds
+    before, logbook.RECONNECT = logbook.RECONNECT, seconds
     try:
         yield
     finally:
-        outcomes.RECONNECT = before
+        logbook.RECONNECT = before
 
 
 def lose_many(study, line, losses, seed):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from alexp.study.database import chain
+from alexp.study import chain
 
 from . import bitflips
 

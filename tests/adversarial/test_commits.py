@@ -2,8 +2,7 @@
 
 import pytest
 
-from alexp.study import create_study
-from alexp.study.database import logbook
+from alexp.study import create_study, logbook
 
 from . import commits
 from .servers import postgres_server

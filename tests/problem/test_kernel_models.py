@@ -9,7 +9,7 @@ from alexp.kernels import RBF, Function, Linear, Matern, Precomputed, Tanimoto
 from alexp.problem import ModelClass
 from alexp.problem.kernel_models import is_counts, lengthscale_draws
 from alexp.problem.shared_kernels import SharedKernels
-from alexp.study.declared.kernels import kernels_from_words
+from alexp.study.declared import kernels_from_words
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 2, (30, 8)).astype(float)

@@ -14,7 +14,7 @@ from alexp.problem import ModelClass
 from alexp.problem.kernels import kernel_from_dict
 from alexp.problem.rows import dense
 from alexp.problem.shared_kernels import SharedKernels
-from alexp.study.declared.kernels import kernels_from_words
+from alexp.study.declared import kernels_from_words
 from alexp.testing import check_kernel
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 30.0, 0.01]

@@ -12,8 +12,7 @@ import pytest
 from alexp.service import Limits, create_app
 from alexp.service.metrics import Meters
 from alexp.service.shelf import Shelf
-from alexp.study import Storage, Study, UnknownOutcomeError, delete_study, load_study
-from alexp.study.database import records
+from alexp.study import Storage, Study, UnknownOutcomeError, delete_study, load_study, records
 from tests.service.serving import INTERVAL, TABLE, client, create, process, serving
 from tests.study.conftest import postgres, server  # noqa: F401
 

@@ -10,11 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import Storage, create_study
+from alexp.study import Storage, chain, create_study, records
 from alexp.study import replay as replay_module
-from alexp.study.database import chain, records
-from alexp.study.database.events import Event
-from alexp.study.database.schema import events, studies
+from alexp.study.events import Event
+from alexp.study.records import events, studies
 
 _numbers = itertools.count()
 

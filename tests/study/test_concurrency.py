@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy
 
 from alexp.study import create_study, load_study
-from alexp.study.database import storage as storage_module
+from alexp.study import storage as storage_module
 
 from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward
 

@@ -11,9 +11,8 @@ import pytest
 
 import alexp
 from alexp.algorithms.registry import algorithm_named
-from alexp.study import ProblemMismatchError, check, create_study, load_study
+from alexp.study import ProblemMismatchError, check, create_study, load_study, logbook
 from alexp.study import replay as replay_module
-from alexp.study.database import logbook
 
 from .contextual import (
     ALGORITHMS,

@@ -17,11 +17,11 @@ from alexp.study import (
     check,
     create_study,
     load_study,
+    replay,
     salvage,
 )
-from alexp.study.database.events import compress, decompress
-from alexp.study.database.schema import events
-from alexp.study.rounds import storing
+from alexp.study.events import compress, decompress
+from alexp.study.records import events
 
 from .conftest import resealed
 from .contextual import BLOCKS, NAMES, SETTINGS, arms_study, ask, blocks_study, context, features, reward
@@ -68,7 +68,7 @@ def test_asks_store_what_replay_needs(sqlite, log_features, algorithm, rows, wor
         stored = detail["offer"]
         assert (stored["n"], "ids" in stored, "rows" in stored) == (4, words, rows == 4)
         index = study.trial(seq // 2).index
-        made = storing.offer_from(detail, index, 5)
+        made = replay.offer_from(detail, index, 5)
         wanted = features(k)
         assert np.array_equal(made.rows[index], wanted[index])
         assert np.array_equal(made.rows, wanted) is (rows == 4)
@@ -105,7 +105,7 @@ def test_rounds_that_are_too_large_are_refused_before_anything_changes(sqlite, m
         study.observe(0, 1.0, **large)
     assert study.counts["trials"] == 0
     assert arms_study(sqlite, "none", models, log_features="none").ask(**large).id == 0
-    monkeypatch.setattr(storing, "MOST_FEATURES", 200)
+    monkeypatch.setattr(replay, "MOST_FEATURES", 200)
     for name, more, why in (
         ("all", {"log_features": "all"}, r'6 candidates x 5 columns.*log_features="all" stores all'),
         ("alexp", {"algorithm": "alexp"}, "ALExp is repeated with all rows"),
@@ -168,7 +168,7 @@ def test_salvage_keeps_the_rounds_before_the_damage(sqlite, tmp_path):
         ("linucb", lambda offer: {"n": 1}, "none of the 1 of its round|must hold"),
         ("linucb", lambda offer: {"row": offer["row"][:-8]}, "must hold 1 rows of at most 5 columns"),
         ("alexp", lambda offer: {"rows": np.zeros_like(offer["rows"])}, "must hold 4 rows"),
-        ("alexp", lambda offer: {"rows": storing._bytes(features(99))}, "but replaying gives trial"),
+        ("alexp", lambda offer: {"rows": replay._bytes(features(99))}, "but replaying gives trial"),
     ],
 )
 def test_a_log_that_was_rewritten_whole_contradicts_itself(sqlite, algorithm, change, error):

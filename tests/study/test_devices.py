@@ -6,8 +6,8 @@ import sqlalchemy as sa
 
 import alexp
 from alexp.study import check, create_study, load_study
-from alexp.study.database.events import decompress
-from alexp.study.database.schema import events
+from alexp.study.events import decompress
+from alexp.study.records import events
 from tests.estimation.device.libraries import ARRAY_API, somewhere
 
 pytestmark = ARRAY_API

@@ -15,7 +15,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from alexp.common.compiling import _forking as compiling_forks
 from alexp.study import StorageError, load_study
-from alexp.study.workers.forking import Transactions
+from alexp.study.forking import Transactions
 
 from .conftest import in_memory, new_study, play, reward
 

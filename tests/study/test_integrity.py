@@ -17,15 +17,16 @@ from alexp.study import (
     StorageWarning,
     StudyExistsError,
     StudyNotFoundError,
+    chain,
     check,
     list_studies,
     load_study,
+    logbook,
     salvage,
 )
 from alexp.study import replay as replay_module
-from alexp.study.database import chain, logbook, resuming
-from alexp.study.database.events import Event
-from alexp.study.database.schema import VERSION_TABLE, snapshots
+from alexp.study.events import Event
+from alexp.study.records import VERSION_TABLE, snapshots
 
 from .conftest import in_memory, new_study, play, resealed
 
@@ -82,8 +83,8 @@ AT_OPEN = {
     "a row behind the snapshot": (["DELETE FROM alexp_events WHERE seq = 3"], "event 3 is missing, of 24"),
     "one too many": (
         [
-            "INSERT INTO alexp_events (study_id, seq, kind, trial, reward, at, worker, chain) "
-            "SELECT study_id, 24, kind, trial, reward, at, worker, chain FROM alexp_events WHERE seq = 23"
+            "INSERT INTO alexp_events (study_id, seq, kind, trial, reward, at, worker, key, chain) "
+            "SELECT study_id, 24, kind, trial, reward, at, worker, 'more:0', chain FROM alexp_events WHERE seq = 23"
         ],
         "the study says that it has 24 events, but there are more",
     ),
@@ -91,7 +92,7 @@ AT_OPEN = {
     "a time": (["UPDATE alexp_events SET at = at + 1 WHERE seq = 22"], "event 22 is damaged"),
     "a worker": (["UPDATE alexp_events SET worker = 'me' WHERE seq = 22"], "event 22 is damaged"),
     "a detail": (["UPDATE alexp_events SET detail = NULL WHERE seq = 22"], "event 22 is damaged"),
-    "a key": (["UPDATE alexp_events SET key = NULL WHERE seq = 22"], "event 22 is damaged"),
+    "a key": (["UPDATE alexp_events SET key = 'another:0' WHERE seq = 22"], "event 22 is damaged"),
     "a checksum": (
         ["UPDATE alexp_events SET chain = checksum FROM alexp_studies WHERE seq = 21"],
         "event 21 is damaged",
@@ -109,7 +110,10 @@ AT_OPEN = {
     "creation": (["UPDATE alexp_studies SET created_at = 0"], "study 's' itself has a wrong checksum"),
     "name": (["UPDATE alexp_studies SET name = 'r'"], "study 'r' itself has a wrong checksum"),
     "the row of the study": (["DELETE FROM alexp_studies"], "rows of a study that the table of studies does not know"),
-    "the last checksum": (["UPDATE alexp_studies SET chain = NULL"], "is not the one that the study says was its last"),
+    "the last checksum": (
+        ["UPDATE alexp_studies SET chain = checksum"],
+        "is not the one that the study says was its last",
+    ),
     "version": ([f"DELETE FROM {VERSION_TABLE}"], "0 records of their version"),
     "version table": ([f"DROP TABLE {VERSION_TABLE}"], "no table alexp_version"),
     "a column of events": (["ALTER TABLE alexp_events DROP COLUMN detail"], "a table or a column is missing"),
@@ -250,7 +254,7 @@ def test_check_replays_and_compares(behind, monkeypatch):
     change(behind, "UPDATE alexp_events SET reward = reward + 1e-9 WHERE seq = 19")
     resealed(behind)
     with Storage(behind).writing() as connection:
-        shot = resuming.read_snapshot(connection, 1, 20)
+        shot = logbook.read_snapshot(connection, 1, 20)
         newest = logbook.checksum_after(connection, 1, 20)
         checksum = chain.seal(20, shot.format, shot.library, newest, shot.data)
         connection.execute(snapshots.update().values(chain=newest, checksum=checksum))

@@ -6,8 +6,16 @@ import threading
 import pandas as pd
 import pytest
 
-from alexp.study import Storage, StorageError, UnknownOutcomeError, create_study, delete_study, list_studies, load_study
-from alexp.study.database import logbook, outcomes
+from alexp.study import (
+    Storage,
+    StorageError,
+    UnknownOutcomeError,
+    create_study,
+    delete_study,
+    list_studies,
+    load_study,
+    logbook,
+)
 from tests.adversarial.commits import Breaker, watch
 
 from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward
@@ -112,7 +120,7 @@ def test_asking_with_a_key_changes_no_decision(storage):
 
 def test_words_about_what_happened(tmp_path, monkeypatch):
     """ "Nothing was changed" only where that is true."""
-    monkeypatch.setattr(outcomes, "RECONNECT", 0.2)
+    monkeypatch.setattr(logbook, "RECONNECT", 0.2)
     study = new_study(tmp_path / "study.db")
     play(study, 1)
     study.close()

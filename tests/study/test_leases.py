@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.study import LeaseError, StudyExistsError, UnknownOutcomeError, create_study, load_study
-from alexp.study.workers import leases
+from alexp.study import LeaseError, StudyExistsError, UnknownOutcomeError, create_study, leases, load_study
 from tests.adversarial.commits import Breaker
 
 from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward

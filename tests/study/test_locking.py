@@ -14,9 +14,8 @@ import pytest
 
 import alexp
 from alexp.estimation.lasso.group_lasso import GroupLasso
-from alexp.study import Storage, following, load_study
-from alexp.study.database import logbook
-from alexp.study.database.events import belief
+from alexp.study import Storage, follower, load_study, logbook
+from alexp.study.events import belief
 from alexp.study.replay import Replica
 from alexp.testing import on_tables
 
@@ -63,7 +62,7 @@ def recorded(study):
 
 @pytest.mark.parametrize("name", on_tables())
 def test_beliefs_of_full_rounds_are_those_before_the_ask(sqlite, name):
-    """Asking teaches nothing: what is recorded after it is, bit for bit, what 0.1.0 recorded before it."""
+    """Asking teaches nothing: what is recorded after it is, bit for bit, what was true before it."""
     kind = alexp.Algorithm.registry[name]
     study, plain = new_study(sqlite, algorithm=name, **kind.example), in_memory(kind=kind, **kind.example)
     expected = []
@@ -133,7 +132,7 @@ def test_a_cold_worker_beside_a_warm_one(tmp_path, monkeypatch, name):
 def test_warming_up_happens_once_and_before_the_lock(sqlite, monkeypatch):
     study, warmed = new_study(sqlite), []
     with locked(monkeypatch) as lock:
-        monkeypatch.setattr(following, "warm_up", lambda algorithm: warmed.append((algorithm.name, lock.held)))
+        monkeypatch.setattr(follower, "warm_up", lambda algorithm: warmed.append((algorithm.name, lock.held)))
         study.counts  # noqa: B018 (looking needs no warm-up)
         study.view()
         assert warmed == []
@@ -189,7 +188,7 @@ def test_a_long_log_is_caught_up_with_before_the_lock(storage, monkeypatch):
     play(study, 1)
     play(other, 20)
     with locked(monkeypatch) as lock, applied_events(monkeypatch, lock) as applied:
-        monkeypatch.setattr(following, "_PATIENCE", 1e-6)
+        monkeypatch.setattr(follower, "_PATIENCE", 1e-6)
         trial = study.ask()
     assert applied == [(seq, False) for seq in range(2, 42)]
     assert lock.taken == 2  # looked, let go, caught up, and acted
@@ -200,7 +199,7 @@ def test_a_few_events_are_applied_at_once(storage, monkeypatch):
     study, other = new_study(storage), load_study("s", storage)
     play(study, 1)
     play(other, 1)
-    monkeypatch.setattr(following, "_PATIENCE", 60.0)
+    monkeypatch.setattr(follower, "_PATIENCE", 60.0)
     with locked(monkeypatch) as lock, applied_events(monkeypatch, lock) as applied:
         assert study.ask() == in_memory(2).ask()
     assert applied == [(2, True), (3, True)]
@@ -216,7 +215,7 @@ def test_the_pace_decides(sqlite, monkeypatch):
         replica = study.refresh()
     assert replica.seconds_for(100) > 100 * 0.004
     assert replica.seconds_for(0) == 0.0
-    assert Replica(in_memory()).seconds_for(1_000_000) > following._PATIENCE  # before anything is known
+    assert Replica(in_memory()).seconds_for(1_000_000) > follower._PATIENCE  # before anything is known
 
 
 def test_whoever_never_catches_up_acts_all_the_same(sqlite, monkeypatch):
@@ -224,7 +223,7 @@ def test_whoever_never_catches_up_acts_all_the_same(sqlite, monkeypatch):
     study, other = new_study(sqlite), load_study("s", sqlite)
     play(study, 1)
     play(other, 1)
-    refresh = following.Follower.refresh
+    refresh = follower.Follower.refresh
 
     def overtaken(self):
         replica = refresh(self)
@@ -232,8 +231,8 @@ def test_whoever_never_catches_up_acts_all_the_same(sqlite, monkeypatch):
             play(other, 1)
         return replica
 
-    monkeypatch.setattr(following, "_PATIENCE", 1e-9)
-    monkeypatch.setattr(following.Follower, "refresh", overtaken)
+    monkeypatch.setattr(follower, "_PATIENCE", 1e-9)
+    monkeypatch.setattr(follower.Follower, "refresh", overtaken)
     trial = study.ask()
     monkeypatch.undo()
     assert trial == in_memory(5).ask()

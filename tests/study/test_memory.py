@@ -17,9 +17,8 @@ import sqlalchemy as sa
 import alexp
 from alexp.common import codec
 from alexp.common.memory import OutOfMemoryError, exceeds_memory, is_lack_of_memory
-from alexp.study import Storage, StorageError, check, create_study, load_study, salvage
-from alexp.study.database import records, resuming
-from alexp.study.database.damage import legible
+from alexp.study import Storage, StorageError, check, create_study, load_study, logbook, records, salvage
+from alexp.study.records import legible
 
 from .conftest import in_memory, new_study, play, reward
 
@@ -180,7 +179,7 @@ def test_zlib_runs_out(monkeypatch):
         codec.inflate(b"")
 
 
-@pytest.mark.parametrize("where", [(records, "inflate"), (resuming, "decompress"), (records, "find_study")])
+@pytest.mark.parametrize("where", [(records, "inflate"), (logbook, "decompress"), (records, "find_study")])
 def test_wherever_it_happens(where, tmp_path, monkeypatch):
     """Opening fails as a whole; a snapshot is not passed over, which would hide that, and take even more memory."""
     models = alexp.ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 1))})
@@ -245,7 +244,7 @@ def test_a_snapshot_that_does_not_fit_is_left_out(tmp_path, monkeypatch):
         raise MemoryError
 
     play(study, 1)
-    monkeypatch.setattr("alexp.study.following.compress", poor)
+    monkeypatch.setattr("alexp.study.follower.compress", poor)
     monkeypatch.setattr("alexp.study.replay.REPLAY_EVENTS", 1)
     play(study, 2)
     study.close()

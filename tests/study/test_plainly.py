@@ -9,8 +9,8 @@ import pytest
 import alexp
 from alexp.common.warning import caution, gathered, quietly
 from alexp.study import AbandonedTrialError, NotOfferedError, SuspiciousRewardError
-from alexp.study.database.events import acting_as, worker_name
-from alexp.study.declared.tables import declared_features, declared_table
+from alexp.study.declared import declared_features, declared_table
+from alexp.study.events import acting_as, worker_name
 from tests.study.conftest import new_study, play
 
 

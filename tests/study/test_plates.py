@@ -1,7 +1,4 @@
-"""Plates of durable studies: workers never get the same candidate, and old logs replay as they were written."""
-
-import shutil
-from pathlib import Path
+"""Plates of durable studies: workers never get the same candidate."""
 
 import numpy as np
 import pytest
@@ -87,17 +84,3 @@ def test_distinct_holds_where_everything_is_pending(path):
         assert len(study.ask(13)) == 13
     again = alexp.load_study("s", path)
     assert [trial.index for trial in again.pending()] == again.trials_dataframe()["index"].tolist()
-
-
-def test_studies_of_0_1_0_know_nothing_of_pending_trials(tmp_path):
-    path = tmp_path / "old.db"
-    shutil.copy(Path(__file__).parent.parent / "golden" / "data" / "studies.db", path)
-    with alexp.load_study("evidence-mixture", path) as study:
-        assert study.algorithm.ignores_pending
-        assert len({trial.index for trial in study.ask(3)}) == 1
-        assert len({trial.index for trial in study.ask(3, distinct=True)}) == 3
-        models, domain, n = study.algorithm.models, study.algorithm.domain, study.counts["trials"]
-    kept = {"algorithm": "evidence-mixture", "noise_std": 0.1, "reward_bound": 1.0, "load_if_exists": True}
-    with alexp.create_study(models, domain, name="evidence-mixture", storage=path, **kept) as same:
-        assert same.algorithm.ignores_pending
-        assert same.counts["trials"] == n

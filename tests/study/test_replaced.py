@@ -23,9 +23,9 @@ from alexp.study import (
     check,
     list_studies,
     load_study,
+    logbook,
 )
-from alexp.study.database import outcomes
-from alexp.study.database.openfile import Condition
+from alexp.study.openfile import Condition
 
 from .conftest import in_memory, new_study, play, reward
 from .test_storage import same
@@ -317,7 +317,7 @@ def test_replaced_between_the_check_and_the_commit(way, tmp_path, monkeypatch):
     study, path, old = with_backup(tmp_path)
     if way is move_over:
         closing_writes_the_log(old)
-    monkeypatch.setattr(outcomes, "RECONNECT", 0.2)
+    monkeypatch.setattr(logbook, "RECONNECT", 0.2)
     play(study, 1)
     trial = study.ask()
     dialect = study.storage.engine.dialect

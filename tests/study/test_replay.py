@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import ReplayError, Storage, StorageError, following, load_study
+from alexp.study import ReplayError, Storage, StorageError, follower, load_study
 from alexp.study import replay as replay_module
-from alexp.study.database.events import compress
-from alexp.study.database.schema import snapshots, studies
+from alexp.study.events import compress
+from alexp.study.records import snapshots, studies
 from alexp.study.replay import Replica
 
 from .conftest import in_memory, new_study, play, resealed, reward
@@ -124,18 +124,18 @@ def test_a_snapshot_that_cannot_be_written_is_no_failure_of_the_tell(tmp_path, m
     monkeypatch.setattr(replay_module, "REPLAY_EVENTS", 2)
     study = new_study(Storage(tmp_path / "study.db", timeout=0.05))
     play(study, 1)
-    write, attempts = following.write_snapshot, []
+    write, attempts = follower.write_snapshot, []
 
     def busy(connection, *arguments):
         attempts.append(arguments[1])
         raise sa.exc.OperationalError("INSERT", {}, sqlite3.OperationalError("database is locked"))
 
-    monkeypatch.setattr(following, "write_snapshot", busy)
+    monkeypatch.setattr(follower, "write_snapshot", busy)
     play(study, 3)
     assert attempts == [4, 6, 8]  # tried again, but not at every step
     assert study.counts["told"] == 4
     assert study.refresh().is_ahead
-    monkeypatch.setattr(following, "write_snapshot", write)
+    monkeypatch.setattr(follower, "write_snapshot", write)
     study.close()
     assert kept_snapshots(study)[1] == 8
     assert same(load_study("s", tmp_path / "study.db"), in_memory(4))

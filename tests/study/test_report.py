@@ -12,7 +12,7 @@ import pytest
 
 import alexp
 from alexp.study import create_study
-from alexp.study.database.events import belief, belief_is_due, compress, decompress
+from alexp.study.events import belief, belief_is_due, compress, decompress
 from alexp.testing import on_tables
 
 from .conftest import new_study, play

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from alexp.common.redaction import printable, redact
 from alexp.study import Storage, StorageError, StudyNotFoundError, create_study, load_study
-from alexp.study.database.addresses import parse_url
+from alexp.study.storage import parse_url
 
 from .conftest import DOMAIN, MODELS, new_study, play
 

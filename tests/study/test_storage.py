@@ -1,29 +1,21 @@
-"""Damaged, read-only and full disks, versions of the schema, URLs: clear errors, and nothing lost afterwards."""
+"""Damaged, read-only and full disks, URLs: clear errors, and nothing lost afterwards."""
 
 import json
 import os
 import shutil
 import sqlite3
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
 import alexp.study
 from alexp.study import ReplayError, Storage, StorageError, StudyNotFoundError, list_studies, load_study
-from alexp.study.database import storage as storage_module
-from alexp.study.database.schema import VERSION, VERSION_TABLE, metadata
-from alexp.study.database.storage import parse_url
+from alexp.study import storage as storage_module
+from alexp.study.storage import parse_url
 
 from .conftest import in_memory, new_study, play, resealed, reward
-
-DATA = Path(__file__).parent / "data"
 
 
 def same(study, algorithm):
@@ -227,59 +219,6 @@ def test_an_old_copy_put_back(tmp_path):
     change(tmp_path / "study.db", "UPDATE alexp_studies SET n_events = 2")
     with pytest.raises(StorageError, match="it has 2 events and had 4"):
         study.ask()
-
-
-# -- versions --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.db")), ids=lambda path: path.stem)
-def test_databases_of_released_versions_load(path, tmp_path):
-    copy = tmp_path / "old.db"
-    shutil.copy(path, copy)
-    expected = json.loads(path.with_suffix(".json").read_text())
-    assert [summary.name for summary in list_studies(copy)] == sorted(expected)
-    for name, facts in expected.items():
-        study = load_study(name, copy)
-        frame = study.trials_dataframe()
-        assert study.counts == facts["counts"]
-        assert frame["index"].tolist() == facts["index"]
-        assert frame["reward"].dropna().tolist() == facts["rewards"]
-        assert study.best().index == facts["best"]
-        if facts["q"] is not None:
-            assert study.probabilities.tolist() == pytest.approx(facts["q"], rel=1e-3, abs=1e-6)
-        play(study, 2)
-        study.report(tmp_path / "old.html")
-
-
-def test_schema_is_what_the_migrations_make(storage):
-    place = Storage(storage)
-    place.prepare()
-    config = Config()
-    config.set_main_option("script_location", str(Path(alexp.study.__file__).parent / "database" / "migrations"))
-    scripts = ScriptDirectory.from_config(config)
-    assert scripts.get_current_head() == VERSION
-    with place.reading() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
-        assert compare_metadata(context, metadata) == []
-
-
-def test_a_database_of_the_future_is_left_alone(storage):
-    new_study(storage)
-    change(storage, f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
-    with pytest.raises(StorageError, match="written by a newer version"):
-        load_study("s", storage)
-
-
-def test_other_tables_in_the_database_are_no_matter(storage):
-    engine = sa.create_engine(parse_url(storage))
-    with engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num varchar(32))")
-        connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('somebody else')")
-    assert list_studies(storage) == []
-    play(new_study(storage), 1)
-    with engine.begin() as connection:
-        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == "somebody else"
-    engine.dispose()
 
 
 # -- addresses -------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ _EXPECTED = (StudyError, ValueError, TypeError, OSError, ArithmeticError, Memory
 _LONGEST = 4000  # characters of a message
 _EXTRAS = {
     "sqlalchemy": "alexp[study]",
-    "alembic": "alexp[study]",
     "plotly": "alexp[study]",
     "psycopg": "alexp[postgres]",
     "fastapi": "alexp[service]",

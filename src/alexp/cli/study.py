@@ -20,7 +20,7 @@ from alexp.common.redaction import printable
 
 if TYPE_CHECKING:
     from alexp.study import HeldTrial, Study
-    from alexp.study.workers.leases import WhenExpired
+    from alexp.study.leases import WhenExpired
 
 app = typer.Typer(
     cls=SafeGroup,
@@ -93,7 +93,7 @@ def create(
     """Start a study from a table of candidates and one file of features per model."""
     from alexp.problem import FiniteSet, ModelClass
     from alexp.study import create_study
-    from alexp.study.declared.kernels import kernels_from_words
+    from alexp.study.declared import kernels_from_words
     from alexp.study.tables import check_reserved, read_candidates, read_features
 
     table = read_candidates(candidates)
@@ -203,7 +203,7 @@ def observe(
     storage: Where = DEFAULT,
 ) -> None:
     """Add measurements that were made without having been asked for."""
-    from alexp.study.observations import observations
+    from alexp.study.candidates import observations
     from alexp.study.tables import read_observations
 
     with _opened(name, storage) as study:
@@ -291,7 +291,7 @@ def pending(
     storage: Where = DEFAULT,
 ) -> None:
     """Trials that await their reward, as a file for `tell`."""
-    from alexp.study.labels import labeller
+    from alexp.study.candidates import labeller
     from alexp.study.tables import plate
 
     with _opened(name, storage) as study:
@@ -388,7 +388,7 @@ def salvage(
 def _opened(name: str, storage: str, worker: str | None = None) -> Iterator[Study]:
     """A study, for the time of a command, whose worker may go by a name."""
     from alexp.study import load_study
-    from alexp.study.database.events import acting_as
+    from alexp.study.events import acting_as
 
     with acting_as(worker), load_study(name, storage) as study:
         yield study
@@ -415,7 +415,7 @@ def _write_lines(out: Path | None, lines: Iterator[list[str]], what: str) -> Non
 
 @contextmanager
 def _sure(reasons: Iterable[str], yes: bool) -> Iterator[None]:
-    """Rewards that look like typing errors are taken in only if somebody says that they are right."""
+    """Ask for confirmation of rewards that look like typing errors."""
     from alexp.algorithms.assumptions import AssumptionWarning
 
     text = "\n".join(reason.replace("; if it is a typing error, amend it", "") for reason in reasons)
@@ -429,7 +429,7 @@ def _sure(reasons: Iterable[str], yes: bool) -> Iterator[None]:
 
 
 def _choice(expired: str | None) -> WhenExpired | None:
-    from alexp.study.workers.leases import CHOICES
+    from alexp.study.leases import CHOICES
 
     if expired is not None and expired not in CHOICES:
         raise typer.BadParameter(f"must be one of {', '.join(CHOICES)}, got {expired!r}", param_hint="--expired")

@@ -15,7 +15,7 @@ from alexp.study.errors import StorageError, StudyNotFoundError
 if TYPE_CHECKING:
     import httpx
 
-    from alexp.study.database.events import EventDict
+    from alexp.study.events import EventDict
 
 _PAUSE = 1.0  # seconds before a stream that has ended is opened again
 

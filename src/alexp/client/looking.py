@@ -18,14 +18,13 @@ from alexp.common.codec import Packable, State
 from alexp.common.files import write_bytes
 from alexp.common.validation import count
 from alexp.problem.domains import Available
-from alexp.study.view import Counts
-from alexp.study.workers.held import HeldTrial
+from alexp.study.view import Counts, HeldTrial
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from alexp.algorithms.certified import ModelCheck, StopReport
-    from alexp.study.answering import About
+    from alexp.study.study import About
 
 _PAGE = 1000  # trials per answer
 _TYPES = {"id": "int64", "index": "int64", "model": "Int64", "explored": "bool", "propensity": "f8", "reward": "f8"}

@@ -15,7 +15,7 @@ from alexp.common.codec import Packable, State
 from alexp.common.warning import caution
 from alexp.estimation.lasso.group_lasso import ConvergenceWarning
 from alexp.study.errors import StorageWarning
-from alexp.study.workers.held import HeldTrial
+from alexp.study.view import HeldTrial
 
 _CATEGORIES: Mapping[str, type[Warning]] = {
     kind.__name__: kind for kind in (AssumptionWarning, ConvergenceWarning, StorageWarning, RuntimeWarning)

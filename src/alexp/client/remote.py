@@ -17,7 +17,7 @@ from alexp.client.looking import Looking, present
 from alexp.common.codec import State
 from alexp.common.validation import count
 from alexp.problem.domains import Available
-from alexp.study.database.events import worker_name
+from alexp.study.events import worker_name
 from alexp.study.view import TellCounts
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from alexp.service.routes import files, operations, statements, studies, trials
 from alexp.service.schemas.answers import ProblemAnswer
 from alexp.service.shelf import Shelf
 from alexp.study import Storage
-from alexp.study.database.events import LIBRARY
+from alexp.study.events import LIBRARY
 
 _ABOUT = """Durable experiments: ask for trials, tell rewards, and nothing is lost.
 

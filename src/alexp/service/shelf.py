@@ -14,8 +14,8 @@ from alexp.problem.domains import Domain
 from alexp.service.metrics import Meters
 from alexp.service.problems import NO_FIELDS, translated
 from alexp.study import Storage, Study, StudyNotFoundError, delete_study, load_study
-from alexp.study.database.events import acting_as
 from alexp.study.errors import StorageError, StudyError
+from alexp.study.events import acting_as
 
 T = TypeVar("T")
 

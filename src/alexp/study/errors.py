@@ -1,10 +1,10 @@
-"""What can go wrong with a durable study, each with its own name."""
+"""Errors of durable studies."""
 
 from __future__ import annotations
 
 
 class StudyError(RuntimeError):
-    """Base of everything that can go wrong with a durable study."""
+    """Base of all errors of durable studies."""
 
 
 class StorageError(StudyError):
@@ -17,7 +17,7 @@ class StorageError(StudyError):
 
 
 class UnknownOutcomeError(StorageError):
-    """The connection was lost during a commit and did not come back: nobody can say whether the call was stored.
+    """The connection was lost during a commit and did not come back: it is unknown whether the call was stored.
 
     Repeating the call with the same `key` is safe: if it was stored, it returns what happened then.
     """
@@ -28,12 +28,12 @@ class UnknownOutcomeError(StorageError):
 class HistoryReplacedError(StorageError):
     """The log of a study lacks events that this process has seen: an older or another copy of the database is there.
 
-    Nothing was changed by the call that raises it. The next call goes on from the log as it is stored now.
+    The call that raises it has changed nothing. The next call goes on from the log as it is stored now.
     """
 
 
 class StorageWarning(UserWarning):
-    """Something in the database is damaged that can be done without."""
+    """Something in the database is damaged that is not needed, such as a snapshot."""
 
 
 class StudyNotFoundError(StudyError, KeyError):
@@ -55,7 +55,7 @@ class ReplayError(StudyError):
 
 
 class SuspiciousRewardError(StudyError, ValueError):
-    """A reward looks like a typing error, and nobody has said that it is right."""
+    """A reward looks like a typing error, and the caller has not said that it is right."""
 
 
 class NotOfferedError(StudyError, AttributeError):
@@ -64,3 +64,16 @@ class NotOfferedError(StudyError, AttributeError):
 
 class LeaseError(StudyError, ValueError):
     """A trial is held by another worker, or has no lease that could be prolonged."""
+
+
+def damaged(what: str, intact: int | None = None) -> StorageError:
+    """The error that says what is damaged, and how many events before it are not."""
+    left = (
+        "" if intact is None else f" The {intact} events before it are intact." if intact else " It is the first one."
+    )
+    error = StorageError(
+        f"the database is damaged: {what}.{left} Restore it from a backup, or copy what is intact into a new one with "
+        "`alexp study salvage SOURCE TARGET`"
+    )
+    error.intact = intact
+    return error

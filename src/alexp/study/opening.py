@@ -19,13 +19,7 @@ from alexp.common.codec import State
 from alexp.common.redaction import redact
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.study import problem
-from alexp.study.database import records
-from alexp.study.database.addresses import DEFAULT
-from alexp.study.database.events import LIBRARY
-from alexp.study.database.outcomes import find_out
-from alexp.study.database.records import StudyRow
-from alexp.study.database.storage import Storage
+from alexp.study import problem, records
 from alexp.study.errors import (
     ProblemMismatchError,
     StorageError,
@@ -33,10 +27,14 @@ from alexp.study.errors import (
     StudyNotFoundError,
     UnknownOutcomeError,
 )
+from alexp.study.events import LIBRARY
+from alexp.study.leases import CHOICES, WhenExpired
+from alexp.study.logbook import find_out
 from alexp.study.problem import Probe, Problem
+from alexp.study.records import StudyRow
+from alexp.study.storage import DEFAULT, Storage
 from alexp.study.study import Study
 from alexp.study.view import StudySummary
-from alexp.study.workers.leases import CHOICES, WhenExpired
 
 DEFAULT_ALGORITHM = "evidence-mixture"
 Location = str | Path | URL | Storage
@@ -76,8 +74,8 @@ def create_study(
     repeats
         Whether a candidate that has been measured may be proposed again; by default not in a table (`FiniteSet`).
     expired
-        What becomes of trials whose lease has expired (see `Study.ask`) when somebody asks next: "offer" hands them
-        out again, as they are, and is the default; "abandon" gives them up, and their candidates are free again.
+        What the next ask does with trials whose lease has expired (see `Study.ask`): "offer" hands them out again, as
+        they are, and is the default; "abandon" gives them up, and their candidates are free again.
     settings
         Further arguments of the algorithm, such as `noise_std`. The mixture's goal in a table (`FiniteSet`) is "best",
         one large reward soon, unless a goal or a rule is given.
@@ -100,7 +98,7 @@ def create_study(
     domain, seed = problem.own(domain), Streams(random_state).entropy
     settings["repeats"] = not isinstance(domain, FiniteSet) if repeats is None else repeats
     if isinstance(domain, FiniteSet) and kind.name == DEFAULT_ALGORITHM and not {"goal", "rule"} & settings.keys():
-        settings["goal"] = "best" if known is None else json.loads(known.settings).get("goal", "sum")
+        settings["goal"] = "best" if known is None else json.loads(known.settings).get("goal", "best")
     new = kind(models, problem.own(domain), direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
@@ -121,7 +119,7 @@ def create_study(
                 f"study {name!r} exists already in {where.describe()}; pass load_if_exists=True to open it"
             )
         _check_agreement(row, new, None if random_state is None else seed, expired)
-        more = {key: settings[key] for key in settings.keys() - {"repeats", "goal"}}  # these are the same, or older
+        more = {key: settings[key] for key in settings.keys() - {"repeats", "goal"}}  # these two are stored
         return _open(where, row, models, domain, more)
 
     def make() -> Algorithm:
@@ -159,7 +157,7 @@ def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
 
 
 def delete_study(name: str, storage: Location = DEFAULT) -> None:
-    """Remove a study with everything it consists of. There is no way back."""
+    """Remove a study with its log, for ever."""
     where = storage_at(storage)
     row = find_row(where, name)
     try:
@@ -172,7 +170,7 @@ def delete_study(name: str, storage: Location = DEFAULT) -> None:
 
 
 def _check_sized(models: ModelClass) -> None:
-    """A study is recognised by its features: waiting for the first round to tell how many there are will not do."""
+    """Raise if the number of features is known only after the first round; a study is recognised by its features."""
     if models.awaits_round:
         raise ValueError("how many features these models have is not known; a study needs models made with example=")
 
@@ -194,7 +192,7 @@ def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
 
 
 def _known(where: Storage, name: str) -> StudyRow | None:
-    """What is stored about a study, if there is such a study."""
+    """The row of the study of that name; None if there is none."""
     if not where.exists():
         return None
     where.prepare()
@@ -203,7 +201,7 @@ def _known(where: Storage, name: str) -> StudyRow | None:
 
 
 def storage_at(storage: Location) -> Storage:
-    """The storage that a caller has named."""
+    """The storage at a location."""
     return storage if isinstance(storage, Storage) else Storage(storage)
 
 
@@ -213,13 +211,13 @@ def _check_name(name: str) -> None:
 
 
 def _shown(name: object) -> str:
-    """A name for a message: short, on one line, and without a password if it was the URL in the wrong place."""
+    """A name for a message: short, on one line, without a password in case a URL was passed as the name."""
     text = redact(repr(name))
     return text if len(text) <= 120 else text[:117] + "..."
 
 
 def find_row(where: Storage, name: str) -> StudyRow:
-    """What is stored about the study of that name, or an error that lists those there are."""
+    """The row of the study of that name; raises an error that lists the studies there are."""
     _check_name(name)
     row = _known(where, name)
     if row is None:
@@ -231,7 +229,7 @@ def find_row(where: Storage, name: str) -> StudyRow:
 
 @dataclass(frozen=True)
 class _Draft:
-    """What is stored of a new study, computed before anybody has to wait for it."""
+    """What is stored of a new study, computed before the database is locked."""
 
     algorithm: str
     settings: str
@@ -247,7 +245,7 @@ def _draft(algorithm: Algorithm) -> _Draft:
 
 
 def _insert(connection: Connection, name: str, draft: _Draft, expired: WhenExpired | None) -> StudyRow:
-    facts = (draft.algorithm, draft.settings, draft.entropy, LIBRARY, time.time(), expired)
+    facts = (draft.algorithm, draft.settings, draft.entropy, LIBRARY, time.time(), expired or "offer")
     study = records.insert_study(connection, name, *facts)
     described = problem.encode(connection, study, draft.described)
     return records.set_problem(connection, study, described, problem.encode(connection, study, draft.probe))
@@ -281,7 +279,7 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
 
 
 def _agree(given: object, saved: object) -> bool:
-    """Whether a setting is as it was saved, apart from fields that are newer than the study."""
+    """Whether a setting is as it was saved, apart from fields that were not saved."""
     if isinstance(given, dict) and isinstance(saved, dict):
         return all(key in given and _agree(given[key], value) for key, value in saved.items())
     return given == saved
@@ -289,15 +287,16 @@ def _agree(given: object, saved: object) -> bool:
 
 def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None, expired: WhenExpired | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
-    differing = [key for key in given if key in saved and not _agree(given[key], saved[key])]  # others are newer
+    # Settings and fields that the stored ones lack are newer than the study.
+    differing = [key for key in given if key in saved and not _agree(given[key], saved[key])]
     if row.algorithm != new.name:
         what = f"algorithm {row.algorithm!r}, not {new.name!r}"
     elif differing:
         what = "; ".join(f"{key} = {saved.get(key)}, not {given[key]}" for key in differing)
     elif seed is not None and str(seed) != row.entropy:
         what = f"random_state {row.entropy}, not {seed}"
-    elif expired not in (None, row.when_expired or "offer"):
-        what = f"expired={row.when_expired or 'offer'!r}, not {expired!r}"
+    elif expired not in (None, row.when_expired):
+        what = f"expired={row.when_expired!r}, not {expired!r}"
     else:
         return
     raise StudyExistsError(f"study {row.name!r} exists already with {what}")

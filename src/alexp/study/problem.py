@@ -1,4 +1,4 @@
-"""Storing a study's problem, and checking that the one at hand is the same. No code is stored, ever."""
+"""Storing the problem of a study, and checking that a given problem is the same. Code is never stored."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from alexp.common.codec import Packable, State, fingerprint
 from alexp.problem.domains import Arms, Domain, domain_from_dict
 from alexp.problem.kernels import directions
 from alexp.problem.models import ModelClass
-from alexp.study.database.records import get_array, put_array
 from alexp.study.errors import ProblemMismatchError
+from alexp.study.records import get_array, put_array
 
 _Part = TypeVar("_Part")
 
@@ -26,7 +26,7 @@ _TOLERANCE = 1e-8
 
 
 class Problem(TypedDict):
-    """Models and domain as they describe themselves; None in place of what only the user can bring back."""
+    """Models and domain as plain data; None for those that hold code or objects of the user."""
 
     models: State | None
     domain: State | None
@@ -89,7 +89,7 @@ def describe(models: ModelClass, domain: Domain) -> Problem:
 
 
 def own(domain: Domain) -> Domain:
-    """A domain that nobody else changes: of arms, a list of its own; all others never change."""
+    """The domain, as a copy if it is `Arms`, the only one that can change."""
     return Arms(domain.names) if isinstance(domain, Arms) else domain
 
 

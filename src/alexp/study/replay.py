@@ -1,11 +1,16 @@
-"""A replica: one process's copy of the algorithm, brought up to date by applying the log."""
+"""A replica is the copy of the algorithm in one process, brought up to date by applying the log.
+
+Below it: asks of the log repeated, and contextual rounds as the log stores them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
-from math import nan
+from math import isclose, nan
 from time import perf_counter
 from typing import NotRequired, TypedDict
 
@@ -14,85 +19,82 @@ import numpy as np
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.base import Algorithm, IfTold, Told
 from alexp.algorithms.log import Trial
+from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.algorithms.rerun import Rerun
-from alexp.common.arrays import AnyArray, IntArray
-from alexp.common.codec import State
+from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.codec import Packable, State, pack, unpack
 from alexp.problem.domains import Arms, Available
 from alexp.problem.offers import Offer
-from alexp.study.database.events import (
-    MENDS,
+from alexp.study.errors import ReplayError
+from alexp.study.events import (
+    AMENDS,
     REPEATS,
     Detail,
     Event,
+    StoredOffer,
     belief,
     belief_is_due,
     compress,
     describe_restriction,
     detail_of,
+    restriction,
 )
-from alexp.study.errors import ReplayError
-from alexp.study.rounds.repeating import repeat_ask
-from alexp.study.rounds.storing import offer_detail, offer_from, recordable, stores_all
 
+MOST_TEXT = 2**20  # bytes that context and ids of a round, or an action, may take as JSON
+MOST_FEATURES = 2**24  # bytes of features that one ask may store
 REPLAY_SECONDS = 0.3  # a snapshot is due when replaying what came after the last one would take longer
 REPLAY_EVENTS = 10_000  # or when so many events came after it, however fast they are
-_MEMORY = 0.9  # how much of the earlier pace counts beside that of the newest event
+_MEMORY = 0.9  # weight of the earlier pace in the moving average
 _LEAST_PACE = 1e-4  # seconds per event before any was applied
 
 
 class Snapshot(TypedDict):
-    """Everything that opening needs: trials, and the state of the algorithm."""
+    """What opening needs: trials, the state of the algorithm, and all arms of a study of arms."""
 
     log: dict[str, AnyArray]
     state: State
     arms: NotRequired[list[str]]  # all there are, added ones last
-    abandoned: NotRequired[AnyArray]  # where 0.1.0 stored them
 
 
 class Replica:
     """The algorithm after the first `n_events` events of the log, the last of which has the checksum `chain`.
 
-    Methods that act return the events to append; they change the replica at once, so it must be thrown away if
-    the events do not reach the log.
+    Methods that act return the events to append. They change the replica at once, so it must be discarded if the
+    events do not reach the log.
     """
 
     def __init__(self, algorithm: Algorithm, chain: bytes = b"") -> None:
         self.algorithm, self.chain = algorithm, chain
-        self.taken = Counter[str]()  # decisions that were not made again here, by the device they were made on
+        self.taken = Counter[str]()  # decisions taken from the log, by the device they were made on
         self.n_events = self.snapshot_at = 0
         self._seconds = 0.0  # spent on events since the newest snapshot
-        self._pace = _LEAST_PACE  # seconds per event, of late
+        self._pace = _LEAST_PACE  # seconds per event, a moving average
         self._attempted = 0  # events at the last attempt to save a snapshot
-        self._snapshot_seconds = 0.0  # what the last snapshot of this process cost
+        self._snapshot_seconds = 0.0  # for the last snapshot of this process
         self._prepared: Rerun | None = None
-
-    @property
-    def abandoned(self) -> set[int]:
-        """Trials given up so far."""
-        return self.algorithm.log.abandoned
 
     # -- following the log -------------------------------------------------------------------------------------
 
     def follow(self, events: Iterable[Event]) -> None:
         """Apply events of other processes, in order."""
-        for mends, group in groupby(events, lambda event: event.kind in MENDS):
-            if mends:
-                self._follow_mends(list(group))
+        for is_amend, group in groupby(events, lambda event: event.kind in AMENDS):
+            if is_amend:
+                self._follow_amends(list(group))
                 continue
             for event in group:
                 start = perf_counter()
-                with quietly():  # who told these rewards has been warned
+                with quietly():  # the caller that told these rewards was warned
                     self._apply(event)
-                (self._next_mend if event.kind in REPEATS else self._next)(event, start)
+                (self._next_repeat if event.kind in REPEATS else self._next)(event, start)
 
-    def _follow_mends(self, events: list[Event]) -> None:
-        """Corrections that come together are made together: each would repeat the whole run."""
+    def _follow_amends(self, events: list[Event]) -> None:
+        """Apply consecutive corrections together: each repeats the whole run."""
         algorithm, start = self.algorithm, perf_counter()
         for event in events:
             algorithm.log.check_told(event.trial)
         algorithm.mend({event.trial: event.reward for event in events})
         for event in events:
-            self._next_mend(event, start)
+            self._next_repeat(event, start)
             start = perf_counter()
 
     def seconds_for(self, n_events: int) -> float:
@@ -110,11 +112,11 @@ class Replica:
         elif event.kind == "observe":
             assert event.candidate is not None
             assert event.reward is not None
-            made = None
+            offer = None
             if algorithm.is_contextual:
-                made = offer_from(detail_of(event), event.candidate, algorithm.models.n_columns)
-            chance = nan if event.propensity is None else event.propensity
-            algorithm.take_observation(event.candidate, event.reward, made, chance)
+                offer = offer_from(detail_of(event), event.candidate, algorithm.models.n_columns)
+            propensity = nan if event.propensity is None else event.propensity
+            algorithm.take_observation(event.candidate, event.reward, offer, propensity)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
         elif event.kind == "arm":
@@ -144,9 +146,9 @@ class Replica:
         """Propose one trial of each of some contextual rounds; different ones of a round that comes several times."""
         events: list[Event] = []
         taken: dict[int, list[int]] = {}
-        for made in offers:
-            own = taken.setdefault(id(made), [])
-            event = self._ask_offer(made.least(own))
+        for offer in offers:
+            own = taken.setdefault(id(offer), [])
+            event = self._ask_offer(offer.least(own))
             events.append(event)
             assert event.candidate is not None
             own.append(event.candidate)
@@ -157,11 +159,11 @@ class Replica:
         detail = describe_restriction(allowed, self.algorithm.domain.n_candidates)
         return self._asked(self.algorithm.ask(available=allowed), detail, start)
 
-    def _ask_offer(self, made: Offer) -> Event:
+    def _ask_offer(self, offer: Offer) -> Event:
         start = perf_counter()
-        made = self.algorithm.narrowed(made)  # to a point, on a ball: the log stores that
-        (trial,) = self.algorithm.ask_offers([made])
-        return self._asked(trial, offer_detail(made, trial.index, stores_all(self.algorithm)), start)
+        offer = self.algorithm.narrowed(offer)  # to a point, on a ball: the log stores that
+        (trial,) = self.algorithm.ask_offers([offer])
+        return self._asked(trial, offer_detail(offer, trial.index, stores_all(self.algorithm)), start)
 
     def _asked(self, trial: Trial, detail: Detail, start: float) -> Event:
         if (device := self.algorithm.decides_on) is not None:
@@ -186,19 +188,19 @@ class Replica:
         self.algorithm.take_in(Told(trial_id, reward, "tell"))
         return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
 
-    def observe(self, candidate: int, reward: float, made: Offer | None = None, chance: float = nan) -> Event:
+    def observe(self, candidate: int, reward: float, offer: Offer | None = None, propensity: float = nan) -> Event:
         """Take in a reward measured elsewhere; of a contextual round with what it offered, and the propensity."""
         start, algorithm = perf_counter(), self.algorithm
-        trial = algorithm.take_observation(candidate, reward, made, chance)
+        trial = algorithm.take_observation(candidate, reward, offer, propensity)
         event = Event(
             self.n_events,
             "observe",
             trial.id,
             candidate=candidate,
             explored=False,
-            propensity=None if chance != chance else chance,
+            propensity=None if propensity != propensity else propensity,
             reward=reward,
-            detail=None if made is None else compress(offer_detail(made, candidate, stores_all(algorithm))),
+            detail=None if offer is None else compress(offer_detail(offer, candidate, stores_all(algorithm))),
         )
         return self._next(event, start)
 
@@ -211,9 +213,11 @@ class Replica:
     def add_arm(self, name: str) -> Event:
         """Add an arm that `check_arm` has let pass."""
         start, number = perf_counter(), self.algorithm.add_arm(name)
-        return self._next_mend(Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start)
+        return self._next_repeat(
+            Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start
+        )
 
-    def mend(self, changes: Mapping[int, float | None]) -> list[Event]:
+    def amend(self, changes: Mapping[int, float | None]) -> list[Event]:
         """Correct rewards by checked ids, and withdraw those with None; at once if that was prepared."""
         if not changes:
             return []
@@ -225,22 +229,22 @@ class Replica:
             algorithm.mend(changes)
         for trial, reward in changes.items():
             event = Event(self.n_events, "retract" if reward is None else "amend", trial, reward=reward)
-            events.append(self._next_mend(event, start))
+            events.append(self._next_repeat(event, start))
             start = perf_counter()
         return events
 
-    def prepare_mend(self, changes: Mapping[int, float | None]) -> None:
-        """Compute in advance what `mend` will need; what happens in between is taken up then."""
+    def prepare_amend(self, changes: Mapping[int, float | None]) -> None:
+        """Compute in advance what `amend` needs; events in between are applied then."""
         self._prepared = self.algorithm.mending(changes) if changes else None
 
-    def _next_mend(self, event: Event, start: float) -> Event:
-        """Count an event that repeats the run; what it cost says nothing about others."""
+    def _next_repeat(self, event: Event, start: float) -> Event:
+        """Count an event that repeats the run; its time says nothing about other events."""
         self._seconds += perf_counter() - start
         self.n_events += 1
         return event
 
     def _next(self, event: Event, start: float) -> Event:
-        """Count an event that has been applied, and what it cost."""
+        """Count an applied event and its time."""
         seconds = perf_counter() - start
         self.n_events += 1
         self._seconds += seconds
@@ -250,19 +254,19 @@ class Replica:
     # -- checking before acting --------------------------------------------------------------------------------
 
     def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
-        """What `tell` would do, or the reason why not; changes nothing."""
+        """What `tell` would do; raises if it is not possible. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told))
 
     def check_amend(self, trial: Trial | int | str, reward: float) -> Told:
-        """What `amend` would do, or the reason why not; changes nothing."""
+        """What `amend` would do; raises if it is not possible. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_amend(trial, reward))
 
     def check_pending(self, trial: Trial | int | str) -> int:
-        """Id of a trial that can be abandoned, or the reason why not; changes nothing."""
+        """Id of a pending trial; raises if it is not pending. Changes nothing."""
         return self.algorithm.log.check_pending(trial)
 
     def check_ask(self, wanted: int, available: Available, distinct: bool) -> tuple[int, IntArray | None]:
-        """Number of trials and allowed candidates as `ask` takes them, or the reason why not; changes nothing."""
+        """Number of trials and allowed candidates for `ask`; raises if they are not valid. Changes nothing."""
         wanted, allowed = self.algorithm.check_ask(wanted, available)
         room = self.algorithm.domain.n_candidates if allowed is None else allowed.size
         if wanted > room and distinct:
@@ -270,18 +274,18 @@ class Replica:
         return wanted, allowed
 
     def still_offers(self, offers: Sequence[Offer]) -> bool:
-        """Whether rounds that were made before have the arms there are now."""
+        """Whether rounds that were offer before have the arms there are now."""
         arms = self.algorithm.domain.n_candidates
-        return not arms or all(len(made) == arms for made in offers)
+        return not arms or all(len(offer) == arms for offer in offers)
 
     def check_offers(self, offers: Sequence[Offer], distinct: bool) -> list[Offer]:
-        """Contextual rounds as `ask_offers` takes them, or the reason why not; changes nothing."""
+        """Contextual rounds for `ask_offers`; raises if they are not valid. Changes nothing."""
         left = self.algorithm.fresh(offers)
-        room, is_one = left[0].choosable.size, all(made is left[0] for made in left)
+        room, is_one = left[0].choosable.size, all(offer is left[0] for offer in left)
         if distinct and is_one and len(left) > room and not left[0].is_whole:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {len(left)}")
-        stored = {id(made): recordable(self.algorithm, made) for made in left}
-        return [stored[id(made)] for made in left]
+        stored = {id(offer): recordable(self.algorithm, offer) for offer in left}
+        return [stored[id(offer)] for offer in left]
 
     # -- snapshots ---------------------------------------------------------------------------------------------
 
@@ -296,12 +300,11 @@ class Replica:
         """Continue from a snapshot taken after `n_events` events; only a fresh replica may."""
         for name in snapshot.get("arms", [])[self.algorithm.domain.n_candidates :]:
             self.algorithm.add_arm(self.algorithm.check_arm(name))
-        given_up = {"abandoned": snapshot["abandoned"]} if "abandoned" in snapshot else {}
-        self.algorithm.resume(snapshot["log"] | given_up, snapshot["state"])
+        self.algorithm.resume(snapshot["log"], snapshot["state"])
         self.n_events = self.snapshot_at = n_events
 
     def noted(self, snapshot_at: int) -> None:
-        """Take notice of a snapshot that another process has written."""
+        """Record a snapshot that another process has written."""
         if snapshot_at > self.snapshot_at:
             behind = max(self.n_events - self.snapshot_at, 1)
             self._seconds *= max(self.n_events - snapshot_at, 0) / behind
@@ -314,13 +317,13 @@ class Replica:
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether opening the study would take noticeably long; snapshots cost at most a quarter of the work."""
+        """Whether opening the study would take noticeably long. Snapshots take at most a quarter of the time."""
         if self.n_events - max(self.snapshot_at, self._attempted) >= REPLAY_EVENTS:
             return True
         return self._seconds > max(REPLAY_SECONDS, 4.0 * self._snapshot_seconds)
 
     def saved(self, seconds: float, kept: bool) -> None:
-        """Take notice of the replica's own snapshot, whether the storage kept it, and what it cost.
+        """Record an attempt to save a snapshot: how long it took, and whether the storage kept it.
 
         After a failure the next attempt waits as long as after a success.
         """
@@ -331,3 +334,163 @@ class Replica:
 
 def _without_sign_of_zero(told: Told) -> Told:
     return told._replace(reward=told.reward + 0.0)  # databases do not keep it
+
+
+# -- asks repeated ---------------------------------------------------------------------------------------------
+
+
+def repeat_ask(event: Event, algorithm: Algorithm, moved: bool = False) -> str | None:
+    """Ask again and compare the trial with the log, or take the trial from the log.
+
+    Contextual rounds that stored only the chosen row cannot be decided again: the trial is taken from the log. So are
+    decisions that were computed on another device than the one of this process; the name of that device is returned,
+    "the CPU" for none, and None for decisions that were repeated. Where asks change the state, a decision of another
+    device may have changed it slightly differently: once a run has `moved`, i.e. has had such an ask, all later asks
+    are taken from the log.
+    """
+    assert event.propensity is not None
+    detail, taken = detail_of(event), None
+    on = detail["decided"]["on"] if "decided" in detail else None
+    allowed = None if algorithm.is_contextual else restriction(detail, algorithm.domain.n_candidates)
+    if not algorithm.is_contextual and (on != algorithm.decides_on or (moved and algorithm.asks_matter())):
+        taken = on or "the CPU"
+        _take(event, algorithm, None, allowed)
+    elif not algorithm.is_contextual:
+        _same(event, algorithm.ask(available=allowed))
+    else:
+        assert event.candidate is not None
+        offer = offer_from(detail, event.candidate, algorithm.models.n_columns)
+        if "rows" in detail["offer"]:
+            _same(event, *algorithm.ask_offers([offer]))
+        else:
+            _take(event, algorithm, offer)
+    algorithm.log.propensity[event.trial] = event.propensity
+    return taken
+
+
+def _take(event: Event, algorithm: Algorithm, offer: Offer | None, allowed: IntArray | None = None) -> None:
+    """Take a trial from the log without deciding again."""
+    assert event.propensity is not None
+    assert event.candidate is not None
+    if event.trial != algorithm.n_asked:
+        raise ReplayError(f"event {event.seq}: trial {event.trial} came after {algorithm.n_asked} trials")
+    algorithm.take_trial(offer, event.candidate, event.model, bool(event.explored), event.propensity, allowed)
+
+
+def _same(event: Event, trial: Trial) -> None:
+    """Raise unless a replayed trial is that of the log; propensities may differ by the tolerance of a solver."""
+    assert event.propensity is not None
+    logged = (event.trial, event.candidate, event.model, event.explored)
+    replayed = (trial.id, trial.index, trial.model, trial.explored)
+    if logged == replayed and isclose(event.propensity, trial.propensity, rel_tol=1e-3):
+        return
+    raise ReplayError(
+        f"event {event.seq}: the log says that trial {event.trial} was candidate {event.candidate} of model "
+        f"{event.model} with propensity {event.propensity:.6g}, but replaying gives trial {trial.id}: candidate "
+        f"{trial.index} of model {trial.model} with propensity {trial.propensity:.6g}. The study was written by "
+        "another version of the library or of its numerics; use the one that wrote it"
+    )
+
+
+# -- contextual rounds in the log ------------------------------------------------------------------------------
+# What is stored is also what the process that asked keeps in memory: all processes know the same, and later changes of
+# the caller's objects have no effect.
+
+
+def stores_all(algorithm: Algorithm) -> bool:
+    """Whether every ask stores all rows it was offered: as a setting, or because a replay needs them."""
+    return algorithm.log_features == "all" or algorithm.asks_matter()
+
+
+def recordable(algorithm: Algorithm, offer: Offer) -> Offer:
+    """An offer as it comes back from the log; raises if it is too large to be stored."""
+    rows, everything = offer.rows, stores_all(algorithm)
+    size = rows.nbytes if everything else rows[:1].nbytes
+    if size > MOST_FEATURES:
+        n, p = rows.shape
+        if everything and algorithm.log_features == "all":
+            why = 'log_features="all" stores all of them; "chosen" one row only, or offer fewer candidates'
+        elif everything:
+            why = f"{type(algorithm).__name__} is repeated with all rows it was offered: offer fewer candidates"
+        else:
+            why = "one row is too large"
+        raise ValueError(
+            f"the features of this round, {n} candidates x {p} columns, take {_megabytes(size)}, and a study stores at "
+            f"most {_megabytes(MOST_FEATURES)} per ask; {why}"
+        )
+    if algorithm.log_features == "none":  # contexts and ids are not stored
+        return replace(offer, context=None, ids=None, actions=_Recorded(offer.actions))
+    context, ids = _recorded("context and ids", (offer.context, offer.ids))
+    return replace(offer, context=context, ids=ids, actions=_Recorded(offer.actions))
+
+
+class _Recorded(Sequence[Action]):
+    """Actions as they come back from the log, converted one by one when they are played."""
+
+    def __init__(self, actions: Sequence[Action]) -> None:
+        self._actions = actions
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def __getitem__(self, index: int | slice) -> Action:
+        return _recorded("the candidate", self._actions[index])
+
+
+def _recorded(name: str, value: object) -> Packable:
+    """A value as it comes back from the log."""
+    try:
+        text = json.dumps(pack(plain(value)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{name} cannot be stored as JSON: {error}") from error
+    if len(text) > MOST_TEXT:
+        raise ValueError(
+            f"{name} of this round: {_megabytes(len(text))} as JSON, and a study stores at most "
+            f"{_megabytes(MOST_TEXT)}; pass what the models need and a name for the rest, or create the study with "
+            'log_features="none", which stores neither contexts nor ids'
+        )
+    return unplain(unpack(json.loads(text)))
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 2**20:.3g} MB"
+
+
+def offer_detail(offer: Offer, index: int, everything: bool) -> Detail:
+    """What an event stores of the round in which candidate `index` was played."""
+    stored: StoredOffer = {"n": len(offer), "action": plain(offer.actions[index])}
+    if everything:
+        stored["rows"] = _bytes(offer.rows)
+    else:
+        stored["row"] = _bytes(offer.rows[index : index + 1])
+    if offer.context is not None:
+        stored["context"] = plain(offer.context)
+    if offer.ids is not None:
+        stored["ids"] = [plain(one) for one in offer.ids]
+    return describe_restriction(offer.allowed, len(offer)) | {"offer": stored}
+
+
+def _bytes(rows: FloatArray) -> AnyArray:
+    return np.frombuffer(pack_rows(rows), dtype=np.uint8)
+
+
+def offer_from(detail: Detail, index: int, n_columns: int) -> Offer:
+    """The round of an event; rows that were not stored are zero, actions that were not played None."""
+    stored = detail.get("offer")
+    if stored is None:
+        raise ValueError("it has no features, and contextual rounds do")
+    n, everything = int(stored["n"]), "rows" in stored
+    if not 0 <= index < n:
+        raise ValueError(f"candidate {index} is none of the {n} of its round")
+    packed = np.asarray(stored["rows"] if everything else stored["row"], dtype=np.uint8).tobytes()
+    check_packed("the features", packed, n if everything else 1, n_columns)
+    if everything:
+        rows = unpack_rows(packed, n, n_columns)
+    else:
+        rows = np.zeros((n, n_columns))
+        rows[index] = unpack_rows(packed, 1, n_columns)[0]
+    actions: list[Action] = [None] * n
+    actions[index] = unplain(stored["action"])
+    ids = stored.get("ids")
+    keys = None if ids is None else tuple(unplain(one) for one in ids)
+    return Offer(rows, actions, keys, unplain(stored.get("context")), restriction(detail, n))

@@ -1,44 +1,84 @@
-"""Study: an algorithm whose life is longer than its process."""
+"""Study: an algorithm whose run is stored in a database and shared by many processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self, TypedDict, Unpack, overload
 
-from alexp.algorithms.base import Algorithm, IfTold, Told, warn_of
+import numpy as np
+
+from alexp.algorithms.base import (
+    Algorithm,
+    ExternalObservation,
+    IfTold,
+    RoundArguments,
+    Told,
+    any_given,
+    check_reward,
+    offers_for,
+    warn_of,
+)
+from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certified import DELTA
-from alexp.algorithms.log import AlreadyToldError, Trial
+from alexp.algorithms.log import AlreadyToldError, Recommendation, Trial
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
-from alexp.study.answering import Answering
-from alexp.study.chronicle import Chronicle, Logged
-from alexp.study.database import records
-from alexp.study.database.events import Event
-from alexp.study.database.outcomes import describe, same_call, same_rewards
-from alexp.study.database.storage import Storage
-from alexp.study.errors import SuspiciousRewardError
-from alexp.study.explaining import explanation
-from alexp.study.following import Follower
-from alexp.study.labels import TrialLine, labeller, trial_lines, trial_states
-from alexp.study.replay import Replica
-from alexp.study.rounds.proposing import Proposing
-from alexp.study.view import Counts, Explanation, Standing, StudyView, TellCounts
-from alexp.study.viewing import Identity, Wanted, counts, make_view
-from alexp.study.workers import leases
-from alexp.study.workers.leases import Lease, WhenExpired
-from alexp.study.workers.sharing import AnyTrial, Sharing, listed
+from alexp.problem.domains import Available
+from alexp.problem.offers import Offer
+from alexp.study import leases, logbook, records
+from alexp.study.candidates import (
+    TrialLine,
+    contextual_observations,
+    labeller,
+    observations,
+    trial_lines,
+    trial_states,
+)
+from alexp.study.errors import NotOfferedError, SuspiciousRewardError
+from alexp.study.events import BeliefRecord, Event, EventDict, detail_of, probabilities_of
+from alexp.study.follower import Follower
+from alexp.study.leases import (
+    AskLeases,
+    AskRequest,
+    HeartbeatLeases,
+    Lease,
+    TakeOverLeases,
+    WhenExpired,
+    check_lease,
+)
+from alexp.study.logbook import LogCache, describe, same_call, same_rewards
+from alexp.study.replay import Replica, offer_from, recordable
+from alexp.study.storage import Storage
+from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
+from alexp.study.viewing import Identity, Wanted, counts, explanation, make_view
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from alexp.algorithms.certified import Band, ModelCheck, StopReport
 
-class Study(Proposing, Answering, Logged, Sharing):
+AnyTrial = Trial | int | str  # itself, its id, or its id as text
+
+
+class About(TypedDict, total=False):
+    """The contextual round that a statement is about."""
+
+    available: Available
+    context: object
+    candidates: Action
+    features: object
+
+
+class Study:
     """A durable run of an algorithm; make one with `create_study` or `load_study`.
 
-    Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it
-    locks the study, applies what others have done since, acts, appends the events, and commits. What a method
-    has returned is therefore in the database, and all processes agree on every trial.
+    Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it locks the study,
+    applies what others have done since, acts, appends the events, and commits. What a method has returned is therefore
+    in the database, and all processes agree on every trial.
     """
 
     def __init__(
@@ -48,16 +88,176 @@ class Study(Proposing, Answering, Logged, Sharing):
         self._id, self._is_contextual = row.id, first.is_contextual
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         self._follower = Follower(storage, row, make, first)
-        self._chronicle: tuple[Replica, Chronicle] | None = None
+        self._log_cache: tuple[Replica, LogCache] | None = None
         self._seen: tuple[Replica, Wanted, dict[int, Lease], StudyView] | None = None
 
-    # -- acting ------------------------------------------------------------------------------------------------
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    @overload
+    def ask(
+        self,
+        n: None = None,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+        **presented: Unpack[RoundArguments],
+    ) -> Trial: ...
+    @overload
+    def ask(
+        self,
+        n: int,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+        **presented: Unpack[RoundArguments],
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+        **presented: Unpack[RoundArguments],
+    ) -> Trial | list[Trial]:
+        """Propose an action, or a list of `n`, for instance a plate.
+
+        `available` restricts the choice to some candidates, by index, boolean mask or, where candidates are texts, by
+        name. No candidate is proposed while another worker measures it, unless there is no other; with `distinct` it
+        is an error if one list would need the same candidate twice.
+
+        A contextual round is passed as in memory: `context=`, `context=` and `candidates=`, or `features=`, and perhaps
+        `ids=`. Features are computed once, before the study is locked, and stored with the trial.
+
+        A call with a `key` may be repeated after a crash or a lost connection: if it was stored, the same trials are
+        returned and nothing happens twice. All methods that write take a key.
+
+        With `lease` the trials are reserved for this worker for so many seconds; `heartbeat` prolongs that. Trials of
+        other workers whose lease has expired are handed out first, or given up if the study was created with
+        `expired="abandon"`. A call with a key gets new trials only. So do contextual studies, where a trial belongs to
+        its context; `take_over` hands out their expired trials.
+        """
+        is_contextual = self._is_contextual or any_given(presented)
+        rounds = self._offers(n, available, presented) if is_contextual else []
+        may_offer = key is None and not is_contextual
+        handler = AskLeases(self._id, self.when_expired, check_lease(lease), distinct, may_offer)
+
+        def check(replica: Replica) -> AskRequest:
+            if not is_contextual:
+                return AskRequest(*replica.check_ask(1 if n is None else n, available, distinct))
+            if not replica.still_offers(rounds):  # an arm was added meanwhile
+                rounds[:] = offers_for(replica.algorithm.models, replica.algorithm.domain, n, available, presented)
+            return AskRequest(len(rounds), None, offers=tuple(replica.check_offers(rounds, distinct)))
+
+        def act(replica: Replica, request: AskRequest) -> list[Event]:
+            given_up = [replica.abandon(trial) for trial in request.given_up]
+            if request.offers:
+                return given_up + replica.ask_offers(request.offers)
+            held = [replica.algorithm.log.index[trial] for trial in request.offered]
+            return given_up + replica.ask(request.wanted, request.available, distinct, held)
+
+        replica, events = self._follower.act(check, act, key=key, leases=handler)
+        asked = [event for event in events if event.kind == "ask"]
+        same_call(key, asked or events, "ask", 1 if n is None else n)
+        if key is not None and rounds:
+            _same_rounds(key, asked, rounds)
+        trials = [replica.algorithm.trial(trial) for trial in (*handler.offered, *(event.trial for event in asked))]
+        if rounds:
+            trials = [_as_passed(trial, one) for trial, one in zip(trials, rounds, strict=True)]
+        return trials[0] if n is None else trials
+
+    def _offers(self, n: int | None, available: Available, presented: RoundArguments) -> list[Offer]:
+        """Contextual rounds, computed without the lock, because code of the user may be slow."""
+        algorithm = self._follower.known().algorithm
+        return offers_for(algorithm.models, algorithm.domain, n, available, presented)
+
+    def observe(
+        self,
+        index: int | str,
+        reward: float,
+        *,
+        available: Available = None,
+        propensity: float | None = None,
+        key: str | None = None,
+        sure: bool = True,
+        **presented: Unpack[RoundArguments],
+    ) -> Trial:
+        """Add a reward of candidate `index` that was measured elsewhere, without an ask.
+
+        With `sure=False`, a reward that looks like a typing error raises `SuspiciousRewardError`.
+
+        In contextual studies the round is passed as to `ask`; `index` is a position in it, or the name of an arm, and
+        `propensity` the probability with which it was played, if that is known.
+        """
+
+        def make(algorithm: Algorithm) -> list[ExternalObservation]:
+            return [algorithm.check_observation(index, reward, available, propensity, **presented)]
+
+        return self._take(make, key, sure)[0]
+
+    def add_observations(
+        self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None, *, sure: bool = True
+    ) -> list[Trial]:
+        """Add data that were measured elsewhere: all rows, or, if any is wrong, none.
+
+        The frame has a column `reward` and names the candidates by `index`, by `x`, or by columns of their own
+        table. Each row becomes a trial with its reward, without a model and with a missing propensity, because the
+        algorithm did not decide on it. Points off the grid of an Interval or Box are refused unless `nearest`.
+
+        In contextual studies a row has `index` and `reward`, and what `observe` takes: some of `context`, `candidates`,
+        `features`, `ids`, `available` and `propensity`. `log_frame` returns such a frame, if the log has all features.
+        """
+
+        def make(algorithm: Algorithm) -> list[ExternalObservation]:
+            if algorithm.is_contextual:
+                return contextual_observations(algorithm, frame)
+            found = observations(algorithm.domain, frame, nearest)
+            return [ExternalObservation(index, check_reward(reward)) for index, reward in found]
+
+        return self._take(make, key, sure)
+
+    def _take(self, make: Callable[[Algorithm], list[ExternalObservation]], key: str | None, sure: bool) -> list[Trial]:
+        rows = make(self._follower.known().algorithm)
+
+        def check(replica: Replica) -> list[ExternalObservation]:
+            if not replica.still_offers([row.made for row in rows if row.made is not None]):
+                rows[:] = make(replica.algorithm)
+            if not sure:
+                _check_plausible(replica.algorithm, [row.reward for row in rows])
+            plain = [row._replace(reward=row.reward + 0.0) for row in rows]  # databases do not keep the sign of zero
+            rounds = [None if row.made is None else recordable(replica.algorithm, row.made) for row in plain]
+            return [row._replace(made=one) for row, one in zip(plain, rounds, strict=True)]
+
+        def act(replica: Replica, rows: list[ExternalObservation]) -> list[Event]:
+            warn_of(replica.algorithm.suspect_observations([row.reward for row in rows]))
+            return [replica.observe(*row) for row in rows]
+
+        replica, events = self._follower.act(check, act, key=key)
+        same_call(key, events, "observe", len(rows))
+        return [replica.algorithm.trial(event.trial) for event in events]
+
+    def add_arm(self, name: str, key: str | None = None) -> int:
+        """Add an arm to a study of arms, for all its workers, and return its number.
+
+        Later rounds have it. Where models have columns for every arm, the run is repeated with columns for the new one.
+        """
+        _, events = self._follower.act(
+            lambda replica: replica.algorithm.check_arm(name), lambda replica, arm: [replica.add_arm(arm)], key=key
+        )
+        same_call(key, events, "arm", 1)
+        if detail_of(events[0]).get("arm") != name or events[0].candidate is None:
+            raise ValueError(f"key {key!r} was used before, for another arm; another call needs another key")
+        return events[0].candidate
+
+    # -- telling -----------------------------------------------------------------------------------------------
 
     def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
         """Report the reward of a trial, by the trial or its id, from any process and in any order.
 
-        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
-        and raise at another one, or "amend" it.
+        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward and raise
+        for another one, or "amend" it.
         """
         self.tell_many([(trial, reward)], if_told, key)
 
@@ -69,10 +269,10 @@ class Study(Proposing, Answering, Logged, Sharing):
         *,
         sure: bool = True,
     ) -> TellCounts:
-        """Report several rewards at once: all of them, or, if any is wrong, none. Returns what became of them.
+        """Report several rewards at once: all, or, if any is wrong, none. Returns how many were new, known and amended.
 
-        Rewards far outside what was seen are taken in with a warning; whoever is not `sure` gets a
-        `SuspiciousRewardError` instead, and nothing has changed.
+        Rewards far outside those so far are stored with a warning; with `sure=False` they raise
+        `SuspiciousRewardError` instead, and nothing is changed.
         """
         pairs = list(results.items() if isinstance(results, Mapping) else results)
 
@@ -86,8 +286,8 @@ class Study(Proposing, Answering, Logged, Sharing):
     def amend(self, trial: AnyTrial, reward: float, key: str | None = None, *, sure: bool = True) -> None:
         """Correct a reward that was told or added, or give one again to a trial whose reward was retracted.
 
-        The study then stands where it would had the right reward been told at once, with the trials as they were
-        asked for. The log keeps both rewards. `sure` is as for `tell_many`.
+        The state is then as if the right reward had been told at once; trials stay as they were asked for. The log
+        keeps both rewards. `sure` is as for `tell_many`.
         """
 
         def check(replica: Replica) -> list[Told]:
@@ -102,25 +302,25 @@ class Study(Proposing, Answering, Logged, Sharing):
         def check(replica: Replica) -> dict[int, float | None]:
             return {replica.algorithm.check_retract(trial): None}
 
-        _, events = self._follower.act(check, Replica.mend, Replica.prepare_mend, key)
+        _, events = self._follower.act(check, Replica.amend, Replica.prepare_amend, key)
         same_call(key, events, "retract", 1)
 
     def _take_in(
         self,
         pairs: list[tuple[AnyTrial, float]],
         check: Callable[[Replica], list[Told]],
-        may_mend: bool,
+        may_amend: bool,
         key: str | None,
     ) -> TellCounts:
         def act(replica: Replica, tells: list[Told]) -> list[Event]:
             warn_of(replica.algorithm.suspects(tells).values())
             events = [replica.tell(told.trial, told.reward) for told in tells if told.deed == "tell"]
-            return events + replica.mend(_amendments(tells))
+            return events + replica.amend(_amendments(tells))
 
         def prepare(replica: Replica, tells: list[Told]) -> None:
-            replica.prepare_mend(_amendments(tells))
+            replica.prepare_amend(_amendments(tells))
 
-        replica, events = self._follower.act(check, act, prepare if may_mend else None, key)
+        replica, events = self._follower.act(check, act, prepare if may_amend else None, key)
         if key is not None:
             same_rewards(key, events, {replica.algorithm.log.check_id(trial): reward for trial, reward in pairs})
         kinds = [event.kind for event in events]
@@ -131,7 +331,7 @@ class Study(Proposing, Answering, Logged, Sharing):
 
         A trial that was given up keeps its number and takes no reward any more.
         """
-        wanted = listed(trials)
+        wanted = _listed(trials)
 
         def check(replica: Replica) -> list[int]:
             ids = [replica.check_pending(trial) for trial in wanted]
@@ -145,7 +345,67 @@ class Study(Proposing, Answering, Logged, Sharing):
         if key is not None and {event.trial for event in events} != ids.keys():
             raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
 
-    # -- looking -----------------------------------------------------------------------------------------------
+    # -- workers -----------------------------------------------------------------------------------------------
+
+    def heartbeat(self, trials: AnyTrial | Iterable[AnyTrial], lease: float | None = None) -> None:
+        """Restart the leases of trials that this worker still measures: all, or, if any is lost, none.
+
+        Each runs for as long as before, or for `lease` seconds. An expired lease is prolonged, too, unless another
+        worker has taken the trial over: `LeaseError` names that worker.
+        """
+        wanted, seconds = _listed(trials), check_lease(lease)
+        self._follower.act(
+            lambda replica: [replica.check_pending(trial) for trial in wanted],
+            lambda _replica, _trials: [],
+            leases=HeartbeatLeases(self._id, seconds),
+        )
+
+    def take_over(
+        self,
+        trials: AnyTrial | Iterable[AnyTrial] | None = None,
+        *,
+        lease: float | None = None,
+        n: int | None = None,
+    ) -> list[Trial]:
+        """Take over trials of other workers: `n` or all of those that have expired, or the ones that are named.
+
+        They are reserved for this worker for `lease` seconds, or without end. A named trial may have no lease; a trial
+        that another worker holds is an error. No two workers get the same trial.
+        """
+        seconds, wanted = check_lease(lease), None if trials is None else _listed(trials)
+        handler = TakeOverLeases(self._id, seconds, None if n is None else count("n", n))
+
+        def check(replica: Replica) -> list[int] | None:
+            return None if wanted is None else [replica.check_pending(trial) for trial in wanted]
+
+        replica, _ = self._follower.act(check, lambda _replica, _trials: [], leases=handler)
+        return [replica.algorithm.trial(trial) for trial in handler.taken]
+
+    def pending(self) -> list[HeldTrial]:
+        """Pending trials, oldest first, each with its worker, its age and the rest of its lease."""
+        with self._follower.mutex:
+            with self._follower.moment() as (replica, connection):
+                waiting = replica.algorithm.log.pending()
+                if not waiting:
+                    return []
+                log_cache = self._cache_of(replica)
+                log_cache.read(connection, replica.n_events, waiting, history=False)
+                held, now = leases.read(connection, self._id), leases.now(connection)
+            found = []
+            for trial in waiting:
+                (at, worker), lease = log_cache.asked[trial], held.get(trial)
+                left = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at - now
+                worker = worker if lease is None else lease.worker
+                found.append(HeldTrial(**vars(replica.algorithm.trial(trial)), worker=worker, age=now - at, lease=left))
+        return found
+
+    def _cache_of(self, replica: Replica) -> LogCache:
+        """The cache that belongs to this replica; a new replica gets a new one."""
+        if self._log_cache is None or self._log_cache[0] is not replica:
+            self._log_cache = (replica, LogCache(self._id))
+        return self._log_cache[1]
+
+    # -- trials and views --------------------------------------------------------------------------------------
 
     def trial(self, trial_id: int) -> Trial:
         """A trial by its id."""
@@ -168,9 +428,9 @@ class Study(Proposing, Answering, Logged, Sharing):
 
     @contextmanager
     def counting(self) -> Iterator[Callable[[], Counts]]:
-        """No other thread acts on the study in this block; gives the counts as they are after what is done in it.
+        """Keep other threads from acting in this block; yields a function that returns the counts at that moment.
 
-        Others are not asked once more, and a crowd of threads is not queued up with twice.
+        The function does not read the log again, and does not wait for the other threads a second time.
         """
         with self._follower.mutex:
             yield lambda: counts(self._follower.known().algorithm)
@@ -202,9 +462,9 @@ class Study(Proposing, Answering, Logged, Sharing):
         explanation: bool = True,
         delta: float = DELTA,
     ) -> StudyView:
-        """Everything that a report, a status line or a page shows, read in one transaction: one consistent moment.
+        """What reports, status lines and pages show, read in one transaction.
 
-        Asking again before anything has happened costs one small query and returns the same object.
+        Without new events, a second call costs one small query and returns the same object.
 
         Parameters
         ----------
@@ -213,14 +473,14 @@ class Study(Proposing, Answering, Logged, Sharing):
         leaders
             How many leading models are described one by one.
         history
-            Whether to tell how the leaders came to lead.
+            Whether to include how the leaders stood in earlier rounds.
         certificates
             Whether to compute certified statements, where the algorithm has them and unless models x candidates
             exceed 20 million.
         curve
             Whether to compute the estimated reward on a one-dimensional domain.
         explanation
-            Whether to look back on what was expected of every reward, where the algorithm can; takes as long as
+            Whether to predict every reward from the rewards before it, where the algorithm can. Takes as long as
             learning did, and is left out where models x rewards exceed 5 million.
         delta
             Certified statements hold with probability 1 - delta.
@@ -234,17 +494,17 @@ class Study(Proposing, Answering, Logged, Sharing):
                     *before, view = self._seen
                     if (*before, view.n_events) == (replica, wanted, held, n_events):
                         return view
-                chronicle = self._chronicle_of(replica)
-                chronicle.read(connection, n_events, waiting, history)
+                log_cache = self._cache_of(replica)
+                log_cache.read(connection, n_events, waiting, history)
             identity = Identity(self.name, self.storage.describe(), self.created_at, self.library)
-            view = make_view(identity, n_events, replica.algorithm, chronicle, held, wanted)
+            view = make_view(identity, n_events, replica.algorithm, log_cache, held, wanted)
             self._seen = (replica, wanted, held, view)
         return view
 
     def explanation(self, standing: Standing | None) -> Explanation | None:
-        """What was expected of every reward so far, and what that says of the two leaders of a view's `standing`.
+        """Predictions of every reward so far, and the odds of the two leaders of the `standing` of a view.
 
-        For pages that look after every reward and can wait for this part; see `explanation` of `view`.
+        For pages that load this part later; see `explanation` of `view`.
         """
         with self._follower.mutex:
             algorithm = self.algorithm
@@ -256,19 +516,114 @@ class Study(Proposing, Answering, Logged, Sharing):
 
         return write_report(self.view(), Path(path))
 
+    # -- statements of the algorithm ---------------------------------------------------------------------------
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The algorithm as of now, for reading: asking or telling it directly is not recorded."""
+        return self._follower.refresh().algorithm
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """q over the M models for the next round, shape (M,), for algorithms that have it."""
+        with self._follower.mutex:
+            algorithm = self.algorithm
+            q = probabilities_of(algorithm)
+        if q is None:
+            raise NotOfferedError(f"algorithm {algorithm.name!r} has no probabilities over models")
+        return q
+
+    def best(self, *, available: Available = None, **presented: Unpack[RoundArguments]) -> Recommendation:
+        """The recommended action, given all rewards so far; in contextual studies of a round, passed as to `ask`."""
+        with self._follower.mutex:
+            return self.algorithm.best(available=available, **presented)
+
+    def policy(self, available: Available = None, **presented: Unpack[RoundArguments]) -> FloatArray:
+        """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
+        with self._follower.mutex:
+            return self.algorithm.policy(available, **presented)
+
+    def stop_report(self, delta: float = DELTA, epsilon: float | None = None, **about: Unpack[About]) -> StopReport:
+        """Whether the recommended action is within `epsilon` of the best, and the smallest epsilon that holds.
+
+        In contextual studies about one round, passed as to `ask`.
+        """
+        with self._follower.mutex:
+            return self._certifying().stop_report(delta, epsilon, **about)
+
+    def plausible_models(self, delta: float = DELTA) -> IntArray:
+        """Numbers of the models not yet ruled out."""
+        with self._follower.mutex:
+            return self._certifying().plausible_models(delta)
+
+    def confidence(
+        self,
+        x: Action = None,
+        delta: float = DELTA,
+        *,
+        context: object = None,
+        candidates: Action = None,
+        features: object = None,
+    ) -> Band:
+        """Certified band of the noiseless reward at `x`, or at all candidates of a contextual round."""
+        with self._follower.mutex:
+            certifying = self._certifying()
+            return certifying.confidence(x, delta, context=context, candidates=candidates, features=features)
+
+    def _certifying(self) -> Certifies:
+        algorithm: object = self.algorithm
+        if not offers(algorithm, Certifies):
+            raise NotOfferedError(f"algorithm {self.algorithm.name!r} gives no certificates")
+        return algorithm
+
+    def check_models(self, delta: float = DELTA) -> ModelCheck:
+        """Whether the rewards contradict what was stated about noise, bound and models."""
+        with self._follower.mutex:
+            return self._certifying().check_models(delta)
+
+    # -- the log -----------------------------------------------------------------------------------------------
+
+    def events(self, since: int = 0, limit: int | None = None) -> list[EventDict]:
+        """The events after the first `since`, oldest first and at most `limit` of them, as JSON data.
+
+        To follow a study, call it again with the number of events seen so far, `events[-1]["seq"] + 1`.
+        """
+        start, most = count("since", since, 0), None if limit is None else count("limit", limit)
+        with self.storage.reading() as connection:
+            stop = records.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
+            stop = stop if most is None else min(stop, start + most)
+            return logbook.public_events(connection, self._id, start, stop)
+
+    def events_dataframe(self) -> pd.DataFrame:
+        """One row per event: kind, trial, at (UTC), worker (host:process); the row number is the total order."""
+        import pandas as pd  # slow to import, and needed here only
+
+        with self.storage.reading() as connection:
+            head = records.head(connection, self._id, lock=False)
+            rows = logbook.moments(connection, self._id, head.n_events)
+        frame = pd.DataFrame(rows, columns=["kind", "trial", "at", "worker"])
+        frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
+        return frame
+
+    def beliefs(self) -> list[tuple[int, BeliefRecord]]:
+        """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
+        with self.storage.reading() as connection:
+            head = records.head(connection, self._id, lock=False)
+            return logbook.beliefs(connection, self._id, 0, head.n_events)
+
     # -- keeping up --------------------------------------------------------------------------------------------
 
     def refresh(self) -> Replica:
-        """Apply what other processes have done; every method does this by itself."""
+        """Apply the new events of other processes, as every method does, and return the replica."""
         return self._follower.refresh()
 
     def replayed(self) -> Replica:
-        """The whole log applied anew, from its first event on, to hold against what is known; takes its time."""
+        """A replica made from the whole log without snapshots, for comparison; slow for long logs."""
         with self._follower.mutex:
             return self._follower.replayed()
 
     def close(self) -> None:
-        """Save what opening would have to replay, and close the connections; they open again when needed."""
+        """Save a snapshot if it would make opening faster, and close the connections; they open again when needed."""
         self._follower.close()
 
     def __enter__(self) -> Self:
@@ -288,8 +643,34 @@ class Study(Proposing, Answering, Logged, Sharing):
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"
 
 
+def _check_plausible(algorithm: Algorithm, rewards: Sequence[float]) -> None:
+    found = enumerate(algorithm.suspect_observations(rewards))
+    if reasons := [f"observation {k}: {reason}" for k, reason in found if reason is not None]:
+        raise SuspiciousRewardError("\n".join(reasons))
+
+
+def _same_rounds(key: str, asked: Sequence[Event], rounds: Sequence[Offer]) -> None:
+    """Raise if a key that was used before stood for other rounds."""
+    for event, one in zip(asked, rounds, strict=True):
+        if one.is_whole:  # rounds on a ball are all alike
+            continue
+        assert event.candidate is not None
+        at, n_columns = event.candidate, one.rows.shape[1]
+        stored = offer_from(detail_of(event), at, n_columns)
+        if len(stored) > len(one) or not np.allclose(stored.rows[at], one.rows[at]):  # arms may have been added since
+            raise ValueError(
+                f"key {key!r} was used before, for the ask of trial {event.trial}, which had another context or other "
+                "features; another call needs another key"
+            )
+
+
+def _as_passed(trial: Trial, offer: Offer) -> Trial:
+    """A trial with action and context as the caller knows them."""
+    return trial if offer.is_whole else replace(trial, x=offer.actions[trial.index], context=offer.context)
+
+
 def _plausible(replica: Replica, tells: list[Told]) -> list[Told]:
-    """The same rewards, unless some look like typing errors."""
+    """The same rewards; raises if some look like typing errors."""
     if reasons := list(replica.algorithm.suspects(tells).values()):
         raise SuspiciousRewardError("\n".join(reasons))
     return tells
@@ -305,3 +686,8 @@ def _no_trial_twice(trial_ids: list[int]) -> None:
         if trial_id in seen:
             raise AlreadyToldError(f"trial {trial_id} is told twice in one call")
         seen.add(trial_id)
+
+
+def _listed(trials: AnyTrial | Iterable[AnyTrial]) -> list[AnyTrial]:
+    """One trial or several, as a list."""
+    return [trials] if isinstance(trials, Trial | int | str) else list(trials)

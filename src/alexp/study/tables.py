@@ -1,4 +1,4 @@
-"""CSV and NPY files in and out: read as a whole, checked as a whole, with the line of every mistake."""
+"""Reading and writing CSV and NPY files; errors name file and line of every mistake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.cells import from_csv, to_csv
 from alexp.common.files import read_array, read_text, write_text
 from alexp.common.validation import did_you_mean, matrix
-from alexp.study.labels import column_names, trial_columns
+from alexp.study.candidates import column_names, trial_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ _AMEND = "--amend takes the one of the file"
 
 
 class FileError(ValueError):
-    """A file is not as it should be; the message names the file and the lines."""
+    """A file has mistakes; the message names the file and the lines."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def read_lines(path: Path) -> Lines:
 
 
 def lines_of(text: str, path: Path | str) -> Lines:
-    """The same of a text, which errors call `path`."""
+    """Read CSV text; errors call it `path`."""
     try:
         filled = from_csv(text)
     except ValueError as error:
@@ -83,7 +83,7 @@ def read_candidates(path: Path) -> pd.DataFrame:
 
 
 def candidates_of(lines: Lines) -> pd.DataFrame:
-    """The same of lines that were read."""
+    """Candidates from lines that were read."""
     import pandas as pd
 
     columns = {name: _numbers_or_text([row[k] for _, row in lines.rows]) for k, name in enumerate(lines.header)}
@@ -100,7 +100,7 @@ def read_observations(path: Path) -> pd.DataFrame:
 
 
 def check_reserved(candidates: pd.DataFrame, path: Path | str) -> None:
-    """Refuse candidates whose columns could be mistaken for those of a file of results."""
+    """Refuse candidates with columns named like those of a file of results."""
     for name in candidates.columns:
         if str(name).lower() in ("trial", "reward"):
             raise FileError(f"{path}: candidates must not have a column {name!r}; files of results use it")
@@ -139,7 +139,7 @@ def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
 
 
 def features_of(lines: Lines, candidates: pd.DataFrame) -> FloatArray:
-    """The same of lines that were read."""
+    """Features from lines that were read, shape (N, d)."""
     n, key = len(candidates), str(candidates.columns[0])
     keyed = lines.header[0] == key
     if len(lines.rows) != n:
@@ -174,10 +174,10 @@ def _match(lines: Lines, keys: list[str]) -> list[int]:
 
 
 def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[Told]:
-    """What telling every line with columns `trial` and `reward` would do, if all of them can be told.
+    """The rewards of a file with columns `trial` and `reward`, checked but not yet told.
 
-    Columns that describe the candidate, as in the file that `ask` wrote, are held against the trial: a file that
-    was sorted in one column only, or that belongs to another study, is noticed. With `partial`, lines without a
+    Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial: a file that
+    was sorted in one column only, or belongs to another study, is refused. With `partial`, lines without a
     reward are left for later. Rewards that the study knows already are skipped; those that contradict it are mistakes
     unless `amend`.
     """
@@ -251,7 +251,7 @@ def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mappin
 
 
 def _agrees(cell: str, value: object) -> bool:
-    """Whether a cell means a value, also after a spreadsheet has rounded it."""
+    """Whether a cell equals a value, up to the rounding of a spreadsheet."""
     if isinstance(value, float | np.floating):
         try:
             return isclose(float(cell), float(value), rel_tol=1e-6, abs_tol=1e-9)

@@ -1,4 +1,4 @@
-"""What a study shows and answers: that of every report, status line or page at one moment, without its database."""
+"""What methods of a study return: counts, summaries, pending trials, and the view. Needs no database."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
+from alexp.algorithms.log import Trial
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State, jsonable
 
@@ -26,7 +27,7 @@ class Counts(TypedDict):
 
 
 class TellCounts(NamedTuple):
-    """What became of some rewards: taken in, known already, and put in the place of another."""
+    """Numbers of rewards that were stored, known already (skipped), and changed (amended)."""
 
     told: int
     skipped: int
@@ -87,11 +88,42 @@ class TrialColumns:
         return pd.DataFrame({field.name: getattr(self, field.name) for field in fields(self)})
 
 
+@dataclass(frozen=True, eq=False)
+class HeldTrial(Trial):
+    """A pending trial with its worker and lease.
+
+    Attributes
+    ----------
+    worker : the worker that asked for it, or took it over last.
+    age : seconds since it was asked for.
+    lease : seconds that its lease has left, negative if it has expired; None if it has no end.
+    """
+
+    worker: str
+    age: float
+    lease: float | None
+
+    @property
+    def expired(self) -> bool:
+        """Whether another worker may take it over."""
+        return self.lease is not None and self.lease <= 0.0
+
+    def __eq__(self, other: object) -> bool:
+        """Equal as trials: worker, age and lease are not compared."""
+        return isinstance(other, Trial) and _facts(self) == _facts(other)
+
+    __hash__ = Trial.__hash__
+
+
+def _facts(trial: Trial) -> tuple[object, ...]:
+    return tuple(getattr(trial, field.name) for field in fields(Trial))
+
+
 @dataclass(frozen=True)
 class PendingTrial:
-    """A trial that awaits its reward, with times in seconds since 1970, UTC.
+    """A pending trial in a view, with times in seconds since 1970, UTC.
 
-    `at` is when it was asked for, `worker` who asked for it or took it over, `until` when its lease, if any, expires.
+    `at` is when it was asked for, `worker` the one that asked for it or took it over, `until` the end of its lease.
     """
 
     id: int
@@ -185,7 +217,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was expected of every reward before it came, in the order of the rewards, and what that says of two models.
+    """Prediction of every reward from the rewards before it, in the order of the rewards, and the odds of two models.
 
     Attributes
     ----------
@@ -253,7 +285,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class StudyView:
-    """Everything about a study after its first `n_events` events.
+    """A study after its first `n_events` events, as reports, status lines and pages show it.
 
     Attributes
     ----------

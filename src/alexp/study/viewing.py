@@ -1,4 +1,4 @@
-"""Making a view of a study from its algorithm and what the log knows beside it."""
+"""Makes the view of a study from its algorithm and the parts of the log that the algorithm does not keep."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ import numpy as np
 
 from alexp.algorithms.assumptions import NotCertified
 from alexp.algorithms.base import Algorithm
-from alexp.algorithms.capabilities import Certifies, Estimates, Predicts, offers
+from alexp.algorithms.capabilities import Certifies, Estimates, LooksBack, Predicts, offers
 from alexp.algorithms.certified import StopReport
 from alexp.algorithms.components import component_to_dict
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable
 from alexp.common.validation import count, fraction
+from alexp.decision.schedules import Schedules
 from alexp.estimation.estimate import predict
 from alexp.problem.domains import Interval
-from alexp.study.chronicle import Chronicle
-from alexp.study.database.events import MOST_MODELS, BeliefRecord, leading_models, probabilities_of, returns_of
-from alexp.study.explaining import explanation
-from alexp.study.labels import label, labeller, trial_states
-from alexp.study.settings import explained_settings
+from alexp.study.candidates import label, labeller, trial_states
+from alexp.study.events import MOST_MODELS, BeliefRecord, leading_models, probabilities_of, returns_of
+from alexp.study.leases import Lease
+from alexp.study.logbook import LogCache
 from alexp.study.view import (
     Best,
     Certificates,
     Counts,
     Curve,
+    Explanation,
     History,
     Leader,
     PendingTrial,
+    SettingLine,
     Standing,
     StudyView,
     TrialColumns,
 )
-from alexp.study.workers.leases import Lease
 
 _CERTIFIED_WORK = 20_000_000  # models x candidates up to which certificates are computed
 _MOST_POINTS = 2001  # of a curve
@@ -67,7 +68,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a study is, whatever happens in it."""
+    """The constant facts about a study."""
 
     name: str
     where: str
@@ -85,18 +86,18 @@ def make_view(
     study: Identity,
     n_events: int,
     algorithm: Algorithm,
-    chronicle: Chronicle,
+    log_cache: LogCache,
     held: Mapping[int, Lease],
     wanted: Wanted,
 ) -> StudyView:
-    """The view after `n_events` events, which algorithm and chronicle have both taken in, with the leases `held`."""
+    """The view after `n_events` events, the same that `algorithm` and `log_cache` contain, with the leases `held`."""
     q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm)
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
     report = _stop_report(algorithm, wanted)
     certificates = _certificates(report, listed) if report is not None else _plausible(algorithm, wanted, listed)
     stopping = _ABOUT_ONE if algorithm.is_contextual and algorithm.n_told else None if report is None else str(report)
     trials = _trials(algorithm, wanted.trials, name)
-    standing = None if q is None else _standing(algorithm, q, listed, chronicle, certificates, wanted)
+    standing = None if q is None else _standing(algorithm, q, listed, log_cache, certificates, wanted)
     return StudyView(
         name=study.name,
         where=study.where,
@@ -115,7 +116,7 @@ def make_view(
         names=[models.names[int(j)] for j in listed],
         counts=counts(algorithm),
         trials=trials,
-        pending=_pending(algorithm, chronicle, held, name),
+        pending=_pending(algorithm, log_cache, held, name),
         best=_best(algorithm),
         standing=standing,
         certificates=certificates,
@@ -142,11 +143,11 @@ def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) 
 
 
 def _pending(
-    algorithm: Algorithm, chronicle: Chronicle, held: Mapping[int, Lease], name: Callable[[int], str]
+    algorithm: Algorithm, log_cache: LogCache, held: Mapping[int, Lease], name: Callable[[int], str]
 ) -> list[PendingTrial]:
     index, found = algorithm.log.index, []
-    for trial in sorted(chronicle.asked):
-        (at, worker), lease = chronicle.asked[trial], held.get(trial)
+    for trial in sorted(log_cache.asked):
+        (at, worker), lease = log_cache.asked[trial], held.get(trial)
         until = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at
         worker = worker if lease is None else lease.worker
         found.append(PendingTrial(trial, index[trial], name(trial), at, worker, until))
@@ -170,7 +171,7 @@ def _standing(
     algorithm: Algorithm,
     q: FloatArray,
     listed: IntArray,
-    chronicle: Chronicle,
+    log_cache: LogCache,
     certificates: Certificates | None,
     wanted: Wanted,
 ) -> Standing:
@@ -199,12 +200,12 @@ def _standing(
         n_level=int(np.sum(np.isclose(q, q.max(), rtol=1e-9, atol=0.0))),
         n_ruled_out=int(out.size),
         ruled_out=[names[int(j)] for j in out[:_MOST_NAMES]],
-        history=_history(algorithm.n_told, q, chronicle, leaders, wanted.delta) if wanted.history else None,
+        history=_history(algorithm.n_told, q, log_cache, leaders, wanted.delta) if wanted.history else None,
     )
 
 
-def _history(n_told: int, now: FloatArray, chronicle: Chronicle, leaders: list[Leader], delta: float) -> History:
-    beliefs, models = [belief for _, belief in chronicle.beliefs], [leader.model for leader in leaders]
+def _history(n_told: int, now: FloatArray, log_cache: LogCache, leaders: list[Leader], delta: float) -> History:
+    beliefs, models = [belief for _, belief in log_cache.beliefs], [leader.model for leader in leaders]
     told = np.array([belief["told"] for belief in beliefs] + [n_told], dtype=np.int64)
     q = [_of(belief, belief["q"], models) for belief in beliefs] + [np.array([leader.q for leader in leaders])]
     likeliest = np.array([_likeliest(belief["q"], delta) for belief in beliefs] + [_likeliest(now, delta)])
@@ -233,7 +234,7 @@ def _of(belief: BeliefRecord, values: NarrowArray, models: list[int]) -> FloatAr
 
 
 def _stop_report(algorithm: Algorithm, wanted: Wanted) -> StopReport | None:
-    """How far the recommendation may be from the best; None where nobody can tell, or nobody wants to know."""
+    """How far the recommendation may be from the best; None if it is not wanted, or not available."""
     subject: object = algorithm
     work = algorithm.models.n_models * algorithm.domain.n_candidates
     if algorithm.is_contextual or not wanted.certificates or algorithm.n_told == 0 or work > _CERTIFIED_WORK:
@@ -242,7 +243,7 @@ def _stop_report(algorithm: Algorithm, wanted: Wanted) -> StopReport | None:
 
 
 def _plausible(algorithm: Algorithm, wanted: Wanted, listed: IntArray) -> Certificates | None:
-    """What is certified of contextual runs without a context: which models are plausible."""
+    """Plausible models of contextual runs, the only certificate that needs no context."""
     subject: object = algorithm
     work = algorithm.models.n_models * algorithm.n_told
     if not (algorithm.is_contextual and wanted.certificates and 0 < work <= _CERTIFIED_WORK):
@@ -281,3 +282,122 @@ def _curve(algorithm: Algorithm, certificates: Certificates | None, trials: Tria
     if certificates is not None and offers(subject, Certifies):
         lower, upper = subject.confidence(points, certificates.delta)
     return Curve(points, estimate, spread, lower, upper, domain.points[trials.index])
+
+
+# -- explanation -----------------------------------------------------------------------------------------------
+
+_MOST_WORK = 5_000_000  # models x rewards up to which `explanation` is computed
+
+
+def explanation(algorithm: Algorithm, standing: Standing | None, name: Callable[[int], str]) -> Explanation | None:
+    """Predictions of the two leading models for every reward; None if not available, or if it would take too long."""
+    subject: object = algorithm
+    work = algorithm.models.n_models * algorithm.n_told
+    if standing is None or work == 0 or work > _MOST_WORK or not offers(subject, LooksBack):
+        return None
+    if algorithm.log_features == "none":  # rows are not kept
+        return None
+    leaders = standing.leaders[:2]
+    if not leaders:
+        return None
+    seen, log = subject.hindsight([leader.model for leader in leaders]), algorithm.log
+    trials = np.array(log.told_in_order(), dtype=np.int64)
+    both = len(leaders) == 2
+    return Explanation(
+        leader=leaders[0].name,
+        runner_up=leaders[1].name if both else None,
+        trial=trials,
+        label=[name(int(trial)) for trial in trials],
+        reward=np.array([log.reward[int(trial)] for trial in trials]),
+        expected=seen.mean,
+        spread=seen.std,
+        by_leader=seen.model_mean[:, 0],
+        by_runner_up=seen.model_mean[:, 1] if both else None,
+        odds=-seen.log_odds[:, 1] / np.log(10.0) if both else None,
+    )
+
+
+# -- settings --------------------------------------------------------------------------------------------------
+
+_MEANING = {
+    "noise_std": "σ, standard deviation of the noise",
+    "reward_bound": "B, bound on the size of the reward",
+    "norm_bound": "bound on the norm of the coefficients",
+    "repeats": "whether a measured candidate may be proposed again",
+    "direction": "whether large or small rewards are good",
+}
+
+# What a mixture takes beyond that.
+_OF_MIXTURES = {
+    "goal": "large rewards in every round, or one large reward soon",
+    "rule": "what a round is decided by, from mean m and deviation s",
+    "beta": "width of the index m + β s; None: by rule and round",
+    "power": "weights of models ∝ prior × evidence^power",
+    "noise_grid": "levels of noise with a component each, × σ",
+    "scale_grid": "sizes of coefficients with a component each, × bound",
+    "ratio_grid": "ratios of noise to prior variance with a component each",
+    "misfit_grid": "what a candidate may have beyond every model, × B",
+    "gamma": "share γ t^(-1/3) of even play",
+    "floor": "least share of even play",
+    "draws": "posterior draws that a round chooses among",
+    "sharpness": "shares ∝ P(best)^sharpness",
+    "forget": "weight of a reward per later one",
+}
+
+
+def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
+    """The arguments of an algorithm as formula and value."""
+    models, domain = algorithm.models, algorithm.domain
+    sizes = f"{models.n_models}, {models.n_columns}, {models.dimension}"
+    known = str(domain.n_candidates) if domain.n_candidates else "by the round"
+    rows = [
+        SettingLine("models", "M models over P columns, the largest with d", sizes),
+        SettingLine("domain", "N candidates", f"{type(domain).__name__}, {known}"),
+    ]
+    if algorithm.log_features is not None:
+        rows.append(SettingLine("log_features", "features of rounds that are kept", algorithm.log_features))
+    for key, meaning in _MEANING.items():
+        value = _text(getattr(algorithm, key))
+        if getattr(algorithm.stated, key, True) is None:  # a number is assumed only where one is needed
+            value = f"{value}, assumed" if key in algorithm.relies_on else "not stated"
+        rows.append(SettingLine(key, meaning, value))
+    meanings: dict[str, str] = _OF_MIXTURES if "goal" in algorithm.settings else {}
+    for key in algorithm.settings:
+        value = getattr(algorithm, key)
+        if isinstance(value, Schedules):
+            rows += _schedules(algorithm, value)
+        else:
+            rows.append(SettingLine(key, meanings.get(key, ""), _text(value)))
+    return rows
+
+
+def _schedules(algorithm: Algorithm, schedules: Schedules) -> list[SettingLine]:
+    t, models = max(algorithm.n_told, 1), algorithm.models
+    gamma, eta = schedules.gamma_t(t), schedules.eta_t(t, algorithm.reward_bound)
+    lam = schedules.lambda_t(t, algorithm.noise_std, models.n_models, models.dimension)
+    if type(schedules) is not Schedules:
+        now = f"now γ = {gamma:.3g}, η = {eta:.3g}, λ = {lam:.3g}"
+        return [SettingLine("schedules", _text(schedules), now)]
+    width = "√(1 + (12/√2) w + (5/√2) √(d w)), w = log(2M/δ) + (log log d)₊"
+    return [
+        SettingLine(
+            "exploration rate", f"γ_t = min(1, γ t^(-1/4)), γ = {schedules.gamma:g}", f"{gamma:.3g} at t = {t}"
+        ),
+        SettingLine("learning rate", f"η_t = η / (B √t), η = {schedules.eta:g}", f"{eta:.3g} at t = {t}"),
+        SettingLine(
+            "regularisation",
+            f"λ_t = c (2σ/√t) {width}, c = {schedules.lam:g}, δ = {schedules.delta:g}",
+            f"{lam:.3g} at t = {t}",
+        ),
+    ]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, dict) or (isinstance(value, list | tuple) and len(value) > 5):
+        kinds = sorted({repr(item) for item in (value.values() if isinstance(value, dict) else value)})
+        return f"{len(value)} of them: {', '.join(kinds[:5])}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(item) for item in value) or "none"
+    return str(value)

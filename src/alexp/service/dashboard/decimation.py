@@ -15,7 +15,8 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.validation import count
-from alexp.study.report.explanation import decisive, fit_sentence, standardised
+from alexp.study.figures import standardised
+from alexp.study.report import decisive, fit_sentence
 from alexp.study.view import Curve, Explanation, History, StudyView, TrialColumns
 
 MOST_POINTS, MOST_ROWS = 5000, 500

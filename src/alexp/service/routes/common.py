@@ -17,7 +17,7 @@ from alexp.algorithms.log import Trial
 from alexp.common.codec import Packable, State, jsonable
 from alexp.service.problems import INVALID, MEDIA, ProblemError
 from alexp.service.shelf import Acted, Opened
-from alexp.study.labels import trial_label
+from alexp.study.candidates import trial_label
 
 _REF = {"$ref": "#/components/schemas/ProblemAnswer"}
 _STATUSES = {

@@ -25,10 +25,10 @@ from alexp.service.schemas.answers import Deleted, Studies, Summary
 from alexp.service.schemas.requests import Create
 from alexp.service.shelf import Acted, Opened, Shelf
 from alexp.study import Study, StudyExistsError, create_study, list_studies
-from alexp.study.database.events import acting_as
-from alexp.study.labels import column_names
+from alexp.study.candidates import column_names
+from alexp.study.events import acting_as
 from alexp.study.opening import DEFAULT_ALGORITHM
-from alexp.study.settings import explained_settings
+from alexp.study.viewing import explained_settings
 
 if TYPE_CHECKING:
     from alexp.algorithms.base import Algorithm

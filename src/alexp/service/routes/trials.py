@@ -22,7 +22,7 @@ from alexp.service.routes.common import (
 from alexp.service.schemas import answers, requests
 from alexp.service.shelf import Opened, Shelf
 from alexp.study import Study
-from alexp.study.observations import check_columns
+from alexp.study.candidates import check_columns
 
 Correction = requests.Amend | requests.Retract | requests.Abandon
 _MOST_LISTED = 10_000

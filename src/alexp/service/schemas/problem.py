@@ -15,8 +15,7 @@ from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
 from alexp.service.limits import Limits
 from alexp.service.schemas.base import Body, Number
-from alexp.study.declared.kernels import kernels_by_name, kernels_from_words
-from alexp.study.declared.tables import declared_features, declared_table
+from alexp.study.declared import declared_features, declared_table, kernels_by_name, kernels_from_words
 
 Cell = str | int | Number
 Names = Annotated[list[str], Field(min_length=1, max_length=1000)]

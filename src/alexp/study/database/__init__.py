@@ -1,1 +1,0 @@
-"""Where studies live: the tables, their rows, transactions and migrations."""

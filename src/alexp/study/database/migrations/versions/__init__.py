@@ -1,1 +1,0 @@
-"""One module per version of the schema; released ones are never edited."""

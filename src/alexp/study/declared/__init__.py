@@ -1,1 +1,0 @@
-"""Problems as plain data: what a person or another program can say without Python."""

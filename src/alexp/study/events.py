@@ -1,0 +1,216 @@
+"""Events of a study, in one total order. All other data are derived from their log."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from math import floor, log
+from typing import Literal, TypedDict
+
+import numpy as np
+
+from alexp.algorithms.base import Algorithm
+from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
+from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
+from alexp.common.codec import Packable, deflate, inflate, pack, unpack
+from alexp.common.redaction import redact
+
+LIBRARY = version("alexp")
+Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract", "arm"]
+AMENDS = ("amend", "retract")
+REPEATS = (*AMENDS, "arm")  # kinds after which the run may be repeated as a whole
+
+_EVERY_BELIEF = 256  # the beliefs of the first trials are all recorded, later ones on a grid of steps of 2 %
+MOST_MODELS = 1024  # of larger classes only the leading models are recorded
+
+
+_acting: ContextVar[str] = ContextVar("acting", default="")
+
+
+@contextmanager
+def acting_as(worker: str | None) -> Iterator[None]:
+    """Name the worker within this block, in this thread, if a name is given."""
+    token = _acting.set(_acting.get() if worker is None else worker.strip())
+    try:
+        yield
+    finally:
+        _acting.reset(token)
+
+
+def worker_name() -> str:
+    """Name of this worker in the log: that of `acting_as`, $ALEXP_WORKER, or host:process."""
+    if named := _acting.get() or os.environ.get("ALEXP_WORKER", "").strip():
+        return "".join(c if c.isprintable() else "?" for c in redact(named[:1000])[:200])
+    return f"{socket.gethostname()}:{os.getpid()}"[:200]
+
+
+class EventDict(TypedDict):
+    """One event as JSON data; `at` is in seconds since 1970, UTC."""
+
+    seq: int
+    kind: Kind
+    trial: int
+    candidate: int | None
+    model: int | None
+    explored: bool | None
+    propensity: float | None
+    reward: float | None
+    at: float
+    worker: str
+
+
+class BeliefRecord(TypedDict, total=False):
+    """How the models stood in a round: `told` rewards, `q` and `returns` of all models, or of the `models` listed."""
+
+    told: int
+    models: IntArray
+    q: NarrowArray
+    returns: NarrowArray
+
+
+class Decided(TypedDict):
+    """The device that a decision was computed `on`, and the number of rewards `told` by then."""
+
+    on: str
+    told: int
+
+
+class StoredOffer(TypedDict, total=False):
+    """A contextual round of `n` candidates: the packed row that was chosen, or all `rows`, and what was passed."""
+
+    n: int
+    row: AnyArray
+    rows: AnyArray
+    action: Packable
+    context: Packable
+    ids: list[Packable]
+
+
+class Detail(TypedDict, total=False):
+    """What an event stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs.
+
+    Asks that were decided on a device say so. Asks and observations of contextual rounds also store what was offered,
+    and new arms their names.
+    """
+
+    only: IntArray
+    without: IntArray
+    belief: BeliefRecord
+    decided: Decided
+    offer: StoredOffer
+    arm: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of the log.
+
+    `ask` carries the trial that was proposed, so that a replay can be compared with it; `tell` the reward;
+    `observe` a reward measured elsewhere (a new trial with its reward); `amend` the reward that replaces
+    an earlier one, which stays in the log; `abandon` and `retract` only the trial's number; `arm` a new arm,
+    whose number is the candidate, and no trial (-1).
+    `key`, by which a call is found again, and `chain`, the checksum, are set when the event is written.
+    """
+
+    seq: int
+    kind: Kind
+    trial: int
+    candidate: int | None = None
+    model: int | None = None
+    explored: bool | None = None
+    propensity: float | None = None
+    reward: float | None = None
+    at: float = field(default_factory=time.time)
+    worker: str = field(default_factory=worker_name)
+    detail: bytes | None = None
+    key: str | None = None
+    chain: bytes = b""
+
+
+def compress(value: object) -> bytes:
+    """Nested data with arrays as compressed JSON."""
+    return deflate(json.dumps(pack(value), separators=(",", ":")).encode())
+
+
+def decompress(data: bytes) -> Packable:
+    """Invert `compress`; ValueError for other data, and for data that would take far too much memory."""
+    return unpack(json.loads(inflate(data)))
+
+
+def detail_of(event: Event) -> Detail:
+    """What an event stores beyond its columns."""
+    detail: Detail = decompress(event.detail) if event.detail else {}
+    return detail
+
+
+def describe_restriction(allowed: IntArray | None, n_candidates: int) -> Detail:
+    """Which candidates a round could choose from, by the shorter of two lists; empty for all of them."""
+    if allowed is None:
+        return {}
+    if 2 * allowed.size <= n_candidates:
+        return {"only": np.sort(allowed)}
+    return {"without": np.setdiff1d(np.arange(n_candidates), allowed)}
+
+
+def restriction(detail: Detail, n_candidates: int) -> IntArray | None:
+    """Invert `describe_restriction`."""
+    if "only" in detail:
+        return np.asarray(detail["only"], dtype=np.int64)
+    if "without" in detail:
+        return np.setdiff1d(np.arange(n_candidates), detail["without"])
+    return None
+
+
+def belief_is_due(trial: int) -> bool:
+    """Whether the beliefs at this trial are kept for the report: some 500 records for 100,000 trials."""
+    if trial < _EVERY_BELIEF:
+        return True
+    return floor(log(trial + 1) / log(1.02)) != floor(log(trial) / log(1.02))
+
+
+def belief(algorithm: Algorithm) -> BeliefRecord | None:
+    """q over the models, and hallucinated returns where the algorithm keeps them; None where there is no q.
+
+    To be called after the round's ask: asking teaches nothing, so the numbers are those the round was decided on,
+    and they are there already, whichever candidates were available. Values are float32, shape (M,), or those of
+    the `models` listed when there are very many.
+    """
+    q, returns = probabilities_of(algorithm), returns_of(algorithm)
+    if q is None:
+        return None
+    listed = leading_models(q)
+    out: BeliefRecord = {"told": algorithm.n_told}
+    if listed.size < q.size:
+        out["models"] = listed
+    out["q"] = q[listed].astype(np.float32)
+    if returns is not None:
+        most = float(np.finfo(np.float32).max)
+        out["returns"] = np.clip(returns[listed], -most, most).astype(np.float32)
+    return out
+
+
+def probabilities_of(algorithm: object) -> FloatArray | None:
+    """Probability of every model, shape (M,); None where the algorithm has none."""
+    if not offers(algorithm, WeighsModels):
+        return None
+    listable = getattr(getattr(algorithm, "models", None), "is_listable", True)  # stand-ins of tests have no models
+    return np.asarray(algorithm.probabilities) if listable else None
+
+
+def returns_of(algorithm: object) -> FloatArray | None:
+    """Cumulative return of every model, shape (M,); None where the algorithm has none."""
+    return np.asarray(algorithm.cumulative_returns) if offers(algorithm, SumsReturns) else None
+
+
+def leading_models(q: FloatArray) -> IntArray:
+    """Numbers of all models, or of the `MOST_MODELS` most probable ones if there are more, in increasing order."""
+    if q.size <= MOST_MODELS:
+        return np.arange(q.size)
+    return np.sort(np.argsort(-q, kind="stable")[:MOST_MODELS])

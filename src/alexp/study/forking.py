@@ -1,0 +1,114 @@
+"""Forks of processes that use studies.
+
+A child inherits the memory of its parent but not its threads: locks that other threads held stay locked, and data they
+were changing stay half changed. SQLite moreover keeps the locks of a process in memory: a child with an inherited
+connection takes locks for its own that the system has not granted, also on connections that it opens itself. When the
+parent closes the file, it deletes the -wal file that the child uses, and commits of the child are lost. A fork waits
+therefore, within the timeout, until no transaction is open, and closes all connections to SQLite files before.
+
+Handlers that are registered first run last before a fork: transactions end before `alexp.common.compiling` waits for
+compilations, because a transaction may have to compile before it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakValueDictionary
+
+import alexp.common.compiling  # noqa: F401  registers before what follows
+
+
+class Forked(ABC):
+    """An object with handlers for forks, called once it is `watch`ed."""
+
+    @abstractmethod
+    def before_fork(self) -> None:
+        """Called before a fork, in the thread that forks."""
+
+    @abstractmethod
+    def after_fork(self, in_child: bool) -> None:
+        """Called after a fork, in the parent and in the child."""
+
+
+class Transactions:
+    """Counts the open transactions of every thread; a fork waits until there is none."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: Counter[int] = Counter()  # by thread
+        self._halted = False
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """A block that is one transaction; waits while the process forks."""
+        me = threading.get_ident()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._halted or me in self._inside)
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= Counter((me,))
+                self._changed.notify_all()
+
+    def halt(self, timeout: float) -> bool:
+        """Let no transaction begin, wait for those of other threads, and return whether none is left.
+
+        A transaction of the calling thread cannot end meanwhile, so it is not waited for.
+        """
+        me = threading.get_ident()
+        with self._changed:
+            self._halted = True
+            self._changed.wait_for(lambda: not self._inside.keys() - {me}, timeout)
+            return not self._inside
+
+    def resume(self) -> None:
+        """After `halt`."""
+        with self._changed:
+            self._halted = False
+            self._changed.notify_all()
+
+
+_watched: WeakValueDictionary[int, Forked] = WeakValueDictionary()
+_told: list[Forked] = []  # of the fork under way
+_forking = threading.Lock()
+
+
+def watch(subject: Forked) -> None:
+    """Call the handlers of an object at forks for as long as it exists."""
+    _watched[id(subject)] = subject
+
+
+def _before() -> None:
+    _forking.acquire()
+    living = (reference() for reference in _watched.valuerefs())
+    _told[:] = [subject for subject in living if subject is not None]
+    for subject in _told:
+        subject.before_fork()
+
+
+def _after_in_parent() -> None:
+    _after(in_child=False)
+    _forking.release()
+
+
+def _after_in_child() -> None:
+    global _forking
+    _forking = threading.Lock()
+    _after(in_child=True)
+
+
+def _after(in_child: bool) -> None:
+    for subject in _told:
+        subject.after_fork(in_child)
+    _told.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

@@ -1,1 +1,0 @@
-"""Looking after databases of studies: what is damaged, and saving what is not."""

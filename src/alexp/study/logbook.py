@@ -1,0 +1,443 @@
+"""The log of a study, its snapshots, and calls found again by their keys. Functions work in their caller's transaction.
+
+Events are appended at the end. Whatever is read is verified by the checksums of `chain`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeVar, cast
+from uuid import uuid4
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from alexp.algorithms.saving import FORMAT
+from alexp.common.warning import caution
+from alexp.study import chain, records
+from alexp.study.errors import StorageError, StorageWarning, UnknownOutcomeError, damaged
+from alexp.study.events import BeliefRecord, Event, EventDict, belief_is_due, decompress, detail_of
+from alexp.study.records import events, is_unreadable, legible, snapshots, studies
+from alexp.study.storage import Storage
+
+if TYPE_CHECKING:
+    from alexp.study.replay import Snapshot
+
+_T = TypeVar("_T")
+
+PART = 10_000  # events read at a time
+_FEW = 64  # events that are read without a look at their sizes
+_MOST_BYTES = 2**26  # of details read at a time: contextual rounds may store up to 16 MB each
+_COLUMNS = [events.c[field.name] for field in fields(Event)]
+_PUBLIC = list(EventDict.__annotations__)
+
+# Built once: these run at every ask and tell.
+_RANGE = (
+    events.c.study_id == sa.bindparam("study"),
+    events.c.seq >= sa.bindparam("start"),
+    events.c.seq < sa.bindparam("stop"),
+)
+_SINCE = sa.select(*_COLUMNS).where(*_RANGE).order_by(events.c.seq)
+_SIZES = sa.select(events.c.seq, sa.func.length(events.c.detail)).where(*_RANGE).order_by(events.c.seq)
+_ADVANCE = (
+    studies.update()
+    .where(studies.c.id == sa.bindparam("study"))
+    .values(n_events=sa.bindparam("total"), chain=sa.bindparam("newest"))
+)
+_INSERT = events.insert().values({column.name: sa.bindparam(column.name) for column in events.columns})
+_ADVANCE_AND_INSERT = _ADVANCE.add_cte(_INSERT.cte("appended"))
+
+# Events with the checksum of the event before, by which they are verified.
+_before = events.alias("before")
+_PAIRS = sa.select(*_COLUMNS, _before.c.chain.label("chain_before")).select_from(
+    events.outerjoin(_before, sa.and_(_before.c.study_id == events.c.study_id, _before.c.seq == events.c.seq - 1))
+)
+
+
+def append(connection: Connection, study: int, new: Sequence[Event], before: bytes, key: str) -> bytes:
+    """Add the events of one call at the end of the log, whose checksum is `before`; returns the new checksum.
+
+    The caller holds the lock.
+    """
+    sealed = list(chain.linked(before, new, key))
+    rows, newest = [{"study_id": study} | vars(event) for event in sealed], sealed[-1].chain
+    total = {"study": study, "total": new[-1].seq + 1, "newest": newest}
+    if connection.dialect.name == "postgresql" and len(rows) == 1:  # one round trip to the server instead of two
+        connection.execute(_ADVANCE_AND_INSERT, rows[0] | total)
+        return newest
+    connection.execute(events.insert(), rows)
+    connection.execute(_ADVANCE, total)
+    return newest
+
+
+# -- in order --------------------------------------------------------------------------------------------------
+
+
+def since(connection: Connection, study: int, start: int, stop: int, before: bytes) -> list[Event]:
+    """Events number `start` to `stop` - 1, in order, verified: they follow the checksum `before`."""
+    found = read(connection, study, start, stop)
+    chain.verify(before, found, start, stop)
+    return found
+
+
+def read(connection: Connection, study: int, start: int, stop: int) -> list[Event]:
+    """The same, not verified; an error names the first that cannot be read."""
+    try:
+        rows = connection.execute(_SINCE, {"study": study, "start": start, "stop": stop})
+        return [Event(*row) for row in rows]
+    except (sa.exc.DBAPIError, TypeError, ValueError, OverflowError, LookupError) as error:
+        if stop - start == 1 or not is_unreadable(error, connection):
+            with legible(f"event {start}", start):
+                raise
+    for seq in range(start, stop):
+        try:
+            read(connection, study, seq, seq + 1)
+        except sa.exc.DBAPIError as error:
+            raise damaged(f"event {seq} cannot be read ({error.orig})", seq) from error
+    raise damaged(f"events {start} to {stop - 1} can be read one by one only", start)
+
+
+def reach(connection: Connection, study: int, start: int, stop: int) -> int:
+    """Up to where, at most `stop`, events from `start` on are read at a time: at least one, and not too many bytes."""
+    stop, total = min(stop, start + PART), 0
+    if stop - start <= _FEW:
+        return stop
+    try:
+        sizes = connection.execute(_SIZES, {"study": study, "start": start, "stop": stop}).all()
+    except (sa.exc.DBAPIError, TypeError, ValueError):  # reading them will say which is damaged
+        return stop
+    for seq, size in sizes:
+        total += size if isinstance(size, int) else 0
+        if total > _MOST_BYTES:
+            return min(max(int(seq), start + 1), stop)
+    return stop
+
+
+def all_before(connection: Connection, study: int, n_events: int, before: bytes, start: int = 0) -> Iterator[Event]:
+    """Events `start` to `n_events` - 1, verified, read in parts; `before` is the checksum that they follow."""
+    while start < n_events:
+        stop = reach(connection, study, start, n_events)
+        for event in since(connection, study, start, stop, before):
+            before = event.chain
+            yield event
+        start = stop
+
+
+def checksum_after(connection: Connection, study: int, n_events: int) -> bytes | None:
+    """The checksum that event number `n_events` follows: that of the event before it, or of the study's row."""
+    query = sa.select(events.c.chain).where(events.c.study_id == study, events.c.seq == n_events - 1)
+    first = sa.select(studies.c.checksum).where(studies.c.id == study)
+    with legible(f"event {n_events - 1}", n_events - 1):
+        return connection.execute(query if n_events else first).scalar()
+
+
+def how_many(connection: Connection, study: int) -> int:
+    """Number of stored events."""
+    query = sa.select(sa.func.count()).select_from(events).where(events.c.study_id == study)
+    return int(connection.execute(query).scalar_one())
+
+
+def first_gap(connection: Connection, study: int) -> int:
+    """Number of the first event that is missing; that after the last one if none is."""
+    query = sa.select(events.c.seq).where(events.c.study_id == study).order_by(events.c.seq)
+    for number, (seq,) in enumerate(connection.execute(query)):
+        if seq != number:
+            return number
+    return how_many(connection, study)
+
+
+def public_events(connection: Connection, study: int, start: int, stop: int) -> list[EventDict]:
+    """Events number `start` to `stop` - 1 as JSON data, verified."""
+    if start >= stop:
+        return []
+    before = checksum_after(connection, study, start) or b""
+    found = all_before(connection, study, stop, before, start)
+    return [cast("EventDict", {name: getattr(event, name) for name in _PUBLIC}) for event in found]
+
+
+def moments(connection: Connection, study: int, stop: int) -> list[tuple[str, int, float, str]]:
+    """Kind, trial, time and worker of the first `stop` events, verified."""
+    first = checksum_after(connection, study, 0) or b""
+    return [(event.kind, event.trial, event.at, event.worker) for event in all_before(connection, study, stop, first)]
+
+
+# -- some of them ----------------------------------------------------------------------------------------------
+
+
+def _some(connection: Connection, study: int, *conditions: sa.ColumnElement[bool]) -> Iterator[Event]:
+    """Events that fulfil the conditions, each of them verified."""
+    query = _PAIRS.where(events.c.study_id == study, *conditions).order_by(events.c.seq)
+    with legible("an event"):
+        rows = connection.execute(query).all()
+    for *values, before in rows:
+        event = Event(*values)
+        if event.seq == 0:
+            before = checksum_after(connection, study, 0)
+        if not chain.is_next(before or b"", event):
+            raise damaged(f"event {event.seq}, or the one before it, is damaged: its checksum is wrong")
+        yield event
+
+
+def _some_between(
+    connection: Connection, study: int, start: int, stop: int, *conditions: sa.ColumnElement[bool]
+) -> Iterator[Event]:
+    """The same among events `start` to `stop` - 1, read in parts."""
+    while start < stop:
+        end = reach(connection, study, start, stop)
+        yield from _some(connection, study, events.c.seq >= start, events.c.seq < end, *conditions)
+        start = end
+
+
+def of_call(connection: Connection, study: int, key: str) -> list[Event]:
+    """The events of the call with this key, in order; none if nothing of it was stored."""
+    found = list(_some(connection, study, events.c.key == chain.key_of(key, 0)))
+    while found:  # those of one call follow each other
+        last = found[-1].seq
+        for event in _some(connection, study, events.c.seq > last, events.c.seq <= last + len(found)):
+            if event.key != chain.key_of(key, len(found)):
+                return found
+            found.append(event)
+        if found[-1].seq == last:
+            break
+    return found
+
+
+def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, tuple[float, str]]:
+    """Time and worker of the asks of these trials, among the first `stop` events.
+
+    Trial k is asked for in event k or later, so only the end of a long log is read for late trials.
+    """
+    if not trials:
+        return {}
+    first, last = min(trials), max(trials)
+    conditions = (events.c.kind == "ask", events.c.trial.between(first, last))
+    found = _some_between(connection, study, first, stop, *conditions)
+    known = {event.trial: (event.at, event.worker) for event in found if event.trial in trials}
+    if missing := trials - known.keys():
+        raise damaged(f"the event in which trial {min(missing)} was asked for is missing")
+    return known
+
+
+def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[tuple[int, BeliefRecord]]:
+    """(trial, beliefs in force) for the asks among events `start` to `stop` - 1 at which they were recorded."""
+    found: list[tuple[int, BeliefRecord]] = []
+    conditions = (events.c.kind == "ask", events.c.detail.is_not(None))
+    for event in _some_between(connection, study, start, stop, *conditions):
+        if belief_is_due(event.trial):  # the others store their rounds only
+            with legible(f"event {event.seq}", event.seq):
+                detail = detail_of(event)
+            if "belief" in detail:
+                found.append((event.trial, detail["belief"]))
+    return found
+
+
+class LogCache:
+    """Beliefs of earlier rounds, and when and by which worker pending trials were asked for.
+
+    Events never change: a page that is shown often reads only the new ones.
+
+    Attributes
+    ----------
+    beliefs : (trial, beliefs) of the rounds at which they were recorded.
+    asked : time and worker of the ask, by pending trial.
+    """
+
+    def __init__(self, study: int) -> None:
+        self._study = study
+        self._n_read = 0
+        self.beliefs: list[tuple[int, BeliefRecord]] = []
+        self.asked: dict[int, tuple[float, str]] = {}
+
+    def read(self, connection: Connection, n_events: int, pending: Sequence[int], history: bool) -> None:
+        """Read the asks of pending trials and, with `history`, beliefs among the first `n_events` events."""
+        if history:
+            self.beliefs += beliefs(connection, self._study, self._n_read, n_events)
+            self._n_read = n_events
+        known = {trial: self.asked[trial] for trial in pending if trial in self.asked}
+        self.asked = known | asked(connection, self._study, set(pending) - known.keys(), n_events)
+
+
+# -- snapshots -------------------------------------------------------------------------------------------------
+
+_KEPT = 2  # in case the newest cannot be read
+
+
+@dataclass(frozen=True)
+class StoredSnapshot:
+    """A row of the table `snapshots`: a compressed state after `n_events` events."""
+
+    n_events: int
+    format: int
+    library: str
+    data: bytes
+    chain: bytes
+    checksum: bytes
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether its checksum is right."""
+        try:
+            return chain.seal(self.n_events, self.format, self.library, self.chain, self.data) == self.checksum
+        except (TypeError, ValueError):
+            return False
+
+    def state(self) -> Snapshot:
+        """What was compressed."""
+        state: Snapshot = decompress(self.data)
+        return state
+
+
+_SNAPSHOT_COLUMNS = [snapshots.c[field.name] for field in fields(StoredSnapshot)]
+
+
+def write_snapshot(
+    connection: Connection, study: int, n_events: int, library: str, data: bytes, newest: bytes, spoiled: Set[int]
+) -> None:
+    """Store a compressed state after `n_events` events, the last with checksum `newest`, and delete older snapshots.
+
+    `spoiled` are the numbers of events of damaged snapshots, which are deleted, too.
+    """
+    latest = records.head(connection, study, lock=True).snapshot_at
+    if latest >= n_events and latest not in spoiled:
+        return  # another process was faster
+    own = snapshots.c.study_id == study
+    connection.execute(snapshots.delete().where(own, snapshots.c.n_events.in_(spoiled)))
+    checksum = chain.seal(n_events, FORMAT, library, newest, data)
+    values = {"format": FORMAT, "library": library, "data": data, "chain": newest, "checksum": checksum}
+    connection.execute(snapshots.insert().values(study_id=study, n_events=n_events, **values))
+    connection.execute(studies.update().where(studies.c.id == study).values(snapshot_at=n_events))
+    kept = snapshots_of(connection, study)[:_KEPT]
+    connection.execute(snapshots.delete().where(own, snapshots.c.n_events.not_in(kept)))
+
+
+def snapshots_of(connection: Connection, study: int) -> list[int]:
+    """Numbers of events after which there are snapshots, newest first."""
+    query = sa.select(snapshots.c.n_events).where(snapshots.c.study_id == study)
+    with legible("the table of snapshots"):
+        return sorted((row[0] for row in connection.execute(query) if isinstance(row[0], int)), reverse=True)
+
+
+def read_snapshot(connection: Connection, study: int, n_events: int) -> StoredSnapshot | None:
+    """The snapshot after so many events; None if it cannot be read at all."""
+    query = sa.select(*_SNAPSHOT_COLUMNS).where(snapshots.c.study_id == study, snapshots.c.n_events == n_events)
+    try:
+        row = connection.execute(query).first()
+    except (TypeError, ValueError, sa.exc.DBAPIError) as error:
+        if not is_unreadable(error, connection):
+            raise
+        return None
+    return None if row is None else StoredSnapshot(*row)
+
+
+def check_length(connection: Connection, study: int, n_events: int) -> None:
+    """Raise unless all events are there, also those before a snapshot; counting them is cheap."""
+    if how_many(connection, study) != n_events:
+        gap = first_gap(connection, study)
+        if gap < n_events:
+            raise damaged(f"event {gap} is missing, of {n_events} that the study says it has", gap)
+        raise damaged(f"the study says that it has {n_events} events, but there are more", n_events)
+
+
+def intact_snapshots(connection: Connection, study: int, n_events: int, spoiled: set[int]) -> Iterator[StoredSnapshot]:
+    """Intact snapshots that fit the log, newest first; adds the numbers of events of damaged ones to `spoiled`."""
+    for number in snapshots_of(connection, study):
+        shot = read_snapshot(connection, study, number)
+        fits = shot is not None and shot.is_intact and shot.n_events <= n_events
+        if shot is not None and fits and checksum_after(connection, study, number) == shot.chain:
+            if shot.format == FORMAT:  # others are of another version; the log has everything
+                yield shot
+            continue
+        spoiled.add(number)
+        caution(
+            f"the snapshot after {number} events is damaged; the log is read in its place, which takes longer",
+            StorageWarning,
+        )
+
+
+# -- calls and their keys --------------------------------------------------------------------------------------
+
+RECONNECT = 10.0  # seconds for which to try to reach a storage again
+_PAUSE = 0.1
+_LONGEST = 100  # characters of a key
+
+
+def new_key() -> str:
+    """A key that no other call has."""
+    return uuid4().hex
+
+
+def check_key(key: str | None) -> str | None:
+    """The key that the caller has chosen, if it is valid."""
+    if key is None or (isinstance(key, str) and 0 < len(key) <= _LONGEST and key.isprintable()):
+        return key
+    raise ValueError(f"key must be a text of 1 to {_LONGEST} printable characters, got {key!r:.120}")
+
+
+def find_out(storage: Storage, question: Callable[[Connection], _T], unknown: Callable[[str], StorageError]) -> _T:
+    """Query a storage after a lost connection; if it does not come back in time, raise the error made by `unknown`."""
+    deadline, answers = time.monotonic() + min(RECONNECT, storage.timeout), list[_T]()
+    while not answers:
+        try:
+            with storage.writing() as connection:
+                answers.append(question(connection))
+        except UnknownOutcomeError:  # of a transaction that wrote nothing
+            continue
+        except (StorageError, MemoryError) as error:
+            if time.monotonic() > deadline:
+                why = str(error).partition(". Nothing was changed")[0]  # refers to the query, not to the call
+                raise unknown(why) from error
+            time.sleep(_PAUSE)
+    return answers[0]
+
+
+def look_up(storage: Storage, study: int, key: str, wrote: Sequence[Event], lost: StorageError) -> list[Event]:
+    """The events of a call whose commit was not answered, or an error that says what is known.
+
+    The query runs under the lock of the study, which the lost transaction held: its events are in the log by now, or
+    never will be.
+    """
+    what = describe(wrote)
+
+    def stored(connection: Connection) -> list[Event]:
+        records.head(connection, study, lock=True)
+        return of_call(connection, study, key)
+
+    def unknown(why: str) -> UnknownOutcomeError:
+        return with_key(key, f"unknown whether {what} was stored: {lost}, and it cannot be looked up: {why}")
+
+    found = find_out(storage, stored, unknown)
+    if not found:
+        raise StorageError(f"{what} was not stored: {lost}. Nothing was changed; try again") from lost
+    return found
+
+
+def with_key(key: str, text: str) -> UnknownOutcomeError:
+    """The error of a call that can only be finished later, by its key."""
+    error = UnknownOutcomeError(
+        f"{text}. When the storage is back, repeat the call with key={key!r}: if it was stored, that returns what "
+        "happened, and nothing happens twice; `events()` of the study lists what was stored"
+    )
+    error.key = key
+    return error
+
+
+def describe(wrote: Sequence[Event]) -> str:
+    """Some events in a few words."""
+    if not wrote:
+        return "nothing"
+    more = f" and {len(wrote) - 1} more" if len(wrote) > 1 else ""
+    return f"the {wrote[0].kind} of trial {wrote[0].trial}{more}"
+
+
+def same_call(key: str | None, events: Sequence[Event], kind: str, number: int) -> None:
+    """Raise if a key that was used before stands for another call now."""
+    if key is not None and [event.kind for event in events] != [kind] * number:
+        raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
+
+
+def same_rewards(key: str, events: Sequence[Event], rewards: Mapping[int, float]) -> None:
+    """The same, for a call that reported rewards by trial."""
+    if any(event.reward is None or rewards.get(event.trial) != event.reward for event in events):
+        raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")

@@ -1,0 +1,332 @@
+"""Tables of a study database, and reading and writing their rows. Functions work inside their caller's transaction."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.engine import Connection
+
+from alexp.common.arrays import AnyArray
+from alexp.common.codec import fingerprint, inflate
+from alexp.common.memory import is_lack_of_memory
+from alexp.study import chain
+from alexp.study.errors import StudyNotFoundError, damaged
+from alexp.study.events import AMENDS
+from alexp.study.view import StudySummary
+
+VERSION = 1  # of the tables below; when they change, add 1 and a step to `storage.UPGRADES`
+VERSION_TABLE = "alexp_version"
+
+metadata = MetaData()
+
+versions = Table(VERSION_TABLE, metadata, Column("version", Integer, primary_key=True))  # one row
+
+studies = Table(
+    "alexp_studies",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("algorithm", String(100), nullable=False),
+    Column("settings", Text, nullable=False),  # JSON
+    Column("entropy", Text, nullable=False),  # seed of all randomness, a whole number of up to 128 bits
+    Column("problem", Text, nullable=False),  # JSON; arrays are references to alexp_arrays
+    Column("probe", Text, nullable=False),  # JSON: fingerprint and sketch of the features
+    Column("library", String(50), nullable=False),
+    Column("created_at", Double, nullable=False),  # seconds since 1970, UTC
+    Column("n_events", Integer, nullable=False),
+    Column("snapshot_at", Integer, nullable=False),  # events in the newest snapshot; 0 if there is none
+    Column("when_expired", String(10), nullable=False),  # "offer" or "abandon": see `create_study`
+    Column("checksum", LargeBinary, nullable=False),  # of the columns above except the two counts; see `chain`
+    Column("chain", LargeBinary, nullable=False),  # checksum of the last event
+    UniqueConstraint("name", name="alexp_studies_name"),
+    sqlite_autoincrement=True,  # the id of a deleted study is never used again
+)
+
+events = Table(
+    "alexp_events",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("seq", Integer, primary_key=True),  # 0, 1, 2, ...: the total order
+    Column("kind", String(10), nullable=False),  # ask, tell, observe, abandon, amend, retract, arm
+    Column("trial", Integer, nullable=False),
+    Column("candidate", Integer),
+    Column("model", Integer),
+    Column("explored", Boolean),
+    Column("propensity", Double),
+    Column("reward", Double),
+    Column("at", Double, nullable=False),
+    Column("worker", String(200), nullable=False),
+    Column("detail", LargeBinary),  # compressed JSON: the round (see `events.Detail`), q and returns in force
+    Column("key", String(120), nullable=False),  # of the call, and the position of the event in it
+    Column("chain", LargeBinary, nullable=False),  # checksum of the event and all before it
+    Index("alexp_events_key", "study_id", "key", unique=True),
+)
+
+snapshots = Table(
+    "alexp_snapshots",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("n_events", Integer, primary_key=True),
+    Column("format", Integer, nullable=False),
+    Column("library", String(50), nullable=False),
+    Column("data", LargeBinary, nullable=False),  # compressed JSON
+    Column("chain", LargeBinary, nullable=False),  # checksum of the last event in it
+    Column("checksum", LargeBinary, nullable=False),
+)
+
+arrays = Table(
+    "alexp_arrays",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("hash", String(64), primary_key=True),
+    Column("part", Integer, primary_key=True),
+    Column("dtype", String(20), nullable=False),
+    Column("shape", Text, nullable=False),  # JSON
+    Column("data", LargeBinary, nullable=False),  # compressed bytes of one part
+)
+
+# Which worker measures a pending trial, and until when it is reserved. Not part of the log: leases expire by the clock,
+# and decisions of a study must not depend on that.
+leases = Table(
+    "alexp_leases",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("trial", Integer, primary_key=True),
+    Column("worker", String(200), nullable=False),
+    Column("seconds", Double, nullable=False),  # by which a heartbeat prolongs it
+    Column("taken_at", Double, nullable=False),  # seconds since 1970, UTC
+    Column("heartbeat_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+)
+
+
+# -- damage ----------------------------------------------------------------------------------------------------
+
+_ILLEGIBLE = ("decode", "utf-8", "string or blob too big", "datatype mismatch")
+
+
+def is_unreadable(error: Exception, connection: Connection) -> bool:
+    """Whether the error concerns single values of a SQLite file; other rows can then be read."""
+    is_about_values = "no such" not in str(error) and "locked" not in str(error) and not is_lack_of_memory(error)
+    return connection.dialect.name == "sqlite" and is_about_values
+
+
+@contextmanager
+def legible(what: str, intact: int | None = None) -> Iterator[None]:
+    """Turn errors about values of a type that is never written into damage errors; a lack of memory is no damage."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError, LookupError) as error:
+        if is_lack_of_memory(error):
+            raise
+        raise damaged(f"{what} cannot be read ({type(error).__name__})", intact) from error
+    except sa.exc.DBAPIError as error:
+        if any(word in str(error.orig).lower() for word in _ILLEGIBLE):
+            raise damaged(f"{what} cannot be read (it is no text)", intact) from error
+        raise
+
+
+_PIECE = 32 * 1024 * 1024  # bytes of an array per row; databases limit the size of one value
+
+# Built once: these run at every ask and tell.
+_HEAD = sa.select(studies.c.n_events, studies.c.snapshot_at, studies.c.chain).where(
+    studies.c.id == sa.bindparam("study")
+)
+_LOCK = _HEAD.with_for_update()
+
+
+# -- studies ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """A row of the table `studies`, without what changes: number of events, newest snapshot, checksums."""
+
+    id: int
+    name: str
+    algorithm: str
+    settings: str
+    entropy: str
+    problem: str
+    probe: str
+    library: str
+    created_at: float
+    when_expired: str
+
+
+class Head(NamedTuple):
+    """Where a log ends: its number of events, the number in the newest snapshot, and the checksum of the last one."""
+
+    n_events: int
+    snapshot_at: int
+    chain: bytes
+
+
+_ROW_COLUMNS = [studies.c[field.name] for field in fields(StudyRow)]
+_ROWS = sa.select(*_ROW_COLUMNS, studies.c.checksum)
+
+
+def insert_study(
+    connection: Connection,
+    name: str,
+    algorithm: str,
+    settings: str,
+    entropy: str,
+    library: str,
+    created_at: float,
+    when_expired: str,
+) -> int:
+    """Create the row of a study, without its problem and checksums, and return its number."""
+    values = {"name": name, "algorithm": algorithm, "settings": settings, "entropy": entropy, "library": library}
+    empty = {"problem": "", "probe": "", "n_events": 0, "snapshot_at": 0, "checksum": b"", "chain": b""}
+    row = values | empty | {"created_at": created_at, "when_expired": when_expired}
+    result = connection.execute(studies.insert().values(**row))
+    assert result.inserted_primary_key is not None
+    return int(result.inserted_primary_key[0])
+
+
+def set_problem(connection: Connection, study: int, problem: str, probe: str) -> StudyRow:
+    """Complete the row of a new study: its problem, and the checksum of the row."""
+    this = studies.c.id == study
+    connection.execute(studies.update().where(this).values(problem=problem, probe=probe))
+    row = StudyRow(*connection.execute(sa.select(*_ROW_COLUMNS).where(this)).one())
+    first = chain.beginning(row)
+    connection.execute(studies.update().where(this).values(checksum=first, chain=first))
+    return row
+
+
+def find_study(connection: Connection, name: str) -> StudyRow | None:
+    """The row of the study with this name, verified."""
+    with legible(f"what is stored about study {name!r} itself"):
+        found = connection.execute(_ROWS.where(studies.c.name == name)).first()
+    if found is None:
+        _nothing_is_lost(connection, name)
+        return None
+    return _verified(*found)
+
+
+def _verified(*values: Any) -> StudyRow:
+    row = StudyRow(*values[:-1])
+    with legible(f"what is stored about study {row.name!r} itself"):
+        if chain.beginning(row) == values[-1]:
+            return row
+    raise damaged(f"what is stored about study {row.name!r} itself has a wrong checksum")
+
+
+def _nothing_is_lost(connection: Connection, name: str) -> None:
+    """Raise if the study may be missing only because its row or the index is damaged."""
+    with legible("the table of studies"):
+        rows = connection.execute(_ROWS).all()
+    for row in rows:
+        if _verified(*row).name == name:
+            raise damaged(f"study {name!r} is there, but the index of the table of studies does not know it")
+    for table in (events, snapshots, arrays):
+        lost = sa.select(table.c.study_id).where(table.c.study_id.not_in([row.id for row in rows])).limit(1)
+        with legible(f"the table {table.name}"):
+            if connection.execute(lost).first() is not None:
+                raise damaged(f"the table {table.name} holds rows of a study that the table of studies does not know")
+
+
+def all_studies(connection: Connection) -> list[StudySummary]:
+    """All studies by name, with their numbers of trials and the time of their latest event."""
+    asked, told, observed, abandoned = (
+        sa.func.count(sa.case((events.c.kind == kind, 1))) for kind in ("ask", "tell", "observe", "abandon")
+    )
+    own = (studies.c.name, studies.c.algorithm, studies.c.created_at)
+    counts = (asked + observed, told + observed, asked - told - abandoned, abandoned)
+    joined = studies.outerjoin(events, events.c.study_id == studies.c.id)
+    query = sa.select(studies.c.id, *own, *counts, sa.func.max(events.c.at)).select_from(joined)
+    with legible("the table of studies"):
+        for values in connection.execute(_ROWS).all():
+            _verified(*values)
+    withdrawn = _withdrawn(connection)
+    found = []
+    for study, *row in connection.execute(query.group_by(studies.c.id, *own).order_by(studies.c.name)):
+        summary, gone = StudySummary(*row), withdrawn.get(study, 0)
+        found.append(replace(summary, told=summary.told - gone, abandoned=summary.abandoned + gone))
+    return found
+
+
+def _withdrawn(connection: Connection) -> dict[int, int]:
+    """Number of trials whose reward was retracted and not given again, by study."""
+    key, kind = (events.c.study_id, events.c.trial), events.c.kind
+    retracted, amended = (sa.func.max(sa.case((kind == name, events.c.seq))) for name in ("retract", "amend"))
+    last = sa.select(*key).where(kind.in_(AMENDS)).group_by(*key).having(retracted > sa.func.coalesce(amended, -1))
+    gone = last.subquery()
+    query = sa.select(gone.c.study_id, sa.func.count()).group_by(gone.c.study_id)
+    return {int(study): int(n) for study, n in connection.execute(query)}
+
+
+def delete_study(connection: Connection, study: int) -> None:
+    """Remove a study with its log, snapshots, arrays and leases."""
+    for table in (leases, arrays, snapshots, events):
+        connection.execute(table.delete().where(table.c.study_id == study))
+    connection.execute(studies.delete().where(studies.c.id == study))
+
+
+def head(connection: Connection, study: int, lock: bool) -> Head:
+    """Where the log ends; with `lock`, no other process can append until the commit."""
+    with legible("where the log of the study ends"):
+        row = connection.execute(_LOCK if lock else _HEAD, {"study": study}).first()
+        if row is not None:
+            return Head(int(row[0]), int(row[1]), bytes(row[2] or b""))
+    raise StudyNotFoundError("the study has been deleted")
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------
+
+
+def put_array(connection: Connection, study: int, array: AnyArray) -> str:
+    """Store an array under its content hash and return the hash."""
+    contiguous = np.ascontiguousarray(array)
+    key = fingerprint(contiguous)
+    seen = sa.select(arrays.c.part).where(arrays.c.study_id == study, arrays.c.hash == key)
+    if connection.execute(seen).first() is None:
+        raw = contiguous.tobytes()
+        for part, start in enumerate(range(0, max(len(raw), 1), _PIECE)):
+            connection.execute(
+                arrays.insert().values(
+                    study_id=study,
+                    hash=key,
+                    part=part,
+                    dtype=contiguous.dtype.str,
+                    shape=json.dumps(list(contiguous.shape)),
+                    data=zlib.compress(raw[start : start + _PIECE], 6),
+                )
+            )
+    return key
+
+
+def get_array(connection: Connection, study: int, key: str) -> AnyArray:
+    """The array with this content hash, checked against it."""
+    query = sa.select(arrays).where(arrays.c.study_id == study, arrays.c.hash == key).order_by(arrays.c.part)
+    with legible(f"a stored matrix ({key[:12]}...)"):
+        rows = connection.execute(query).all()
+        if not rows:
+            raise damaged(f"a stored matrix ({key[:12]}...) is missing")
+        raw = b"".join(inflate(row.data, _PIECE) for row in rows)
+        array = np.frombuffer(raw, dtype=np.dtype(rows[0].dtype)).reshape(json.loads(rows[0].shape)).copy()
+    if fingerprint(array) != key:
+        raise damaged(f"a stored matrix ({key[:12]}...) has a wrong checksum")
+    return array
