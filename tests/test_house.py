@@ -33,7 +33,7 @@ ROOMS = (
     "theory",
     "simulation",
     "study",
-    "evaluation",
+    "ope",
     "integrations",
     "client",
     "service",
@@ -41,7 +41,7 @@ ROOMS = (
 )
 RUNNING = {"problem", "estimation", "decision", "algorithms"}  # what a run needs; `theory` is not among it
 # Files beside the rooms: the package itself, the command line and the conformance suite use whatever they show.
-FACES = {"alexp", "alexp.cli", "alexp.__main__", "alexp.kernels", "alexp.ope"}
+FACES = {"alexp", "alexp.cli", "alexp.__main__", "alexp.kernels"}
 TESTING = "alexp.testing"
 
 ALIASES = ("AnyArray", "BoolArray", "FloatArray", "NarrowArray", "RealArray", "IntArray")

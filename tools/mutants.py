@@ -61,7 +61,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "src/alexp/theory": ("tests/theory", "tests/decision"),
     "src/alexp/study": ("tests/study",),
     "experiments": ("tests/experiments", "tests/bench"),
-    "src/alexp/evaluation": ("tests/evaluation",),
+    "src/alexp/ope": ("tests/ope", "tests/experiments/test_evaluation_coverage.py"),
     "src/alexp/integrations": ("tests/integrations",),
     "src/alexp": ("tests",),
 }

@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 import alexp
-from alexp.service.schemas import answers
+from alexp.service import answers
 from alexp.study import create_study, load_study
 from tests.service.serving import ARMS, BLOCKS, CROSSED, INTERVAL, TABLE, Caller, client, create, serving
 

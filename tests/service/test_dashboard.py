@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from alexp.problem import Interval, ModelClass
-from alexp.service.dashboard import live, pages, views
-from alexp.service.dashboard.decimation import Excerpt, decimated, kept
-from alexp.service.dashboard.views import Views
+from alexp.service import events
+from alexp.service.dashboard import file_names, views
+from alexp.service.dashboard.views import Excerpt, ViewCache, decimated, kept
 from alexp.study import create_study, load_study
 from tests.service.serving import INTERVAL, READER, TOKENS, client, create, serving
 
@@ -167,7 +167,7 @@ def step(made):
 
 def test_views_are_made_once_for_all_and_again_after_every_event(tmp_path):
     watched = Watched(going_on(tmp_path, 3))
-    made = Views(lambda: watched.now)
+    made = ViewCache(lambda: watched.now)
     first = made.encoded(watched, Excerpt())
     assert made.encoded(watched, Excerpt()) is first
     other = made.encoded(watched, Excerpt(points=10))
@@ -179,7 +179,7 @@ def test_views_are_made_once_for_all_and_again_after_every_event(tmp_path):
 
 
 def test_a_view_before_the_first_reward_is_made_again_after_an_ask(tmp_path):
-    study, made = going_on(tmp_path), Views()
+    study, made = going_on(tmp_path), ViewCache()
     assert json.loads(made.encoded(study, Excerpt()))["counts"]["pending"] == 0
     study.ask()
     assert json.loads(made.encoded(study, Excerpt()))["counts"]["pending"] == 1
@@ -187,7 +187,7 @@ def test_a_view_before_the_first_reward_is_made_again_after_an_ask(tmp_path):
 
 def test_what_takes_long_is_made_again_after_a_while(tmp_path):
     watched = Watched(going_on(tmp_path, 3), look=1.0)
-    made = Views(lambda: watched.now)
+    made = ViewCache(lambda: watched.now)
     made.encoded(watched, Excerpt())
     step(watched.study)
     old = json.loads(made.encoded(watched, Excerpt()))
@@ -200,7 +200,7 @@ def test_what_takes_long_is_made_again_after_a_while(tmp_path):
 def test_looking_back_on_many_rewards_waits_until_it_is_wanted(tmp_path, monkeypatch):
     monkeypatch.setattr(views, "_ENOUGH", 3)
     watched = Watched(going_on(tmp_path, 4), look_back=2.0)  # half a second for each reward
-    made = Views(lambda: watched.now)
+    made = ViewCache(lambda: watched.now)
     made.encoded(watched, Excerpt())
     step(watched.study)
     late = json.loads(made.encoded(watched, Excerpt()))
@@ -217,7 +217,7 @@ def test_looking_back_on_many_rewards_waits_until_it_is_wanted(tmp_path, monkeyp
 
 def test_certificates_of_a_long_log_wait_until_they_are_wanted(tmp_path, monkeypatch):
     watched = Watched(going_on(tmp_path, 4))
-    made = Views(lambda: watched.now)
+    made = ViewCache(lambda: watched.now)
     monkeypatch.setattr(views, "_PATIENCE", 1e-3)  # seconds: less than four rewards may take
     assert json.loads(made.encoded(watched, Excerpt()))["stopping"] is None
     assert json.loads(made.encoded(watched, Excerpt(), deep=True))["stopping"] is not None
@@ -257,7 +257,7 @@ def test_a_reader_may_look(tmp_path):
 
 def test_files_allow_nothing_from_elsewhere(served):
     http, _, _ = served
-    for name in pages.names():
+    for name in file_names():
         got = http.get(f"/static/{name}")
         assert got.status_code == 200
         assert "script-src 'self';" in got.headers["content-security-policy"]
@@ -269,7 +269,7 @@ def test_files_allow_nothing_from_elsewhere(served):
             )  # nor do they ask for anything
             assert "innerHTML" not in got.text
             assert "insertAdjacentHTML" not in got.text
-    assert len(pages.names()) > 10
+    assert len(file_names()) > 10
     page = http.get("/")
     assert "<script src=" in page.text
     assert "<script>" not in page.text
@@ -351,7 +351,7 @@ def test_events_of_others_are_heard_once_each_and_resumed(served):
 @pytest.fixture
 def impatient(tmp_path, monkeypatch):
     """A server that looks every 0.05 s, beats after 0.2 s, and has room for five streams."""
-    monkeypatch.setattr(live.Live.__init__, "__defaults__", (0.05, 0.2, 5))
+    monkeypatch.setattr(events.EventStreams.__init__, "__defaults__", (0.05, 0.2, 5))
     with serving(f"sqlite:///{tmp_path / 's.db'}") as (address, app), client(address) as http:
         create(http)
         yield http, app
@@ -360,9 +360,9 @@ def impatient(tmp_path, monkeypatch):
 def test_one_poller_looks_for_all_pages(impatient, monkeypatch):
     http, app = impatient
     reads = []
-    act = app.state.shelf.act
+    act = app.state.studies.use
     monkeypatch.setattr(
-        app.state.shelf, "act", lambda name, work, **more: reads.append(name) or act(name, work, **more)
+        app.state.studies, "use", lambda name, work, **more: reads.append(name) or act(name, work, **more)
     )
     with ExitStack() as stack:
         several = [stack.enter_context(listening(http, "/v1/studies/s/events")) for _ in range(5)]

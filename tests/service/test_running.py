@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from alexp.service import Limits, create_app
-from alexp.service.metrics import Meters
-from alexp.service.shelf import Shelf
+from alexp.service.monitoring import Metrics
+from alexp.service.studies import StudyCache
 from alexp.study import Storage, Study, UnknownOutcomeError, delete_study, load_study, records
 from tests.service.serving import INTERVAL, TABLE, client, create, process, serving
 from tests.study.conftest import postgres, server  # noqa: F401
@@ -31,7 +31,7 @@ def test_what_is_in_flight_is_finished_before_the_service_stops(where, monkeypat
 
     def slowly(self, *args, **more):
         begun.set()
-        assert apps[0].state.shelf.stopping.wait(10), "nobody was told that the service stops"
+        assert apps[0].state.studies.stopping.wait(10), "nobody was told that the service stops"
         time.sleep(0.1)
         return tell(self, *args, **more)
 
@@ -51,7 +51,7 @@ def test_what_is_in_flight_is_finished_before_the_service_stops(where, monkeypat
 
 def test_a_service_that_stops_says_so(where):
     with serving(where) as (address, app), client(address) as http:
-        app.state.shelf.stop()
+        app.state.studies.stop()
         got = http.get("/healthz")
         assert (got.status_code, got.json()) == (503, {"status": "stopping"})
 
@@ -140,19 +140,19 @@ def test_a_study_that_was_deleted_and_created_anew_is_the_new_one(where):
         assert study.post("ask")["trials"][0]["x"].keys() == {"solvent", "celsius"}
 
 
-# -- the shelf -------------------------------------------------------------------------------------------------
+# -- open studies ----------------------------------------------------------------------------------------------
 
 
 def test_only_so_many_studies_are_held_open(where):
     with serving(where, limits=Limits(rate=0.0, open_studies=2)) as (address, app), client(address) as http:
-        shelf = app.state.shelf
+        cache = app.state.studies
         for name in "abcd":
             create(http, name).post("ask")
-            assert len(shelf._open) <= 2
-        assert list(shelf._open) == ["c", "d"]
+            assert len(cache._open) <= 2
+        assert list(cache._open) == ["c", "d"]
         http.get("/v1/studies/c")
         http.get("/v1/studies/a")
-        assert list(shelf._open) == ["c", "a"]
+        assert list(cache._open) == ["c", "a"]
         assert http.get("/v1/studies/b").json()["counts"]["pending"] == 1
         assert "alexp_open_studies 2.0" in http.get("/metrics").text
 
@@ -161,14 +161,14 @@ def test_a_study_in_use_is_not_closed(where):
     with serving(where) as (address, _), client(address) as http:
         create(http, "a")
         create(http, "b")
-    shelf = Shelf(Storage(where), 1, Meters())
+    cache = StudyCache(Storage(where), 1, Metrics())
 
     def during(_opened):
-        shelf.act("b", lambda opened: opened.study.counts)
-        return list(shelf._open)
+        cache.use("b", lambda opened: opened.study.counts)
+        return list(cache._open)
 
-    assert shelf.act("a", during).value == ["a"]
-    shelf.close()
+    assert cache.use("a", during).value == ["a"]
+    cache.close()
 
 
 def test_a_study_is_opened_once_however_many_ask_for_it(where, monkeypatch):
@@ -181,12 +181,12 @@ def test_a_study_is_opened_once_however_many_ask_for_it(where, monkeypatch):
         time.sleep(0.1)
         return load_study(name, storage)
 
-    monkeypatch.setattr("alexp.service.shelf.load_study", load)
-    shelf = Shelf(Storage(where), 4, Meters())
+    monkeypatch.setattr("alexp.service.studies.load_study", load)
+    cache = StudyCache(Storage(where), 4, Metrics())
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: shelf.act("s", lambda opened: id(opened.study)).value, range(8)))
+        found = list(pool.map(lambda _: cache.use("s", lambda opened: id(opened.study)).value, range(8)))
     assert (loaded, len(set(found))) == (["s"], 1)
-    shelf.close()
+    cache.close()
 
 
 def test_warnings_and_names_stay_with_their_request(where):
@@ -276,5 +276,5 @@ def test_metrics_count_what_happens(where):
 
 def test_two_applications_have_meters_of_their_own(where):
     first, second = create_app(where), create_app(where)
-    first.state.shelf.meters.asked.inc(5)
-    assert b"alexp_trials_asked_total 0.0" in second.state.shelf.meters.text()
+    first.state.studies.metrics.asked.inc(5)
+    assert b"alexp_trials_asked_total 0.0" in second.state.studies.metrics.text()

@@ -16,10 +16,8 @@ from typer.testing import CliRunner
 from alexp.cli import app as command
 from alexp.problem.groups import AllSubsets
 from alexp.service import Limits, Tokens, create_app
-from alexp.service.access import is_loopback, is_same_site
-from alexp.service.gate import READING
-from alexp.service.journal import JsonLines
-from alexp.service.limits import Buckets
+from alexp.service.monitoring import JsonLines
+from alexp.service.security import READ_ONLY_POSTS, RateLimiter, is_loopback, is_same_site
 from alexp.service.server import check_host
 from tests.service.serving import FREE, READER, TABLE, TOKENS, WRITER, client, create, process, serving
 
@@ -129,7 +127,7 @@ def test_read_only_tokens_change_nothing(app):
             if got.status_code == 403:
                 assert got.json()["type"] == "urn:alexp:read-only"
                 refused.append((method, path))
-        writing = [(m, p) for m, p in endpoints(app) if m != "GET" and p.rpartition("/")[2] not in READING]
+        writing = [(m, p) for m, p in endpoints(app) if m != "GET" and p.rpartition("/")[2] not in READ_ONLY_POSTS]
         assert refused == writing
         assert len(writing) >= 11
         assert http.get("/v1/studies/s").status_code == 200
@@ -356,11 +354,11 @@ def test_too_many_requests_are_refused_for_a_while(tmp_path):
 
 
 def test_callers_are_not_remembered_for_ever(monkeypatch):
-    monkeypatch.setattr(Buckets, "_MOST", 10)
-    buckets = Buckets(rate=1.0, burst=2)
+    monkeypatch.setattr(RateLimiter, "_MOST", 10)
+    limiter = RateLimiter(rate=1.0, burst=2)
     for k in range(100):
-        assert buckets.wait(f"caller {k}", now=0.0) == 0
-    assert len(buckets._left) <= 10
+        assert limiter.wait(f"caller {k}", now=0.0) == 0
+    assert len(limiter._left) <= 10
 
 
 @pytest.mark.parametrize("wrong", [{"body": 0}, {"rate": -1.0}, {"burst": 0}, {"patience": 0.0}, {"open_studies": 0}])

@@ -9,7 +9,7 @@ import pytest
 from alexp import ALExp, FiniteSet, ModelClass, Schedules, theory
 from alexp.decision.schedules import ReleasedSchedules
 from alexp.problem import Matrices
-from alexp.theory._restricted import certified_lower, descend
+from alexp.theory.eigenvalues import certified_lower, descend
 
 K1 = (exp(0.25) + exp(-0.25)) / sqrt(2)  # 1.4588...
 K2 = (sqrt(e) + 1) / 2  # 1.3243...
@@ -246,7 +246,7 @@ def test_coefficient_radius():
 def test_model_radii():
     # E = (2 + 0.25 x 1, 3 + 0.25 x 2) = (2.25, 3.5); 2 sigma^2 = 0.5
     beta = -0.5 * log((exp(-4.5) + exp(-7.0)) / 2) + 0.5 * log(10)
-    found = theory.model_radii([2.0, 3.0], [1.0, 2.0], ridge=0.5, noise_std=0.5, reward_bound=4.0, delta=0.1)
+    found = theory.model_radii([2.0, 3.0], [1.0, 2.0], ridge=0.5, noise_std=0.5, norm_bound=4.0, delta=0.1)
     assert found == pytest.approx([beta + 4 - 2, beta + 4 - 3])
 
 

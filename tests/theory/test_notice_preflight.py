@@ -5,7 +5,7 @@ import pytest
 
 from alexp import FiniteSet, ModelClass, Schedules, theory
 from alexp.problem import Matrices
-from alexp.theory.preflight import _checks as checks
+from alexp.theory.preflight import column_classes, deficient_models, equal_models, model_norms, span_relations
 
 X = np.linspace(-1.0, 1.0, 9)
 
@@ -20,30 +20,28 @@ def advice(table, groups, scales=None, **settings):
 
 def test_proportional_columns_share_a_label_whatever_the_sign():
     table = np.column_stack([X, -2 * X, X**2, X + 0.01 * X**2, 3 * X**2])
-    assert checks.column_classes(table).tolist() == [0, 0, 2, 3, 2]
-    assert checks.equal_models(np.array([0, 0, 2, 3, 2]), [np.array([0, 2]), np.array([4, 1]), np.array([3])]) == [
-        [0, 1]
-    ]
+    assert column_classes(table).tolist() == [0, 0, 2, 3, 2]
+    assert equal_models(np.array([0, 0, 2, 3, 2]), [np.array([0, 2]), np.array([4, 1]), np.array([3])]) == [[0, 1]]
 
 
 def test_spans_equal_and_nested_in_both_orders():
     table = np.column_stack([X, X**2, X + X**2, X - X**2, X**3])
     groups = [np.array(g) for g in ([0, 1], [2, 3], [0], [4], [1, 0, 4])]
-    equal, inside = checks.span_relations(table, groups)
+    equal, inside = span_relations(table, groups)
     assert equal == [(0, 1)]
     assert sorted(inside) == [(0, 4), (1, 4), (2, 0), (2, 1), (2, 4), (3, 4)]
 
 
 def test_norms_are_of_the_scaled_models():
     table = np.array([[3.0, 4.0, 1.0], [1.0, 1.0, -2.0]])
-    norms = checks.model_norms(table, [np.array([0, 1]), np.array([2])], np.array([2.0, 0.5]))
+    norms = model_norms(table, [np.array([0, 1]), np.array([2])], np.array([2.0, 0.5]))
     assert norms == pytest.approx([2.5, 4.0])
 
 
 def test_deficient_models():
     table = np.column_stack([X, 2 * X, X**2, 0 * X])
     groups = [np.array(g) for g in ([0, 2], [0, 1], [3], [2, 3])]
-    assert checks.deficient_models(table, groups) == [1, 2, 3]
+    assert deficient_models(table, groups) == [1, 2, 3]
 
 
 def test_advice_on_norms():

@@ -8,8 +8,7 @@ import pytest
 import alexp.theory
 from alexp import FiniteSet, Interval, ModelClass, Schedules
 from alexp.theory import preflight
-from alexp.theory.preflight import _checks as checks
-from alexp.theory.preflight.preflight import Preflight
+from alexp.theory.preflight import Preflight, column_classes, span_relations
 
 
 @pytest.fixture(scope="module")
@@ -127,10 +126,10 @@ def test_bad_arguments_are_named():
 
 def test_column_classes_and_span_limits():
     x = np.linspace(-1, 1, 20)
-    labels = checks.column_classes(np.stack([x, -2 * x, x**2, 0 * x, x + x**2], axis=1))
+    labels = column_classes(np.stack([x, -2 * x, x**2, 0 * x, x + x**2], axis=1))
     assert labels.tolist() == [0, 0, 2, 3, 4]
     many = [np.array([0])] * 61
-    assert checks.span_relations(np.ones((3, 1)), many) == ([], [])
+    assert span_relations(np.ones((3, 1)), many) == ([], [])
 
 
 def test_everything_public_is_documented_and_importable():

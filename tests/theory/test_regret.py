@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from alexp.theory import rates, regret
+from alexp.theory import regret
 
 
 def weights(scores):
@@ -45,7 +45,7 @@ def test_complexity_by_hand():
     assert regret.lasso_complexity(165, 8, 0.1, 1.0) == pytest.approx(np.sqrt(1 + np.sqrt(8 * w) + w))
 
 
-PROBLEM = {"n_models": 55, "dimension": 2, "delta": 0.1, "noise_std": 0.1, "reward_bound": 1.0, "c_min": 0.3}
+PROBLEM = {"n_models": 55, "dimension": 2, "delta": 0.1, "noise_std": 0.1, "norm_bound": 1.0, "c_min": 0.3}
 
 
 def test_formal_rate_grows_like_three_quarters_and_logarithmically_in_models():
@@ -66,7 +66,7 @@ def test_formal_rate_by_hand():
 
 
 def test_explicit_bound_is_trivial_early_and_sublinear_late():
-    bound = regret.regret_bound(3_000_000, 4, 1, 0.1, noise_std=0.05, reward_bound=1.0, c_min=1.0, gamma=1.0)
+    bound = regret.regret_bound(3_000_000, 4, 1, 0.1, noise_std=0.05, norm_bound=1.0, c_min=1.0, gamma=1.0)
     table = bound.to_dataframe()
     assert next(iter(table.columns)) == "n"
     assert table["total"].iloc[100] == table["trivial"].iloc[100]
@@ -79,18 +79,18 @@ def test_explicit_bound_is_trivial_early_and_sublinear_late():
 
 @pytest.mark.parametrize(("name", "worse"), [("c_min", 0.1), ("noise_std", 0.5), ("n_models", 50), ("delta", 0.01)])
 def test_explicit_bound_is_monotone(name, worse):
-    problem = {"n_models": 4, "dimension": 1, "delta": 0.1, "noise_std": 0.05, "reward_bound": 1.0, "c_min": 1.0}
+    problem = {"n_models": 4, "dimension": 1, "delta": 0.1, "noise_std": 0.05, "norm_bound": 1.0, "c_min": 1.0}
     easy = regret.regret_bound(200_000, **problem).sum
     hard = regret.regret_bound(200_000, **{**problem, name: worse}).sum
     assert np.all(hard >= easy - 1e-9)
 
 
 def test_the_first_table_as_a_figure():
-    figure, table = rates.plot_rates(horizon=1000)
+    figure, table = regret.plot_rates(horizon=1000)
     assert len(figure.axes[0].lines) == table["curve"].nunique() == 4
     by_curve = {name: part.set_index("n_models")["rate"] for name, part in table.groupby("curve")}
     growth = {name: float(part.iloc[-1] / part.iloc[0]) for name, part in by_curve.items()}
     assert growth["ALExp, log M"] < 100 < 1000 < growth["black-box selection, poly M (needs n)"]
     assert growth["ALExp, concatenation normalised: poly M"] > 1e6
     with pytest.raises(ValueError, match="n_models"):
-        rates.compare_rates([1])
+        regret.compare_rates([1])

@@ -34,7 +34,7 @@ def serve(
     tokens = None if token_file is None else Tokens.from_file(token_file)
     limits = Limits(body=int(max_body * 2**20), rate=rate, burst=max(1, int(2 * rate)))
     app = create_app(storage, tokens=tokens, limits=limits, origins=origin or ())
-    app.state.shelf.storage.prepare()  # a wrong storage is said now
+    app.state.studies.storage.prepare()  # a wrong storage is said now
     running.log_to_stderr()
     if token_file is not None:
         running.warn_if_others_can_read(token_file)

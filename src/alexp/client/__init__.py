@@ -1,6 +1,6 @@
-"""Talking to an `alexp serve`: studies that live behind HTTP, used like those beside us."""
+"""Client of an `alexp serve`: studies over HTTP, with the methods of local ones."""
 
 from alexp.client.client import Client
-from alexp.client.remote import RemoteStudy
+from alexp.client.remote_study import RemoteStudy
 
 __all__ = ["Client", "RemoteStudy"]

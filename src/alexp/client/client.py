@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 from urllib.parse import quote
 
-from alexp.client.line import Line
-from alexp.client.looking import present
-from alexp.client.problems import table_problem
-from alexp.client.remote import RemoteStudy
+import numpy as np
+
+from alexp.client.remote_study import RemoteStudy, without_none
+from alexp.client.transport import HttpTransport
+from alexp.common.arrays import AnyArray
 from alexp.common.codec import Packable, State
-from alexp.common.validation import positive
+from alexp.common.files import read_array, read_text
+from alexp.common.validation import matrix, positive
 from alexp.study.errors import StorageError
 from alexp.study.view import StudySummary
 
 if TYPE_CHECKING:
-    from alexp.client.problems import Features, Table
+    import pandas as pd
+
+    Table = pd.DataFrame | str | Path
+    # Features of a model: columns of the table, a matrix or frame (N, d), or a CSV or NPY file of one.
+    Features = Sequence[str] | AnyArray | pd.DataFrame | str | Path
 
 
 class Client:
-    """Studies behind `alexp serve`, used like those beside us. Threads may share one.
+    """The studies of an `alexp serve`. Threads may share a client.
 
     Parameters
     ----------
     url
-        Where the service is, such as "http://127.0.0.1:8000"; a list, if several processes serve the same storage: when
-        one is gone, the next is asked.
+        The address of the service, such as "http://127.0.0.1:8000"; a list, if several processes serve the same
+        storage: if one does not respond, the next is asked.
     token
-        What the service's token file has; by default the environment variable ALEXP_TOKEN, if it is set.
+        A token of the service; by default the environment variable ALEXP_TOKEN, if it is set.
     timeout
-        Seconds to wait for an answer.
+        Seconds to wait for a response.
     retries
-        How often a call is repeated that got no answer, or was told to come back later: at first after a twentieth of a
-        second, then after twice as long each time, at most five seconds, or as the service says. With the default that
-        is about half a minute in all, in which a service may restart. Writes carry a key, and happen once.
+        How often a call is repeated that got no response, or status 429 or 503: first after 0.05 seconds, then after
+        twice as long each time, at most five seconds, or as the service says. The default is about half a minute in
+        all, in which a service may restart. Calls that write carry a key, and happen once.
 
     >>> Client("http://127.0.0.1:8000")
     Client('http://127.0.0.1:8000')
@@ -44,14 +51,14 @@ class Client:
     def __init__(
         self, url: str | Sequence[str], token: str | None = None, timeout: float = 60.0, retries: int = 10
     ) -> None:
-        self._line = Line([url] if isinstance(url, str) else list(url), token, timeout, retries)
+        self._transport = HttpTransport([url] if isinstance(url, str) else list(url), token, timeout, retries)
 
     def wait(self, seconds: float = 60.0) -> Self:
         """Wait until the service answers, for instance while it starts; `StorageError` if it does not."""
         deadline = time.monotonic() + positive("seconds", seconds)
         while True:
             try:
-                self._line.read("/healthz")
+                self._transport.read("/healthz")
                 return self
             except StorageError:
                 if time.monotonic() > deadline:
@@ -61,12 +68,12 @@ class Client:
         """All studies of the service, by name."""
         return [
             StudySummary(one["name"], one["algorithm"], one["created_at"], **one["counts"], latest=one["latest"])
-            for one in self._line.read("/v1/studies")["studies"]
+            for one in self._transport.read("/v1/studies")["studies"]
         ]
 
     def study(self, name: str) -> RemoteStudy:
         """A study by its name; `StudyNotFoundError` if there is none."""
-        return RemoteStudy(self._line, name)
+        return RemoteStudy(self._transport, name)
 
     def create(
         self,
@@ -107,36 +114,37 @@ class Client:
         """
         if (table is None) == (problem is None):
             raise ValueError("a new study needs either a table (and models), or a problem")
-        described = table_problem(table, models, kernels, intercept) if table is not None else problem
+        described = _table_problem(table, models, kernels, intercept) if table is not None else problem
         body: State = {"name": name, "problem": described, "settings": settings or None, "algorithm": algorithm}
         body |= {"direction": direction, "repeats": repeats, "expired": expired, "random_state": random_state}
-        return self._create(present(body), load_if_exists)
+        return self._create(without_none(body), load_if_exists)
 
     def _create(self, body: State, load_if_exists: bool) -> RemoteStudy:
         name = body["name"]
-        told = self._line.send(
+        told = self._transport.send(
             "POST",
             "/v1/studies",
             body | {"load_if_exists": load_if_exists},
-            again=lambda response: response.status_code == 409,  # an earlier attempt was heard
+            again=lambda response: response.status_code == 409,  # an earlier attempt succeeded
             changes=True,
         )
         if told.status_code == 409:
-            told = self._line.send("POST", "/v1/studies", body | {"load_if_exists": True})  # raises if it is another
-        return RemoteStudy(self._line, name, told.json())
+            body = body | {"load_if_exists": True}  # an error if the study is another one
+            told = self._transport.send("POST", "/v1/studies", body)
+        return RemoteStudy(self._transport, name, told.json())
 
     def delete(self, name: str) -> None:
-        """Remove a study with everything it consists of. There is no way back."""
-        self._line.send(
+        """Delete a study and all its data."""
+        self._transport.send(
             "DELETE",
             f"/v1/studies/{quote(name, safe='')}",
-            again=lambda response: response.status_code == 404,  # an earlier attempt was heard
+            again=lambda response: response.status_code == 404,  # an earlier attempt succeeded
             changes=True,
         )
 
     def close(self) -> None:
         """Close the connections; they open again when needed."""
-        self._line.close()
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -151,4 +159,39 @@ class Client:
         )
 
     def __repr__(self) -> str:
-        return f"Client({self._line.urls[0]!r})"
+        return f"Client({self._transport.urls[0]!r})"
+
+
+def _table_problem(
+    table: Table, models: Mapping[str, Features] | None, kernels: str | Mapping[str, str] | None, intercept: bool
+) -> State:
+    """A table of candidates, one per row, and one set of features per model."""
+    if not models or not isinstance(models, Mapping):
+        raise ValueError(
+            'models must say how each model sees the candidates, such as {"size": ["mass", "volume"], "learned": array}'
+        )
+    out: State = {"kind": "table", "intercept": bool(intercept)}
+    out |= {"csv": read_text(Path(table))} if isinstance(table, str | Path) else {"columns": _columns(table)}
+    return out | {"models": {name: _features(name, value) for name, value in models.items()}} | _kernels(kernels)
+
+
+def _kernels(kernels: str | Mapping[str, str] | None) -> State:
+    return {} if kernels is None else {"kernels": kernels if isinstance(kernels, str) else dict(kernels)}
+
+
+def _columns(table: pd.DataFrame) -> State:
+    if not hasattr(table, "columns") or not hasattr(table, "iloc"):
+        raise TypeError(f"table must be a DataFrame or the path of a CSV file, got {type(table).__name__}")
+    return {str(name): table[name].tolist() for name in table.columns}
+
+
+def _features(name: str, value: Features) -> object:
+    what = f"models[{name!r}]"
+    if isinstance(value, str | Path):
+        path = Path(value)
+        if path.suffix.lower() != ".npy":
+            return read_text(path)
+        return matrix(what, read_array(path)).tolist()
+    if hasattr(value, "columns") or isinstance(value, np.ndarray):
+        return matrix(what, np.asarray(value)).tolist()
+    return list(value)

@@ -1,8 +1,8 @@
-"""Where users already are: scikit-learn's transformers as models, and a companion for loops of other libraries.
+"""Other libraries: scikit-learn's transformers as models, and a companion for loops of BayBE and Ax.
 
-`sklearn` makes models of transformers. `Companion` looks at the measurements of somebody else's loop and says which
-models explain them and whether one may stop; `baybe` and `ax` read the tables of those libraries for it. None of the
-three libraries is needed before it is used.
+`sklearn` makes models of transformers. `Companion` reads the measurements of another loop and says which models explain
+them and whether to stop; `baybe` and `ax` read the tables of those libraries for it. Each of the three libraries is
+imported when it is first used.
 """
 
 from alexp.integrations.companion import Companion

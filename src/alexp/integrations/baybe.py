@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from alexp.common.arrays import Action
-from alexp.integrations.companion import Companion, CompanionOptions
-from alexp.integrations.lookup import ListLookup
+from alexp.integrations.companion import Companion, CompanionOptions, ListLookup
 from alexp.problem.domains import FiniteSet
 from alexp.problem.kernel_models import AUTO, KernelChoice
 from alexp.problem.models import ModelClass

@@ -1,8 +1,8 @@
-"""A companion for loops of other libraries: they choose what to measure, it says which models explain the outcomes."""
+"""A companion for loops of other libraries: they choose the measurements, it says which models explain them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
@@ -11,17 +11,19 @@ from alexp.algorithms.base import check_reward
 from alexp.algorithms.certified import DELTA, ModelCheck, StopReport
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.log import Recommendation
-from alexp.common.arrays import Action
-from alexp.integrations.lookup import lookup
-from alexp.problem.domains import Box, FiniteSet
+from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.validation import positive
+from alexp.problem.domains import Box, Domain, FiniteSet
 from alexp.problem.models import ModelClass
 
 if TYPE_CHECKING:
     import pandas as pd
 
+UNKNOWN = -1  # code of a value that no candidate has
+
 
 class MixtureSettings(TypedDict, total=False):
-    """What may be said of the `EvidenceMixture` behind a companion, as in its constructor."""
+    """Settings of the `EvidenceMixture` behind a companion."""
 
     direction: str
     noise_std: float | None
@@ -33,14 +35,14 @@ class MixtureSettings(TypedDict, total=False):
 
 
 class CompanionOptions(MixtureSettings, total=False):
-    """What may be said of a companion beyond models, domain and the column of rewards."""
+    """Optional arguments of a companion."""
 
     keys: Sequence[str] | None
     tolerance: float
 
 
 class Companion:
-    """What an `EvidenceMixture` makes of measurements that somebody else decides on.
+    """An `EvidenceMixture` that learns from measurements which another loop chooses.
 
     Parameters
     ----------
@@ -52,10 +54,10 @@ class Companion:
     settings : of the `EvidenceMixture`: `direction`, and for certificates `noise_std` with `norm_bound` or
         `reward_bound`.
 
-    Certificates ask for nothing of whoever chooses the measurements but that choices look at earlier outcomes only, so
-    that they hold in other loops as in ours; they would be false if failures, or poor outcomes, were left out.
+    Certificates hold for any loop whose choices depend on earlier outcomes only. They are wrong if failures or poor
+    outcomes are left out.
 
-    Points of a Box need not be among its candidates: those that were measured become candidates, too.
+    Measured points of a Box become candidates if they are none.
 
     >>> import alexp
     >>> models = alexp.ModelClass.from_matrices({"line": [[0.0], [1.0], [2.0]], "other": [[1.0], [0.0], [1.0]]})
@@ -77,7 +79,7 @@ class Companion:
         **settings: Unpack[MixtureSettings],
     ) -> None:
         self.models, self.reward = models, reward
-        self._lookup = lookup(domain, keys, tolerance)
+        self._lookup = _lookup(domain, keys, tolerance)
         self._settings: MixtureSettings = {"random_state": 0, **settings}
         self._algorithm = EvidenceMixture(models, domain, **self._settings)
         self._told: list[tuple[int, float]] = []  # candidates by number, and rewards
@@ -85,24 +87,22 @@ class Companion:
     def __len__(self) -> int:
         return len(self._told)
 
-    # -- what was measured -------------------------------------------------------------------------------------
-
     def tell(self, x: Action, reward: float) -> None:
-        """Take in the reward of one candidate, in its own form or as {column: value}."""
+        """Add the reward of one candidate, given in its own form or as {column: value}."""
         value = check_reward(reward)
         self._told.append((self._lookup.one(x), value))
 
     def tell_frame(self, frame: pd.DataFrame, reward: str | None = None) -> int:
-        """Take in new measurements, one per row, and return how many; rows without a reward are pending."""
+        """Add new measurements, one per row, and return their number; rows without a reward are skipped."""
         new = self._read(frame, reward)
         self._told += new
         return len(new)
 
     def follow(self, frame: pd.DataFrame, reward: str | None = None) -> int:
-        """Make the measurements those of a table that has all of them, and return how many are new.
+        """Replace all measurements by those of a table, and return how many are new.
 
-        To be called again and again with the same table as it grows. Where earlier rows were corrected, moved or
-        deleted everything is computed anew.
+        Call it with the same table as it grows. If earlier rows were corrected, moved or deleted, all is computed
+        again.
         """
         all_of_them, before = self._read(frame, reward), len(self._told)
         if all_of_them[:before] != self._told:
@@ -123,20 +123,18 @@ class Companion:
         values = [check_reward(float(value)) for value in rewards[known]]
         return list(zip(self._lookup.rows(frame[known]), values, strict=True))
 
-    # -- what it means -----------------------------------------------------------------------------------------
-
     @property
     def algorithm(self) -> EvidenceMixture:
         """The mixture that has seen all measurements: `predict`, `confidence`, `trials_dataframe` and more."""
         domain = self._lookup.domain
-        if self._algorithm.domain.n_candidates < domain.n_candidates:  # points of a box that nobody knew
+        if self._algorithm.domain.n_candidates < domain.n_candidates:  # new points of a box
             self._algorithm = EvidenceMixture(self.models, domain, **self._settings)
         for index, reward in self._told[self._algorithm.n_told :]:
             self._algorithm.observe(index, reward)
         return self._algorithm
 
     def posterior(self) -> pd.Series[float]:
-        """Posterior probability of every model by name, the likeliest first."""
+        """Posterior probability of every model by name, largest first."""
         import pandas as pd
 
         q = self.algorithm.probabilities
@@ -145,7 +143,7 @@ class Companion:
         return pd.Series(q[order], index=names, name="probability")
 
     def plausible_models(self, delta: float = DELTA) -> list[str]:
-        """Names of the models not yet ruled out; NotCertified says what would have to be stated, if not enough was.
+        """Names of the models not yet ruled out; raises NotCertified if not enough was stated.
 
         The true model is among them at every moment of the run with probability 1 - delta.
         """
@@ -154,7 +152,7 @@ class Companion:
     def stop_report(self, delta: float = DELTA, epsilon: float | None = None) -> StopReport:
         """Whether the best candidate by these measurements is within `epsilon` of the best one, as a certificate.
 
-        An estimate and the reason why it is no more than that, if not enough was stated.
+        If not enough was stated, an estimate with the reason why it is not certified.
         """
         return self.algorithm.stop_report(delta, epsilon)
 
@@ -167,7 +165,7 @@ class Companion:
         return self.algorithm.best()
 
     def summary(self) -> str:
-        """Two lines for a log: the likeliest models, and how far the best candidate may be from the best."""
+        """Two lines for a log: the most probable models, and how far the best candidate may be from the best."""
         if not self._told:
             return "no measurements yet"
         leading = ", ".join(f"{name} {share:.2f}" for name, share in self.posterior().head(3).items())
@@ -175,3 +173,189 @@ class Companion:
 
     def __repr__(self) -> str:
         return f"Companion({self.models!r}, {len(self)} measurements)"
+
+
+class _NumberColumn:
+    """The values of a column of numbers, found up to a tolerance, because tables may be rounded."""
+
+    def __init__(self, values: FloatArray, tolerance: float) -> None:
+        self.values = np.unique(values)
+        span = float(self.values[-1] - self.values[0]) or abs(float(self.values[0])) or 1.0
+        self._reach = tolerance * span
+
+    def codes(self, given: AnyArray) -> IntArray:
+        """The number of each value, or UNKNOWN, (n,)."""
+        numbers = np.asarray(given, dtype=np.float64)
+        above = np.clip(np.searchsorted(self.values, numbers), 1, self.values.size - 1) if self.values.size > 1 else 0
+        below = np.maximum(np.asarray(above) - 1, 0)
+        nearer = np.abs(self.values[above] - numbers) < np.abs(self.values[below] - numbers)
+        found = np.where(nearer, above, below)
+        return np.where(np.abs(self.values[found] - numbers) <= self._reach, found, UNKNOWN)
+
+
+class _TextColumn:
+    """The values of any other column, found by equality."""
+
+    def __init__(self, values: Sequence[Hashable]) -> None:
+        self._codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
+
+    def codes(self, given: AnyArray) -> IntArray:
+        """The number of each value, or UNKNOWN, (n,)."""
+        return np.array([self._codes.get(value, UNKNOWN) for value in given.tolist()], dtype=np.int64)
+
+
+def _lookup(domain: Domain, keys: Sequence[str] | None, tolerance: float) -> ListLookup | BoxLookup:
+    """The lookup for a domain; raises for domains other than FiniteSet and Box."""
+    named = None if keys is None else [str(key) for key in keys]
+    if isinstance(domain, FiniteSet):
+        return ListLookup(domain, named, positive("tolerance", tolerance))
+    if isinstance(domain, Box):
+        return BoxLookup(domain, named)
+    raise TypeError(
+        f"domain must be a FiniteSet or a Box, got {type(domain).__name__}; Box([a], [b]) stands for an interval"
+    )
+
+
+class ListLookup:
+    """Candidates of a FiniteSet.
+
+    Parameters
+    ----------
+    keys : columns that identify a candidate: by default all of a DataFrame's; for an array, names for its columns, and
+        for a list of values, the name of the one column they stand in. The name of a DataFrame's index will do as well.
+    tolerance : how far numbers may be from a candidate's, as a share of the column's range.
+    """
+
+    def __init__(self, domain: FiniteSet, keys: list[str] | None, tolerance: float) -> None:
+        self.domain, self._keys = domain, list[str]()
+        table = _as_frame(domain.candidates, keys)
+        if table is None:
+            return
+        self._keys = [str(name) for name in table.columns]
+        self._columns = [_column(name, table[name].to_numpy(), tolerance) for name in table.columns]
+        self._numbers: dict[tuple[int, ...], int] = {}
+        for number, row in enumerate(map(tuple, self._codes(table).tolist())):
+            if (first := self._numbers.setdefault(row, number)) != number:
+                raise ValueError(
+                    f"{_listed(self._keys)} must tell all candidates apart, but candidates {first} and {number} are "
+                    "equal in that; name more columns in keys"
+                )
+
+    def _codes(self, table: pd.DataFrame) -> IntArray:
+        """(n, keys)."""
+        both = zip(self._columns, table.columns, strict=True)
+        return np.stack([column.codes(table[name].to_numpy()) for column, name in both], axis=1)
+
+    def rows(self, table: pd.DataFrame) -> list[int]:
+        """The candidate of every row of a table."""
+        if not self._keys:
+            raise ValueError(
+                "these candidates have no named columns to find them by; pass keys, the columns of your table that "
+                "say which candidate a row is"
+            )
+        own = _own_columns(table, self._keys)
+        codes = self._codes(own)
+        found = [self._numbers.get(row, UNKNOWN) for row in map(tuple, codes.tolist())]
+        if UNKNOWN in found:
+            place = found.index(UNKNOWN)
+            strange = [key for key, code in zip(self._keys, codes[place], strict=True) if code == UNKNOWN]
+            row = ", ".join(f"{key} = {own[key].iloc[place]}" for key in strange or self._keys)
+            what = "which no candidate has" if strange else "which is none of the candidates"
+            raise ValueError(f"row {table.index[place]!r} of the table has {row}, {what}")
+        return found
+
+    def one(self, x: Action) -> int:
+        """The number of one candidate."""
+        return self.rows(_one_row(x))[0] if _is_named(x) else self.domain.locate(x)
+
+
+class BoxLookup:
+    """Points of a Box, whose coordinates tables have in the columns `keys`; points that are new become candidates."""
+
+    def __init__(self, box: Box, keys: list[str] | None) -> None:
+        if keys is not None and len(keys) != box.dim:
+            raise ValueError(f"keys must name the {box.dim} coordinates of the box, got {_listed(keys)}")
+        self._box, self._keys, self._new = box, keys, list[FloatArray]()
+        self._numbers = {point.tobytes(): number for number, point in reversed([*enumerate(box.points)])}
+
+    @property
+    def domain(self) -> Box:
+        """The box with all points so far."""
+        box = self._box
+        if self._new:
+            self._box = Box(box.lower, box.upper, box.resolution, box.seed, np.vstack([box.extra, *self._new]))
+            self._new = []
+        return self._box
+
+    def rows(self, table: pd.DataFrame) -> list[int]:
+        """The candidate of every row of a table."""
+        if self._keys is None:
+            raise ValueError(f"keys must name the {self._box.dim} columns that are the coordinates of the box")
+        own = _own_columns(table, self._keys)
+        return self._found(own.to_numpy(dtype=np.float64)) if len(own) else []
+
+    def one(self, x: Action) -> int:
+        """The number of one candidate, a vector (dim,) or coordinates by name."""
+        if _is_named(x):
+            return self.rows(_one_row(x))[0]
+        return self._found(np.asarray(x, dtype=np.float64).reshape(1, -1))[0]
+
+    def _found(self, given: FloatArray) -> list[int]:
+        out, points = [], self._box.batch(given)[0]
+        for point in points:
+            key = np.ascontiguousarray(point).tobytes()
+            if key not in self._numbers:
+                self._numbers[key] = self._box.n_candidates + len(self._new)
+                self._new.append(np.array(point))
+            out.append(self._numbers[key])
+        return out
+
+
+def _is_named(x: Action) -> bool:
+    return isinstance(x, Mapping) or (hasattr(x, "index") and hasattr(x, "to_dict"))
+
+
+def _one_row(x: Action) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame([dict(x)])
+
+
+def _own_columns(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    if missing := [key for key in keys if key not in table.columns]:
+        raise ValueError(
+            f"the table must have the columns {_listed(keys)}, which say which candidate a row is; it has no "
+            f"{missing[0]!r}. Name those that matter in keys"
+        )
+    return table[keys]
+
+
+def _as_frame(candidates: Action, keys: Sequence[str] | None) -> pd.DataFrame | None:
+    import pandas as pd
+
+    if isinstance(candidates, pd.DataFrame):
+        if keys is None:
+            return candidates
+        table = candidates.reset_index() if candidates.index.name in keys else candidates
+        if unknown := [key for key in keys if key not in table.columns]:
+            raise ValueError(f"keys must be columns of the candidates, {_listed(table.columns)}; got {unknown[0]!r}")
+        return table[list(keys)]
+    if keys is None:
+        return None
+    values = np.asarray(candidates)
+    wide = values.ndim == 2
+    if len(keys) != (values.shape[1] if wide else 1) or values.ndim > 2:
+        raise ValueError(f"keys must name each column of the candidates, of shape {values.shape}; got {_listed(keys)}")
+    return pd.DataFrame(values if wide else {keys[0]: values}, columns=list(keys))
+
+
+def _column(name: object, values: AnyArray, tolerance: float) -> _NumberColumn | _TextColumn:
+    if values.dtype.kind in "iuf":
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"column {str(name)!r} of the candidates has missing values; leave it out of keys")
+        return _NumberColumn(np.asarray(values, dtype=np.float64), tolerance)
+    return _TextColumn(values.tolist())
+
+
+def _listed(names: Sequence[str] | pd.Index) -> str:
+    return ", ".join(repr(str(name)) for name in names)

@@ -5,13 +5,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from alexp.service.access import Tokens
     from alexp.service.app import create_app
-    from alexp.service.limits import Limits
+    from alexp.service.security import Limits, Tokens
 
 __all__ = ["Limits", "Tokens", "create_app"]
 
-_HOMES = {"Limits": "limits", "Tokens": "access", "create_app": "app"}
+_HOMES = {"Limits": "security", "Tokens": "security", "create_app": "app"}
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""The application: studies over HTTP."""
+"""The ASGI application: studies over HTTP."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from fastapi.openapi.utils import get_openapi
 from starlette.middleware.cors import CORSMiddleware
 
 from alexp.common.codec import State
-from alexp.service import dashboard, problems
-from alexp.service.access import Right, Tokens
-from alexp.service.gate import Gate
-from alexp.service.journal import Journal
-from alexp.service.limits import Limits
-from alexp.service.metrics import Meters
-from alexp.service.routes import files, operations, statements, studies, trials
-from alexp.service.schemas.answers import ProblemAnswer
-from alexp.service.shelf import Shelf
+from alexp.service import dashboard, problems, routes
+from alexp.service.answers import ProblemAnswer
+from alexp.service.monitoring import Metrics, RequestLogMiddleware
+from alexp.service.security import AccessMiddleware, Limits, Right, Tokens
+from alexp.service.studies import StudyCache
 from alexp.study import Storage
 from alexp.study.events import LIBRARY
 
@@ -29,7 +25,7 @@ _ABOUT = """Durable experiments: ask for trials, tell rewards, and nothing is lo
 Every call that writes takes a `key` (or the header `Idempotency-Key`): repeated with the same key it returns what
 happened the first time. Errors are `application/problem+json`; `type` says which, `field` where."""
 
-_THREADS = 200  # requests at a time: a crowd at one study waits for its turns, and must not keep others from theirs
+_THREADS = 200  # concurrent requests; many may wait for one study without blocking the others
 
 
 def create_app(
@@ -46,8 +42,8 @@ def create_app(
     storage
         Where the studies are. Several processes may serve the same storage.
     tokens
-        Who may do what, {token: "write" or "read"}. Without them requests must address this host by a loopback name;
-        do not let others reach it then.
+        What each token allows, {token: "write" or "read"}. Without tokens requests must address this host by a loopback
+        name, and other hosts must not be able to reach it.
     limits
         See `Limits`.
     origins
@@ -55,31 +51,34 @@ def create_app(
     """
     allowed = limits or Limits()
     known = tokens if isinstance(tokens, Tokens | None) else Tokens(tokens)
-    meters = Meters()
-    shelf = Shelf(storage if isinstance(storage, Storage) else Storage(storage), allowed.open_studies, meters)
+    metrics = Metrics()
+    studies = StudyCache(storage if isinstance(storage, Storage) else Storage(storage), allowed.open_studies, metrics)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = _THREADS
         yield
-        shelf.close()
+        studies.close()
 
     app = FastAPI(
         title="alexp",
         version=LIBRARY,
         description=_ABOUT,
-        docs_url=None,  # these pages load scripts from elsewhere
+        docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    app.state.shelf = shelf
+    app.state.studies = studies
     problems.install(app)
-    app.include_router(studies.routes(shelf, allowed))
-    for part in (trials, statements, files, operations, dashboard):
-        app.include_router(part.routes(shelf))
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
-    app.add_middleware(Gate, tokens=known, limits=allowed, origins=origins)
+    app.include_router(routes.study_routes(studies, allowed))
+    app.include_router(routes.trial_routes(studies))
+    app.include_router(routes.statement_routes(studies))
+    app.include_router(routes.file_routes(studies))
+    app.include_router(routes.operation_routes(studies))
+    app.include_router(dashboard.dashboard_routes(studies))
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.add_middleware(AccessMiddleware, tokens=known, limits=allowed, origins=origins)
     if origins:
         app.add_middleware(
             CORSMiddleware,
@@ -88,15 +87,15 @@ def create_app(
             allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
             expose_headers=["Retry-After", "X-Request-Id"],
         )
-    app.add_middleware(Journal, meters=meters)
+    app.add_middleware(RequestLogMiddleware, metrics=metrics)
     return app
 
 
-def _described(app: FastAPI) -> State:
-    """The OpenAPI description, with problems and tokens in it."""
+def _openapi(app: FastAPI) -> State:
+    """The OpenAPI description, with problems and tokens."""
     if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        parts = made.setdefault("components", {})
+        found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        parts = found.setdefault("components", {})
         reference = "#/components/schemas/{model}"
         schema = ProblemAnswer.model_json_schema(ref_template=reference)
         inner = schema.pop("$defs", {})
@@ -105,6 +104,6 @@ def _described(app: FastAPI) -> State:
             "bearer": {"type": "http", "scheme": "bearer"},
             "basic": {"type": "http", "scheme": "basic", "description": "The token in place of the password."},
         }
-        made["security"] = [{"bearer": []}, {"basic": []}]
-        app.openapi_schema = made
+        found["security"] = [{"bearer": []}, {"basic": []}]
+        app.openapi_schema = found
     return app.openapi_schema

@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json` (RFC 9457): one table says which error of the library has which status."""
+"""Errors as `application/problem+json` (RFC 9457); `TABLE` gives each error of the library its status."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
 INVALID = Kind(422, "invalid")
 TOO_LARGE = Kind(422, "too-large")
 OUT_OF_MEMORY = Kind(503, "out-of-memory")
-# The first that fits counts: subclasses come before what they derive from.
+# The first match counts: subclasses come before their base classes.
 TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (errors.StudyNotFoundError, Kind(404, "study-not-found")),
     (UnknownTrialError, Kind(404, "trial-not-found")),
@@ -80,7 +80,7 @@ RETRY_AFTER = 5  # seconds after which to try a storage again
 
 
 class ProblemError(Exception):
-    """A request that ends in a problem; members as in RFC 9457, and what else helps: `field`, `key`, `errors`."""
+    """A request that fails; members as in RFC 9457, and in `more` perhaps `field`, `key`, `errors`."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ProblemError(Exception):
         self.headers = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
 
     def response(self, instance: str) -> Response:
-        """The problem as an answer; `instance` is found again in the log."""
+        """The problem as a response; `instance` is the name of the request in the log."""
         body = {
             "type": f"urn:alexp:{self.kind.name}",
             "title": HTTPStatus(self.kind.status).phrase,
@@ -110,16 +110,16 @@ class ProblemError(Exception):
 
 
 def shown(text: str) -> str:
-    """A message that may be shown to anybody: without passwords, and not too long."""
+    """A message without passwords, shortened."""
     text = printable(redact(text[: 2 * _LONGEST]))
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
 
 
 @contextmanager
-def translated(fields: Mapping[str, str] = NO_FIELDS) -> Iterator[None]:
-    """What the library raises in this block becomes a problem; `fields` says where its arguments are in the body.
+def as_problems(fields: Mapping[str, str] = NO_FIELDS) -> Iterator[None]:
+    """Turn errors of the library into problems; `fields` gives the place in the body by argument name.
 
-    Anything that is not in the table is a mistake of the service, and stays what it is.
+    An error that is not in `TABLE` is a mistake of the service and is not changed.
     """
     try:
         yield
@@ -133,7 +133,7 @@ def translated(fields: Mapping[str, str] = NO_FIELDS) -> Iterator[None]:
 
 
 def problem_of(error: BaseException, fields: Mapping[str, str] = NO_FIELDS) -> ProblemError | None:
-    """The problem that an error of the library is; None if it is none that the table knows."""
+    """The problem for an error of the library; None if `TABLE` does not have it."""
     is_short = is_lack_of_memory(error)
     if exceeds_memory(error):
         return ProblemError(TOO_LARGE, f"this request needs more memory than the machine has: {error}")
@@ -155,20 +155,20 @@ def problem_of(error: BaseException, fields: Mapping[str, str] = NO_FIELDS) -> P
 
 
 def _field_named(text: str, fields: Mapping[str, str]) -> str | None:
-    """The field that a message is about: messages begin with the argument that is wrong."""
+    """The field of the first word of a message: messages begin with the argument that is wrong."""
     found = _FIRST_WORD.match(text)
     return None if found is None else fields.get(found[0])
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of an application end in a problem."""
+    """Make every error of an application a problem."""
     app.add_exception_handler(ProblemError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
 
 
 def instance_of(request: Request) -> str:
-    """How the log calls a request."""
+    """The name of a request in the log."""
     return f"urn:uuid:{request.scope.get('request_id', '')}"
 
 
@@ -189,7 +189,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = [_located(one, error.body) for one in error.errors()[:_MOST_ERRORS]]
     inside = [one for one in found if one["field"].startswith(found[0]["field"])]
-    first = max(inside, key=lambda one: len(one["field"]))  # of several alternatives, the one that goes furthest
+    first = max(inside, key=lambda one: len(one["field"]))  # of several alternatives, the one that matched furthest
     more: dict[str, object] = {"field": first["field"]}
     if len(found) > 1:
         more["errors"] = found
@@ -198,7 +198,7 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _located(error: Mapping[str, object], body: object) -> dict[str, str]:
-    """Field and reason of one error; names of alternatives, which are no part of the body, are left out."""
+    """Field and reason of one error, without the names of alternatives, which are not part of the body."""
     where, kind = list(error["loc"]), error["type"]  # type: ignore[call-overload]
     if kind == "json_invalid":
         context = error.get("ctx")

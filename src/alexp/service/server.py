@@ -1,4 +1,4 @@
-"""Running the service: listening, and a stop that loses nothing."""
+"""Running the service with uvicorn, and its graceful shutdown."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from alexp.service.access import is_loopback
-from alexp.service.journal import LOG, JsonLines
+from alexp.service.monitoring import LOG, JsonLines
+from alexp.service.security import is_loopback
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_IDLE = 60  # seconds for which a connection may lie idle; proxies and clients pool them
-GRACE = 60  # seconds for what is in flight when the service is stopped
+_IDLE = 60  # seconds that an idle connection stays open; proxies and clients pool them
+GRACE = 60  # seconds that requests have to finish when the service is stopped
 
 
 class GracefulServer(uvicorn.Server):
-    """Stops on SIGTERM or SIGINT: takes no more requests, lets streams end and requests finish, closes the studies."""
+    """On SIGTERM or SIGINT takes no more requests, ends streams, finishes requests and closes the studies."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Say it before waiting for open connections: streams would last for ever."""
+        """End the event streams before waiting for open connections."""
         app = self.config.app
-        app.state.shelf.stop()  # type: ignore[union-attr]
+        app.state.studies.stop()  # type: ignore[union-attr]
         LOG.info("stopping")
         await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Say where it listens, also if the port was chosen by the system."""
+        """Log the address, also if the system has chosen the port."""
         await super().startup(sockets)
         for server in getattr(self, "servers", []):
             for listening in server.sockets:
@@ -45,7 +45,7 @@ class GracefulServer(uvicorn.Server):
 
 
 def check_host(host: str, has_tokens: bool) -> None:
-    """Refuse to listen where others can reach the service, unless they need a token."""
+    """Raise if other hosts could reach a service without tokens."""
     if not has_tokens and not is_loopback(host):
         raise ValueError(
             f"--host {host} can be reached by others, who could do anything without a token; pass --token-file, a file "
@@ -54,7 +54,7 @@ def check_host(host: str, has_tokens: bool) -> None:
 
 
 def warn_if_others_can_read(token_file: Path) -> None:
-    """Point out a file of tokens that is no secret on this host."""
+    """Log a warning if other users of this host can read the token file."""
     if os.name == "posix" and token_file.stat().st_mode & 0o077:
         LOG.warning("the token file can be read by other users of this host; chmod 600 makes it private")
 
@@ -76,7 +76,7 @@ def make_server(app: FastAPI, host: str, port: int, grace: int = GRACE) -> Grace
 
 
 def log_to_stderr() -> None:
-    """One line of JSON per event, of the service and of what carries it."""
+    """Log one line of JSON per event of the service and of uvicorn."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     for name in ("alexp.service", "uvicorn"):
@@ -86,16 +86,13 @@ def log_to_stderr() -> None:
 
 
 def serve(app: FastAPI, host: str, port: int, grace: int = GRACE) -> bool:
-    """Serve until somebody stops it; returns whether it ever listened."""
+    """Serve until stopped; returns whether the server ever listened."""
     server = make_server(app, host, port, grace)
-    for one in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # uvicorn passes them on once it has stopped; being told to is no failure
-        signal.signal(one, _end)
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has stopped
+        signal.signal(number, _exit)
     asyncio.run(server.serve())
     return server.started
 
 
-def _end(_number: int, _frame: FrameType | None) -> None:
+def _exit(_number: int, _frame: FrameType | None) -> None:
     sys.exit(0)

@@ -1,5 +1,7 @@
 """The analysis of the paper as functions: boundaries, confidence sets, eigenvalues, bounds; corrected where needed."""
 
+from alexp.algorithms.certified import Band
+from alexp.decision.widths import model_radii, ucb_width
 from alexp.theory.boundaries import (
     azuma_boundary,
     bernoulli_bernstein_boundary,
@@ -13,53 +15,47 @@ from alexp.theory.boundaries import (
     squared_noise_boundary,
     stitched_boundary,
 )
-from alexp.theory.confidence import lasso_confidence
+from alexp.theory.confidence import (
+    coefficient_radius,
+    column_cover,
+    corrected_lambda,
+    distinct_columns_band,
+    lasso_band,
+    lasso_confidence,
+    lasso_radius,
+    log_determinant_bound,
+    plausible_band,
+    printed_lambda,
+    ridge_radius_bound,
+    self_normalised_lambda,
+    self_normalised_lambda_bound,
+    triangle_width,
+)
 from alexp.theory.eigenvalues import (
     CMin,
     RestrictedEigenvalue,
+    burn_in,
     c_min,
     concatenation,
-    design_lambda_min,
-    restricted_eigenvalue,
-)
-from alexp.theory.exploration import (
-    burn_in,
     covariance_entries_radius,
+    design_lambda_min,
     expected_explorations,
     explored_entries_radius,
     explored_lambda_min_bound,
     explored_lambda_min_slack,
     kappa_lower_bound,
+    restricted_eigenvalue,
 )
-from alexp.theory.lasso import (
-    Band,
-    column_cover,
-    corrected_lambda,
-    distinct_columns_band,
-    lasso_band,
-    lasso_radius,
-    printed_lambda,
-    self_normalised_lambda,
-    self_normalised_lambda_bound,
-)
-from alexp.theory.preflight.preflight import Preflight, preflight
-from alexp.theory.rates import compare_rates, plot_rates
+from alexp.theory.preflight import Preflight, preflight
 from alexp.theory.regret import (
     RegretBound,
+    compare_rates,
     exponential_weights_bound,
     lasso_complexity,
     look_ahead_bound,
+    plot_rates,
     regret_bound,
     regret_rate,
-)
-from alexp.theory.ridge import (
-    coefficient_radius,
-    log_determinant_bound,
-    model_radii,
-    plausible_band,
-    ridge_radius_bound,
-    triangle_width,
-    ucb_width,
 )
 
 __all__ = [

@@ -1,9 +1,14 @@
-"""The constants that decide whether models can be told apart: C_min and the restricted eigenvalue kappa.
+"""Eigenvalues that decide whether models can be told apart: C_min, the restricted eigenvalue, those of explored data.
 
-The paper concatenates all M feature maps. When models share columns, as in its own experiments, the concatenation
-has repeated columns, so both C_min and kappa are zero and the bounds built on them say nothing. What still makes sense
-is C_min on the distinct columns, and the model-wise quantity max_pi min_j lambda_min(S_jj(pi)) that each ridge agent
-needs. `c_min` reports all three.
+**Designs.** The paper concatenates all M feature maps. When models share columns, as in its own experiments, the
+concatenation has repeated columns, so both C_min and the restricted eigenvalue kappa are zero and the bounds built on
+them say nothing. C_min on the distinct columns, and the model-wise max_pi min_j lambda_min(S_jj(pi)) that each ridge
+agent needs, remain meaningful. `c_min` reports all three.
+
+**Explored rounds.** Round s explores with probability gamma_s and then plays x ~ pi; S = E_pi f f' is the design's
+second moment and Gamma_t = sum_{s <= t} gamma_s. Other rounds only add positive semi-definite terms. The bounds hold
+for all t at once; they treat coin and action as one martingale difference, so that the random number of explored
+rounds does not enter.
 """
 
 from __future__ import annotations
@@ -14,17 +19,15 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.validation import count, positive
+from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.first_order import independent_columns, smallest_eigenvalue
-from alexp.decision.semidefinite import block_eigenvalues, e_optimal
+from alexp.decision.semidefinite import block_eigenvalues, e_optimal, load_cvxpy, solve_quietly
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
-from alexp.theory import _restricted
-
-__all__ = ["CMin", "RestrictedEigenvalue", "c_min", "concatenation", "design_lambda_min", "restricted_eigenvalue"]
-
+from alexp.theory.boundaries import stitched_boundary
 
 _LARGEST_SEARCH = 400  # sets J
 _LARGEST_GRAM = 60  # columns in the semidefinite relaxation
@@ -172,11 +175,237 @@ def restricted_eigenvalue(
     chosen: tuple[int, ...] = ()
     witness = np.zeros(size)
     for subset in itertools.combinations(range(len(groups)), chosen_size):
-        proposal, relaxed = _restricted.propose(gram, groups, subset, positive("cone", cone))
-        lower = min(lower, max(floor, _restricted.certified_lower(gram, groups, subset, cone, proposal)))
+        proposal, relaxed = _propose(gram, groups, subset, positive("cone", cone))
+        lower = min(lower, max(floor, certified_lower(gram, groups, subset, cone, proposal)))
         starts = [np.linalg.eigh(relaxed)[1][:, -1], np.linalg.eigh(gram)[1][:, 0], *rng.standard_normal((2, size))]
         for start in starts:
-            value, b = _restricted.descend(gram, groups, subset, cone, start)
+            value, b = descend(gram, groups, subset, cone, start)
             if value < upper:
                 upper, chosen, witness = value, subset, b
     return RestrictedEigenvalue(min(lower, upper), upper, chosen, witness)
+
+
+# -- brackets of kappa^2 for one set J of groups ------------------------------------------------------------------
+#
+# kappa^2 = min over b of b'Gb / ||b_J||^2 subject to sum_{j not in J} ||b_j|| <= cone sum_{j in J} ||b_j||, not convex.
+# Upper bounds are values at feasible b. Lower bounds come from the semidefinite relaxation in B = bb': on the cone with
+# ||b_J|| = 1 and |J| = s the blocks satisfy sum ||B_jk||_* <= cone^2 s over j, k not in J, and sum ||B_jk||_* <= cone s
+# over j in J, k not in J. Hence for any symmetric U that vanishes on J x J
+#
+#     kappa^2 >= nu(U) - cone^2 s max_{j,k not in J} ||U_jk|| - 2 cone s max_{j in J, k not in J} ||U_jk||,
+#
+# where nu(U) is the largest nu with G + U - nu E_J >= 0. The solver proposes U; the bound is recomputed from U.
+
+
+def _split(groups: Sequence[IntArray], chosen: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """Coordinates of the groups in J and of the others."""
+    inside = np.concatenate([groups[j] for j in chosen])
+    rest = [groups[j] for j in range(len(groups)) if j not in chosen]
+    return inside, np.concatenate(rest) if rest else np.empty(0, dtype=np.int64)
+
+
+def certified_lower(
+    gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float, u: FloatArray
+) -> float:
+    """The lower bound above for a given U, computed exactly: nu from a Schur complement."""
+    inside, outside = _split(groups, chosen)
+    others = [j for j in range(len(groups)) if j not in chosen]
+    u = 0.5 * (u + u.T)
+    u[np.ix_(inside, inside)] = 0.0
+    if outside.size == 0:
+        return float(np.linalg.eigvalsh(gram[np.ix_(inside, inside)])[0])
+    corner = gram + u
+    lowest = float(np.linalg.eigvalsh(corner[np.ix_(outside, outside)])[0])
+    lift = max(0.0, -lowest) + 1e-9 * float(np.trace(gram))  # keeps the outer corner safely invertible
+    u[outside, outside] += lift
+    corner = gram + u
+    cross = corner[np.ix_(inside, outside)]
+    schur = corner[np.ix_(inside, inside)] - cross @ np.linalg.solve(corner[np.ix_(outside, outside)], cross.T)
+    nu = float(np.linalg.eigvalsh(0.5 * (schur + schur.T))[0])
+    outer = max(_spectral_norm(u[np.ix_(groups[j], groups[k])]) for j in others for k in others if j <= k)
+    inner = max(_spectral_norm(u[np.ix_(groups[j], groups[k])]) for j in chosen for k in others)
+    sparsity = len(chosen)
+    return nu - cone**2 * sparsity * outer - 2.0 * cone * sparsity * inner
+
+
+def _propose(
+    gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float
+) -> tuple[FloatArray, FloatArray]:
+    """Best U according to the semidefinite solver, and the dual B whose leading vector suggests a good b."""
+    cp = load_cvxpy()
+    size, sparsity = gram.shape[0], len(chosen)
+    others = [j for j in range(len(groups)) if j not in chosen]
+    inside, _ = _split(groups, chosen)
+    indicator = np.zeros(size)
+    indicator[inside] = 1.0
+    u = cp.Variable((size, size), symmetric=True)
+    nu, outer, inner = cp.Variable(), cp.Variable(nonneg=True), cp.Variable(nonneg=True)
+    definite = gram + u - nu * np.diag(indicator) >> 0
+    constraints = [definite, u[np.ix_(inside, inside)] == 0]
+    constraints += [cp.sigma_max(u[np.ix_(groups[j], groups[k])]) <= outer for j in others for k in others if j <= k]
+    constraints += [cp.sigma_max(u[np.ix_(groups[j], groups[k])]) <= inner for j in chosen for k in others]
+    value = nu - cone**2 * sparsity * outer - 2.0 * cone * sparsity * inner
+    solve_quietly(cp.Problem(cp.Maximize(value), constraints))
+    if u.value is None or definite.dual_value is None:
+        return np.zeros((size, size)), np.eye(size)
+    return np.asarray(u.value, dtype=np.float64), np.asarray(definite.dual_value, dtype=np.float64)
+
+
+def _feasible_value(
+    gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float, b: FloatArray
+) -> tuple[float, FloatArray]:
+    """b'Gb / ||b_J||^2 after shrinking the part of b outside J into the cone, and the b that attains it."""
+    inside, outside = _split(groups, chosen)
+    b = b / np.linalg.norm(b[inside])
+    reach = sum(float(np.linalg.norm(b[groups[j]])) for j in range(len(groups)) if j not in chosen)
+    allowed = cone * sum(float(np.linalg.norm(b[groups[j]])) for j in chosen)
+    if reach > allowed:
+        b[outside] *= allowed / reach * (1.0 - 1e-12)
+    return max(float(b @ gram @ b), 0.0), b
+
+
+def descend(
+    gram: FloatArray,
+    groups: Sequence[IntArray],
+    chosen: Sequence[int],
+    cone: float,
+    start: FloatArray,
+    rounds: int = 200,
+) -> tuple[float, FloatArray]:
+    """Projected gradient from ``start``: the smallest feasible value met, and where."""
+    inside, _ = _split(groups, chosen)
+    step = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-300)
+    best, best_b = _feasible_value(gram, groups, chosen, cone, start)
+    b = best_b.copy()
+    for _ in range(rounds):
+        value = float(b @ gram @ b)
+        slope = gram @ b
+        slope[inside] -= value * b[inside]  # the part along b_J only rescales
+        value, b = _feasible_value(gram, groups, chosen, cone, _shrink(b - step * slope, groups, chosen, cone))
+        if value < best:
+            best, best_b = value, b.copy()
+    return best, best_b
+
+
+def _shrink(b: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float) -> FloatArray:
+    """Nearest b whose groups outside J have norms summing to at most cone sum_J ||b_j|| (soft thresholding)."""
+    others = [j for j in range(len(groups)) if j not in chosen]
+    norms = np.array([np.linalg.norm(b[groups[j]]) for j in others])
+    allowed = cone * sum(float(np.linalg.norm(b[groups[j]])) for j in chosen)
+    if norms.sum() <= allowed:
+        return b
+    ordered = np.sort(norms)[::-1]
+    cuts = (np.cumsum(ordered) - allowed) / np.arange(1, ordered.size + 1)
+    cut = cuts[np.flatnonzero(ordered > cuts)[-1]]
+    out = b.copy()
+    for j, norm in zip(others, norms, strict=True):
+        out[groups[j]] *= max(1.0 - cut / norm, 0.0) if norm > 0.0 else 0.0
+    return out
+
+
+def _spectral_norm(block: FloatArray) -> float:
+    return float(np.linalg.norm(block, 2))
+
+
+# -- data of explored rounds -------------------------------------------------------------------------------------
+
+
+def expected_explorations(horizon: int, gamma: float) -> FloatArray:
+    """Gamma_t = sum_{s <= t} min(1, gamma s^(-1/4)) for t = 1..horizon, shape (horizon,)."""
+    rates = np.minimum(1.0, non_negative("gamma", gamma) * np.arange(1, count("horizon", horizon) + 1) ** -0.25)
+    return np.cumsum(rates)
+
+
+def covariance_entries_radius(n_samples: ArrayLike, n_columns: int, entry_bound: float, delta: float) -> FloatArray:
+    """Radius r with max_ij |S_hat_ij - S_ij| <= r at every number of samples from pi at once, w.p. 1 - delta.
+
+    Entries f_i f_j lie in [-L^2, L^2] for features |f_i| <= L = entry_bound; P (P + 1) / 2 distinct entries, two sides.
+    The printed lemma takes a union over too few entries.
+    """
+    samples, square = np.asarray(n_samples, dtype=np.float64), positive("entry_bound", entry_bound) ** 2
+    share = fraction("delta", delta) / (count("n_columns", n_columns) * (n_columns + 1))
+    return np.asarray(square * stitched_boundary(samples, share) / samples, dtype=np.float64)
+
+
+def explored_entries_radius(expected: ArrayLike, n_columns: int, entry_bound: float, delta: float) -> FloatArray:
+    """Radius r with |sum_{explored s <= t} f_i f_j - Gamma_t S_ij| <= r for all entries and all t, w.p. 1 - delta.
+
+    Bernstein with variance Gamma_t L^4 and differences below 2 L^2, so O(sqrt(Gamma_t)) = O(t^(3/8)).
+    """
+    gamma, square = np.asarray(expected, dtype=np.float64), positive("entry_bound", entry_bound) ** 2
+    share = fraction("delta", delta) / (count("n_columns", n_columns) * (n_columns + 1))
+    return np.asarray(square * stitched_boundary(gamma, share, c=2.0 / 3.0), dtype=np.float64)
+
+
+def kappa_lower_bound(
+    t: ArrayLike,
+    expected: ArrayLike,
+    kappa_design: float,
+    n_columns: int,
+    dimension: int,
+    entry_bound: float,
+    delta: float,
+    sparsity: int = 2,
+) -> FloatArray:
+    """Lower bound on kappa^2(Phi_t, s), not below zero, for all t at once with probability 1 - delta.
+
+    kappa^2(Phi_t, s) >= ( Gamma_t kappa~(S, s) - 16 s d r_t ) / t with r_t from `explored_entries_radius`: for b in the
+    cone, ||b||_1 <= sqrt(d) sum_j ||b_j|| <= 4 sqrt(s d) ||b_J||. The printed lemma forgets the d. ``kappa_design`` is
+    kappa~(S, s) or a lower bound, e.g. C_min.
+    """
+    slack = 16.0 * count("sparsity", sparsity) * count("dimension", dimension)
+    radius = explored_entries_radius(expected, n_columns, entry_bound, delta)
+    signal = np.asarray(expected, dtype=np.float64) * non_negative("kappa_design", kappa_design)
+    return np.asarray(np.maximum(signal - slack * radius, 0.0) / np.asarray(t, dtype=np.float64), dtype=np.float64)
+
+
+def explored_lambda_min_bound(
+    expected: ArrayLike,
+    lambda_min: float,
+    lambda_max: float,
+    n_columns: int,
+    feature_bound: float,
+    delta: float,
+    n_models: int = 1,
+) -> FloatArray:
+    """Lower bound on lambda_min(Phi_t'Phi_t), not below zero, for all t (and all models) at once w.p. 1 - delta.
+
+    Gamma_t lambda_min(S) minus `explored_lambda_min_slack`. Sharper than going through the entries unless L^2 grows
+    with the number of models.
+
+    Parameters
+    ----------
+    expected : Gamma_t.
+    lambda_min : smallest eigenvalue of the design's second moment S (the least over the models if several).
+    lambda_max : largest eigenvalue of S, at most ``feature_bound``^2.
+    n_columns : size of S, the largest over the models.
+    feature_bound : max_x ||f(x)||_2.
+    delta : probability of failure.
+    n_models : number of models the bound must hold for at the same time.
+    """
+    slack = explored_lambda_min_slack(expected, lambda_max, n_columns, feature_bound, delta, n_models)
+    signal = np.asarray(expected, dtype=np.float64) * non_negative("lambda_min", lambda_min)
+    return np.asarray(np.maximum(signal - slack, 0.0), dtype=np.float64)
+
+
+def explored_lambda_min_slack(
+    expected: ArrayLike, lambda_max: float, n_columns: int, feature_bound: float, delta: float, n_models: int = 1
+) -> FloatArray:
+    """How far lambda_min of the explored rows can fall below Gamma_t lambda_min(S), for all t at once w.p. 1 - delta.
+
+    The sub-Gaussian stitched boundary at variance Gamma_t L^2 lambda_max(S) and level delta / (n_columns n_models): a
+    matrix supermartingale, since e^{-lA} <= I - lA + l^2 A^2 / 2 for positive semi-definite A and E (ff')^2 <= L^2 S.
+    """
+    variance = positive("feature_bound", feature_bound) ** 2 * positive("lambda_max", lambda_max)
+    share = fraction("delta", delta) / (count("n_columns", n_columns) * count("n_models", n_models))
+    return np.asarray(np.sqrt(variance) * stitched_boundary(expected, share), dtype=np.float64)
+
+
+def burn_in(lower_bounds: FloatArray) -> int | None:
+    """First t (counted from 1) at which a sequence of lower bounds is positive, or None: before it nothing is promised.
+
+    >>> burn_in(np.array([0.0, 0.0, 0.2]))
+    3
+    """
+    positive_at = np.flatnonzero(lower_bounds > 0.0)
+    return int(positive_at[0]) + 1 if positive_at.size else None

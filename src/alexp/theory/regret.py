@@ -1,4 +1,4 @@
-"""The regret of ALExp: the formal theorem's right-hand side, and a bound with every constant written out."""
+"""The regret of ALExp: the formal theorem's right-hand side, a bound with explicit constants, and rates in M."""
 
 from __future__ import annotations
 
@@ -11,24 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
-from alexp.common.renaming import renamed
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.theory.boundaries import azuma_boundary
-from alexp.theory.exploration import expected_explorations, explored_lambda_min_bound, kappa_lower_bound
-from alexp.theory.lasso import self_normalised_lambda_bound
-from alexp.theory.ridge import ridge_radius_bound
+from alexp.theory.confidence import ridge_radius_bound, self_normalised_lambda_bound
+from alexp.theory.eigenvalues import expected_explorations, explored_lambda_min_bound, kappa_lower_bound
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "RegretBound",
-    "exponential_weights_bound",
-    "lasso_complexity",
-    "look_ahead_bound",
-    "regret_bound",
-    "regret_rate",
-]
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,7 @@ class RegretBound:
 
     @property
     def sum(self) -> FloatArray:
-        """Sum of the terms, whether or not it says more than the trivial bound."""
+        """Sum of the terms, also where it exceeds the trivial bound."""
         return np.asarray(np.sum(list(self.terms.values()), axis=0), dtype=np.float64)
 
     @property
@@ -71,7 +61,6 @@ def lasso_complexity(n_models: int, dimension: int, delta: float, noise_std: flo
     return float(non_negative("noise_std", noise_std) * np.sqrt(1.0 + np.sqrt(size * w) + w))
 
 
-@renamed(reward_bound="norm_bound")
 def regret_rate(
     n: ArrayLike,
     n_models: int,
@@ -85,7 +74,7 @@ def regret_rate(
     """Right-hand side of the formal regret theorem, with its unknown absolute constants C_1..C_6 set to one.
 
     Read with C_min^-1 in front of n^(3/4) C(M, delta, d), as the lemma behind it has it and the theorem forgets. For
-    rates and comparisons only: `regret_bound` is the version one can hold an algorithm to.
+    rates and comparisons only; `regret_bound` is a valid bound.
     """
     if len(constants) != 6:
         raise ValueError(f"constants must be the six numbers C_1..C_6, got {len(constants)}")
@@ -93,12 +82,12 @@ def regret_rate(
     c1, c2, c3, c4, c5, c6 = constants
     complexity = c6 * lasso_complexity(n_models, dimension, delta, noise_std)
     confidence = np.log(n_models * dimension / delta)
-    transient = 1.0 + rounds**-0.375 / eigenvalue * np.sqrt(confidence + _iterated(rounds))
+    transient = 1.0 + rounds**-0.375 / eigenvalue * np.sqrt(confidence + _log_log(rounds))
     terms = {
         "exploration": c1 * bound * rounds**0.75,
         "exponential weights": c2 * np.sqrt(rounds) * complexity * np.log(n_models) / eigenvalue
         + c3 * bound**2 * eigenvalue * np.sqrt(rounds),
-        "deviation": c4 * bound * np.sqrt(rounds * (_iterated(rounds * bound**2) - np.log(delta))),
+        "deviation": c4 * bound * np.sqrt(rounds * (_log_log(rounds * bound**2) - np.log(delta))),
         "estimation": c5
         * transient
         * (bound * rounds**0.25 + (rounds**0.75 + np.log(rounds)) * complexity / eigenvalue),
@@ -111,7 +100,6 @@ def regret_rate(
     return RegretBound(rounds, {k: np.asarray(v, dtype=np.float64) for k, v in terms.items()}, 2.0 * bound * rounds)
 
 
-@renamed(reward_bound="norm_bound")
 def regret_bound(
     horizon: int,
     n_models: int,
@@ -136,8 +124,8 @@ def regret_bound(
               + 2 sum_t min(2B, 16 lambda_{t-1} / kappa_{t-1}^2)            estimated returns
               + sum_t min(2B, 2 w_{t-1} / sqrt(ridge^2 + lambda_min,t-1))   the oracle agent itself.
 
-    kappa^2 and lambda_min are the lower bounds of `alexp.theory.exploration`; delta is split over the four events.
-    Below their burn-in times the minima are 2B, which is why the bound is trivial for any n one can wait for.
+    kappa^2 and lambda_min are the lower bounds of `alexp.theory.eigenvalues`; delta is split over the four events.
+    Below their burn-in times the minima are 2B, so that the bound is trivial for every practical n.
     """
     bound, t = positive("norm_bound", norm_bound), np.arange(1.0, count("horizon", horizon) + 1.0)
     fraction("delta", delta)
@@ -201,6 +189,55 @@ def _rounds(n: ArrayLike) -> FloatArray:
     return rounds
 
 
-def _iterated(v: FloatArray) -> FloatArray:
+def _log_log(v: FloatArray) -> FloatArray:
     """(log log v)_+."""
     return np.asarray(np.log(np.maximum(np.log(np.maximum(v, math.e)), 1.0)), dtype=np.float64)
+
+
+def compare_rates(
+    n_models: ArrayLike | None = None, horizon: int = 1000, dimension: int = 2, c_min: float | None = None
+) -> pd.DataFrame:
+    """Regret rates at ``horizon`` rounds as functions of M, leading terms with constants one; one row per curve and M.
+
+    ``n_models`` are powers of two up to 2^24 unless given.
+
+    * ALExp: sqrt(n log M) (n^(1/4) + log M) / C_min with every model normalised, ||phi_j|| <= 1; ``c_min`` then need
+      not depend on M and defaults to its largest possible value, 1/d.
+    * ALExp, concatenation normalised: the same with ||phi|| <= 1 for the concatenation, as the paper assumes. The trace
+      of the second moment is then at most one, so C_min <= 1/(M d), and the bound is polynomial in M.
+    * sparse linear bandits: (n d / C_min)^(2/3) (log M)^(1/3), explore then commit with known n (Hao et al. 2020).
+    * black-box selection: sqrt(n M), mirror descent with bandit feedback (Agarwal et al. 2017).
+    """
+    import pandas as pd
+
+    sizes = 2.0 ** np.arange(1, 25) if n_models is None else np.asarray(n_models, dtype=np.float64)
+    if np.any(~(sizes >= 2.0)):
+        raise ValueError("n_models must be at least 2")
+    n, d = float(count("horizon", horizon)), float(count("dimension", dimension))
+    eigenvalue, logs = 1.0 / d if c_min is None else positive("c_min", c_min), np.log(sizes)
+    alexp = np.sqrt(n * logs) * (n**0.25 + logs)
+    curves = {
+        "ALExp, log M": alexp / eigenvalue,
+        "ALExp, concatenation normalised: poly M": alexp * sizes * d,
+        "sparse linear bandits, log M (needs n)": (n * d / eigenvalue) ** (2.0 / 3.0) * logs ** (1.0 / 3.0),
+        "black-box selection, poly M (needs n)": np.sqrt(n * sizes),
+    }
+    parts = [pd.DataFrame({"curve": name, "n_models": sizes, "rate": rate}) for name, rate in curves.items()]
+    return pd.concat(parts, ignore_index=True)
+
+
+def plot_rates(
+    n_models: ArrayLike | None = None, horizon: int = 1000, dimension: int = 2, c_min: float | None = None
+) -> tuple[Figure, pd.DataFrame]:
+    """Figure of `compare_rates` with logarithmic axes, and the data behind it."""
+    from matplotlib.figure import Figure
+
+    table = compare_rates(n_models, horizon, dimension, c_min)
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for name, part in table.groupby("curve", sort=False):
+        axes.loglog(part["n_models"], part["rate"], label=str(name), linestyle="--" if "poly" in str(name) else "-")
+    axes.set_xlabel("number of models M")
+    axes.set_ylabel(f"rate of the regret after n = {horizon} rounds (constants one)")
+    axes.legend(fontsize="small", frameon=False)
+    return figure, table

@@ -1,0 +1,487 @@
+"""RemoteStudy: a study behind a service, with the methods of a `Study`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from math import inf, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Self, Unpack, cast, overload
+from urllib.parse import quote
+
+import numpy as np
+
+from alexp.algorithms import AssumptionWarning
+from alexp.algorithms.base import IfTold, RoundArguments, check_reward
+from alexp.algorithms.certified import DELTA, ModelCheck, StopReport
+from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError
+from alexp.client.transport import HttpTransport, new_key
+from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.codec import Packable, State
+from alexp.common.files import write_bytes
+from alexp.common.validation import count
+from alexp.common.warning import caution
+from alexp.problem.domains import Available
+from alexp.study.errors import StorageError, StudyNotFoundError
+from alexp.study.events import worker_name
+from alexp.study.view import Counts, HeldTrial, TellCounts
+
+if TYPE_CHECKING:
+    import httpx
+    import pandas as pd
+
+    from alexp.study.events import EventDict
+    from alexp.study.study import About
+
+
+AnyTrial = Trial | int | str  # itself, its id, or its id as text
+_PAGE = 1000  # trials per answer
+_TYPES = {"id": "int64", "index": "int64", "model": "Int64", "explored": "bool", "propensity": "f8", "reward": "f8"}
+_PAUSE = 1.0  # seconds before a stream that has ended is opened again
+
+
+class RemoteStudy:
+    """A study of a service; make one with `Client.study` or `Client.create`.
+
+    It has the methods of a `Study`, with the same arguments, results and errors. What a method has returned is in the
+    service's database. Every call that writes has a key, the caller's or a new one, under which it is repeated if its
+    response is lost, so that it happens once. Threads may share the object.
+    """
+
+    def __init__(self, transport: HttpTransport, name: str, summary: State | None = None) -> None:
+        self.name, self._transport = name, transport
+        self._path = f"/v1/studies/{quote(name, safe='')}"
+        known = self.summary() if summary is None else summary
+        self._domain = str(known["domain"])
+        self._hands_on = known.get("expired", "offer") == "offer" and not known.get("contextual", False)
+
+    def _write(self, what: str, body: State, key: str | None) -> State:
+        """One call that writes, under the caller's key or a new one."""
+        named = new_key() if key is None else key
+        answer: State = self._transport.send(
+            "POST",
+            f"{self._path}/{what}",
+            without_none(body) | {"worker": worker_name(), "key": named},
+            key=named,
+            changes=True,
+        ).json()
+        _warn(answer.get("warnings"))
+        return answer
+
+    @overload
+    def ask(
+        self,
+        n: None = None,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+        **presented: Unpack[RoundArguments],
+    ) -> Trial: ...
+    @overload
+    def ask(
+        self,
+        n: int,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+        **presented: Unpack[RoundArguments],
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        available: Available = None,
+        distinct: bool = False,
+        key: str | None = None,
+        lease: float | None = None,
+        **presented: Unpack[RoundArguments],
+    ) -> Trial | list[Trial]:
+        """Propose an action, or a list of `n`, for instance a plate; see `Study.ask`.
+
+        A contextual round is asked for with `context=`, `context=` and `candidates=`, or `features=`, and perhaps
+        `ids=`: numbers, text, lists and dicts of them, and arrays. With `lease`, in seconds, no other worker gets the
+        trials meanwhile; the worker's name is $ALEXP_WORKER, or its host and process.
+        """
+        wanted, trials = 1 if n is None else count("n", n), list[Trial]()
+        if self._hands_on and lease is not None and key is None and available is None and not distinct:
+            trials = self.take_over(lease=lease, n=wanted)  # expired trials first; a key is for new trials
+        if len(trials) < wanted:
+            more = None if n is None else wanted - len(trials)
+            body: State = {"n": more, "available": available, "lease": lease, **presented}
+            told = self._write("ask", body | ({"distinct": True} if distinct else {}), key)["trials"]
+            trials += [_trial(one, self._domain) for one in told]
+        if n is not None:
+            return trials
+        context = presented.get("context")
+        return trials[0] if context is None else replace(trials[0], context=context)  # as it was passed
+
+    def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
+        """Report the reward of a trial, by the trial or its id, from any process and in any order.
+
+        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
+        and raise at another one, or "amend" it.
+        """
+        self.tell_many([(trial, reward)], if_told, key)
+
+    def tell_many(
+        self,
+        results: Iterable[tuple[AnyTrial, float]] | Mapping[int, float] | Mapping[str, float],
+        if_told: IfTold = "raise",
+        key: str | None = None,
+    ) -> TellCounts:
+        """Report several rewards, or none if any is wrong. Returns how many were told, skipped and amended."""
+        pairs = list(results.items() if isinstance(results, Mapping) else results)
+        rewards = [{"trial": _id(trial), "reward": check_reward(reward)} for trial, reward in pairs]
+        told = self._write("tell", {"results": rewards, "if_told": if_told, "sure": True}, key)
+        return TellCounts(told["told"], told["skipped"], told["amended"])
+
+    def amend(self, trial: AnyTrial, reward: float, key: str | None = None) -> None:
+        """Correct a reward that was told or added, or give one again to a trial whose reward was retracted."""
+        self._write("amend", {"trial": _id(trial), "reward": check_reward(reward), "sure": True}, key)
+
+    def retract(self, trial: AnyTrial, key: str | None = None) -> None:
+        """Withdraw a reward that was told or added. The trial is then abandoned; `amend` gives it a reward again."""
+        self._write("retract", {"trial": _id(trial)}, key)
+
+    def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
+        """Abandon one or several pending trials, for instance broken vials, or none if any is wrong.
+
+        An abandoned trial keeps its number and takes no reward.
+        """
+        self._write("abandon", {"trials": _ids(trials)}, key)
+
+    def observe(
+        self,
+        index: int | str,
+        reward: float,
+        *,
+        available: Available = None,
+        propensity: float | None = None,
+        key: str | None = None,
+        **presented: Unpack[RoundArguments],
+    ) -> Trial:
+        """Add a reward of candidate `index` that was measured without a trial."""
+        facts: State = {"index": index, "reward": check_reward(reward), "available": available}
+        return self._observe([facts | {"propensity": propensity, **presented}], False, key)[0]
+
+    def add_observations(self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None) -> list[Trial]:
+        """Add measurements made without trials, or none if any row is wrong; see `Study.add_observations`.
+
+        The frame has a column `reward` and names the candidates by `index`, by `x`, or by columns of their own table.
+        """
+        rows = frame.to_dict("records")
+        return self._observe([{str(name): _cell(value) for name, value in row.items()} for row in rows], nearest, key)
+
+    def _observe(self, rows: list[State], nearest: bool, key: str | None) -> list[Trial]:
+        body: State = {"observations": [without_none(row) for row in rows], "sure": True}
+        told = self._write("observe", body | ({"nearest": True} if nearest else {}), key)
+        return [_trial(one, self._domain) for one in told["trials"]]
+
+    def add_arm(self, name: str, key: str | None = None) -> int:
+        """Add an arm to a study of arms, for all its workers, and return its number."""
+        return int(self._write("arms", {"name": name}, key)["arm"])
+
+    def heartbeat(self, trials: AnyTrial | Iterable[AnyTrial], lease: float | None = None) -> None:
+        """Renew the leases of trials that this worker still measures, or none if any is lost.
+
+        Each runs for as long as before, or for `lease` seconds. An expired lease is renewed, too, unless another worker
+        has taken the trial over, which is a `LeaseError`.
+        """
+        self._lend("heartbeat", {"trials": _ids(trials), "lease": lease})
+
+    def take_over(
+        self,
+        trials: AnyTrial | Iterable[AnyTrial] | None = None,
+        *,
+        lease: float | None = None,
+        n: int | None = None,
+    ) -> list[Trial]:
+        """Take over trials of other workers: those given, or `n` or all of those whose lease has expired.
+
+        This worker then has them for `lease` seconds, or without end. A given trial may have been asked for without a
+        lease; one that another worker holds is an error. No two workers get the same trial.
+        """
+        wanted = {"trials": None if trials is None else _ids(trials), "lease": lease}
+        told = self._lend("take-over", wanted | {"n": None if n is None else count("n", n)})["trials"]
+        return [_trial(one, self._domain) for one in told]
+
+    def _lend(self, what: str, body: State) -> State:
+        """A call about leases. It has no key, because repeating it changes nothing."""
+        body = without_none(body) | {"worker": worker_name()}
+        answer: State = self._transport.send("POST", f"{self._path}/{what}", body, changes=True).json()
+        return answer
+
+    def _get(self, what: str, **params: object) -> Packable:
+        answer = self._transport.read(f"{self._path}/{what}", **params)
+        if isinstance(answer, dict):
+            _warn(answer.get("warnings"))
+        return answer
+
+    def _post(self, what: str, body: State) -> State:
+        """The response to a POST that changes nothing; its body may hold a context."""
+        answer: State = self._transport.send("POST", f"{self._path}/{what}", body).json()
+        _warn(answer.get("warnings"))
+        return answer
+
+    @property
+    def counts(self) -> Counts:
+        """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
+        return cast(Counts, self.summary()["counts"])
+
+    def pending(self) -> list[HeldTrial]:
+        """Pending trials, oldest first, each with its worker, its age and the rest of its lease in seconds."""
+        return [_held_trial(one, self._domain) for one in self._get("pending")["pending"]]
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """q over the M models for the next round, shape (M,), for algorithms that have it.
+
+        A service lists the ten thousand most probable models; the rest is spread evenly over all others.
+        """
+        told = self._get("probabilities")
+        listed, n = _numbers(told["probabilities"]), int(told["n_models"])
+        q = np.full(n, max(0.0, 1.0 - float(listed.sum())) / max(1, n - listed.size))
+        q[told["models"]] = listed
+        return q
+
+    def best(self, *, available: Available = None, **presented: Unpack[RoundArguments]) -> Recommendation:
+        """The action to stop with, from the rewards so far; in contextual studies, of a round passed as to `ask`."""
+        told = self._statement("best", {"available": available, **presented})
+        return _recommendation(told, self._domain)
+
+    def policy(self, available: Available = None, **presented: Unpack[RoundArguments]) -> FloatArray:
+        """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
+        return _numbers(self._post("policy", without_none({"available": available, **presented}))["policy"])
+
+    def stop_report(self, delta: float = DELTA, epsilon: float | None = None, **about: Unpack[About]) -> StopReport:
+        """Whether the recommended action is within `epsilon` of the best, and the smallest epsilon that holds.
+
+        In contextual studies about one round, passed as to `ask`.
+        """
+        told = self._statement("stop-report", {**about}, delta=delta, epsilon=epsilon)
+        return _stop_report(told, self._domain)
+
+    def _statement(self, what: str, round_: State, **params: float | None) -> State:
+        """A statement about all candidates, or about the round in the body."""
+        known = without_none(round_)
+        told: State = self._post(what, known | without_none(params)) if known else self._get(what, **params)
+        return told
+
+    def plausible_models(self, delta: float = DELTA) -> IntArray:
+        """Numbers of the models not yet ruled out."""
+        return np.array(self._get("plausible-models", delta=delta)["models"], dtype=np.int64)
+
+    def check_models(self, delta: float = DELTA) -> ModelCheck:
+        """Whether the rewards contradict what was stated about noise, bound and models."""
+        return _model_check(self._get("check-models", delta=delta))
+
+    def trial(self, trial_id: int) -> Trial:
+        """A trial by its id."""
+        found = self._get("trials", since=count("trial_id", trial_id, 0), limit=1)["trials"]
+        if not found:
+            raise UnknownTrialError(f"there is no trial {trial_id}")
+        return _trial(found[0], self._domain)
+
+    def trials_dataframe(self) -> pd.DataFrame:
+        """One row per trial: id, x, index, model, explored, propensity, reward, state.
+
+        `state` is "told", "pending", "abandoned", "retracted", or "observed" for data added from elsewhere.
+        """
+        import pandas as pd  # slow to import, and needed here only
+
+        rows = list(self._pages("trials"))
+        columns = {name: [row[name] for row in rows] for name in ("id", "index", "model", "explored", "propensity")}
+        columns |= {name: [row[name] for row in rows] for name in ("reward", "state")}
+        frame = pd.DataFrame(columns).astype(_TYPES)
+        frame.insert(1, "x", pd.Series([_action(row["x"], self._domain) for row in rows], dtype=None))
+        return frame
+
+    def _pages(self, what: str) -> Iterator[State]:
+        """All items of a list that the service returns in pages."""
+        since: int | None = 0
+        while since is not None:
+            page = self._get(what, since=since, limit=_PAGE)
+            yield from page[what]
+            since = page["next"]
+
+    def view(self, *, points: int = 600, rows: int = 25) -> State:
+        """The view of the dashboard, as JSON data.
+
+        The fields are those of `StudyView.to_dict`, thinned by the service: curves to `points` points, of the trials
+        the last `rows`.
+        """
+        return cast(State, self._get("view", points=points, rows=rows))
+
+    def report(self, path: str | Path) -> Path:
+        """Write a self-contained HTML page about the study."""
+        return self._download("report", Path(path))
+
+    def export(self, path: str | Path) -> Path:
+        """Write all trials as CSV: what was proposed and why, the reward, and when it came."""
+        return self._download("export", Path(path))
+
+    def _download(self, what: str, path: Path) -> Path:
+        write_bytes(path, self._transport.send("GET", f"{self._path}/{what}").content)
+        return path
+
+    def summary(self) -> State:
+        """What the study is, as JSON data: algorithm, direction, counts, domain, settings and what they mean."""
+        return cast(State, self._transport.read(self._path))
+
+    def events(self, since: int = 0, limit: int | None = None) -> list[EventDict]:
+        """Events after the first `since`, oldest first, at most `limit`, as JSON data.
+
+        To follow a study, use `follow`, or ask again with the number of events seen so far, `events[-1]["seq"] + 1`.
+        """
+        start, stop = count("since", since, 0), int(self.summary()["n_events"])
+        if limit is not None:
+            stop = min(stop, start + count("limit", limit))
+        found: list[EventDict] = []
+        if start < stop:
+            for event in self.follow(start):
+                found.append(event)
+                if event["seq"] + 1 >= stop:
+                    break
+        return found
+
+    def follow(self, since: int | None = None) -> Iterator[EventDict]:
+        """Events as they happen, after the first `since`, or from now on; ends with an error if the study is deleted.
+
+        A lost connection is opened again; no event is missed.
+        """
+        import httpx
+
+        attempts, position = 0, int(self.summary()["n_events"]) if since is None else count("since", since, 0)
+        while True:
+            try:
+                with self._transport.stream(f"{self._path}/events", since=position) as response:
+                    for event in _events(response):
+                        position, attempts = event["seq"] + 1, 0
+                        yield event
+            except httpx.TransportError as error:
+                attempts += 1
+                if attempts > self._transport.retries:
+                    raise StorageError(f"the events of the study cannot be read: {error}") from error
+            time.sleep(_PAUSE)
+
+    def close(self) -> None:
+        """Nothing is held open for one study; `Client.close` closes the connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a remote study is not pickled: it holds connections, and perhaps a token. Give the worker the study's "
+            "name and the address of the service, and let it call alexp.Client(url).study(name)"
+        )
+
+    def __repr__(self) -> str:
+        return f"RemoteStudy({self.name!r}, url={self._transport.urls[0]!r})"
+
+
+def _id(trial: AnyTrial) -> int:
+    """The number of a trial that is given by itself, by its number, or by that as text ("100" or "#100")."""
+    found = trial.id if isinstance(trial, Trial) else trial
+    if isinstance(found, str) and (digits := found.removeprefix("#")).isdecimal() and digits.isascii():
+        return int(digits)
+    if isinstance(found, bool) or not isinstance(found, int | np.integer):
+        raise TypeError(f"a Trial or its id (an int) is needed, got {type(trial).__name__}: {trial!r}")
+    return int(found)
+
+
+def _ids(trials: AnyTrial | Iterable[AnyTrial]) -> list[int]:
+    return [_id(trials)] if isinstance(trials, Trial | int | str) else [_id(trial) for trial in trials]
+
+
+def _cell(value: object) -> object:
+    """A cell of a frame; None where it is missing."""
+    return None if isinstance(value, float) and value != value else value
+
+
+def without_none(values: State) -> State:
+    """The items whose value is not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _events(response: httpx.Response) -> Iterator[EventDict]:
+    """The events of a stream, without its comments."""
+    kind = ""
+    for line in response.iter_lines():
+        name, _, value = line.partition(": ")
+        if name == "event":
+            kind = value
+        elif name == "data" and kind == "gone":
+            raise StudyNotFoundError(json.loads(value)["detail"])
+        elif name == "data" and kind == "":
+            yield json.loads(value)
+        elif line == "":
+            kind = ""
+
+
+def _warn(warnings: object) -> None:
+    """Issue the warnings of a response at the line that called the library."""
+    for text in warnings if isinstance(warnings, list) else ():
+        caution(str(text), AssumptionWarning)
+
+
+def _action(x: Packable, domain: str) -> Action:
+    """An action as its domain has it: points of a Box are arrays, others are plain data."""
+    return np.array(x, dtype=np.float64) if domain == "Box" else x
+
+
+def _trial(told: State, domain: str) -> Trial:
+    return Trial(**_facts(told, domain))
+
+
+def _held_trial(told: State, domain: str) -> HeldTrial:
+    lease = told.get("lease")
+    return HeldTrial(**_facts(told, domain), worker=told["worker"], age=told["age"], lease=lease)
+
+
+def _facts(told: State, domain: str) -> State:
+    scores = told.get("scores")
+    return {
+        "id": told["id"],
+        "x": _action(told["x"], domain),
+        "index": told["index"],
+        "model": told["model"],
+        "explored": told["explored"],
+        "propensity": _number(told["propensity"]),
+        "context": told.get("context"),
+        "n_candidates": told.get("n_candidates"),
+        "scores": None if scores is None else _numbers(scores),
+    }
+
+
+def _recommendation(told: State, domain: str) -> Recommendation:
+    return Recommendation(_action(told["x"], domain), told["index"], _number(told["value"]), told["model"])
+
+
+def _stop_report(told: State, domain: str) -> StopReport:
+    """The report; an epsilon of None is infinite."""
+    known = {field.name: told[field.name] for field in fields(StopReport) if field.name in told}
+    known |= {name: np.array(told[name], dtype=np.int64) for name in ("plausible", "disagreeing")}
+    return StopReport(**known | {"x": _action(told["x"], domain), "epsilon": _number(told["epsilon"], inf)})
+
+
+def _model_check(told: State) -> ModelCheck:
+    known = {field.name: told[field.name] for field in fields(ModelCheck) if field.name in told}
+    arrays = {"rejected": np.array(told["rejected"], dtype=np.int64), "speaks_against": tuple(told["speaks_against"])}
+    return ModelCheck(**known | arrays | {"e_value": _number(told["e_value"], inf)})
+
+
+def _number(value: float | None, missing: float = nan) -> float:
+    """A number; `missing` where JSON has None."""
+    return missing if value is None else float(value)
+
+
+def _numbers(values: Packable) -> FloatArray:
+    """An array of numbers, with NaN for None."""
+    return np.array(values, dtype=np.float64)

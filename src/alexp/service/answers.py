@@ -1,0 +1,307 @@
+"""Response bodies, for OpenAPI. Responses are built by hand, for speed; tests check them against these types."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic.config import JsonDict
+
+_TRIAL: JsonDict = {
+    "id": 0,
+    "x": {"solvent": "water", "celsius": 20},
+    "index": 0,
+    "model": None,
+    "explored": False,
+    "propensity": 1.0,
+    "label": "water, 20",
+    "lease": None,
+}
+
+
+class StudyAnswer(BaseModel):
+    """What became of a request, and what the library warned of on the way."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    warnings: list[str] = Field(description="What the data contradict of what was stated or assumed about them.")
+
+
+class TrialAnswer(BaseModel):
+    """One trial."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_TRIAL]})
+
+    id: int = Field(description="Counts from 0.")
+    x: JsonValue = Field(description="The action: an object by column, a number, a list, or a name.")
+    index: int = Field(description="Its number among the candidates.")
+    model: int | None = Field(description="Number of the model that proposed it; null if no single one did.")
+    explored: bool
+    propensity: float | None = Field(description="Probability with which it was played; null for observations.")
+    label: str = Field(description="The action in one short line.")
+    context: JsonValue = None
+    n_candidates: int | None = None
+
+
+class AskedTrial(TrialAnswer):
+    """A trial that was handed out."""
+
+    lease: float | None = Field(description="Seconds for which no other worker gets it; null if it has no end.")
+
+
+class PendingAnswer(AskedTrial):
+    """A trial that awaits its reward, and who has it."""
+
+    worker: str
+    age: float = Field(description="Seconds since it was asked for.")
+    lease: float | None = Field(description="Seconds that its lease has left; null if it has no end.")
+    expired: bool
+
+
+class ToldTrial(TrialAnswer):
+    """A trial and what became of it."""
+
+    reward: float | None
+    state: Literal["told", "pending", "abandoned", "retracted", "observed"]
+
+
+class Numbers(BaseModel):
+    """Numbers of trials: all, told (with observations), pending, abandoned (with retracted)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trials: int
+    told: int
+    pending: int
+    abandoned: int
+
+
+class StudyLine(BaseModel):
+    """One line of the list of studies; times in seconds since 1970, UTC."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    algorithm: str
+    created_at: float
+    latest: float | None
+    counts: Numbers
+
+
+class Studies(BaseModel):
+    """All studies, by name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    studies: list[StudyLine]
+
+
+class ExplainedSetting(BaseModel):
+    """A setting as formula and value."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    formula: str
+    value: str
+
+
+class Summary(StudyAnswer):
+    """What a study is, and where it stands."""
+
+    name: str
+    algorithm: str
+    direction: Literal["maximize", "minimize"]
+    created_at: float
+    library: str
+    n_events: int = Field(description="Grows by one with everything that happens.")
+    counts: Numbers
+    domain: str = Field(description="FiniteSet, Interval, Box, Arms or Candidates.")
+    contextual: bool
+    n_models: int
+    models: list[str] = Field(description="Names of the first 1,000 models.")
+    n_candidates: int
+    columns: list[str] = Field(description="How candidates are described: columns of their table, x, or x0, x1, ...")
+    arms: list[str] | None
+    offers: list[str] = Field(
+        description="What the algorithm can be asked for beyond trials: probabilities, certificates."
+    )
+    expired: Literal["offer", "abandon"]
+    settings: dict[str, JsonValue]
+    explained: list[ExplainedSetting]
+
+
+class Deleted(BaseModel):
+    """A study that is no more."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    deleted: str
+
+
+class Asked(StudyAnswer):
+    """Trials to measure."""
+
+    trials: list[AskedTrial]
+
+
+class Done(StudyAnswer):
+    """What became of rewards, and where the study stands."""
+
+    told: int
+    skipped: int
+    amended: int
+    counts: Numbers
+
+
+class Counted(StudyAnswer):
+    """Where the study stands."""
+
+    counts: Numbers
+
+
+class Observed(StudyAnswer):
+    """Observations as trials."""
+
+    trials: list[AskedTrial]
+    counts: Numbers
+
+
+class Prolonged(StudyAnswer):
+    """Leases that run anew."""
+
+    trials: list[int]
+
+
+class ArmAdded(StudyAnswer):
+    """The number of a new arm, and all arms."""
+
+    arm: int
+    arms: list[str]
+
+
+class PendingTrials(StudyAnswer):
+    """Trials that await their reward, oldest first."""
+
+    pending: list[PendingAnswer]
+
+
+class Trials(StudyAnswer):
+    """Some trials, oldest first; `next` is where to go on, null at the end."""
+
+    trials: list[ToldTrial]
+    total: int
+    next: int | None
+
+
+class Probabilities(StudyAnswer):
+    """Probabilities of the listed models, all or the likeliest ones, in the order of their numbers."""
+
+    n_models: int
+    models: list[int]
+    names: list[str]
+    probabilities: list[float]
+
+
+class PolicyAnswer(StudyAnswer):
+    """Probability with which the next ask would play each candidate."""
+
+    policy: list[float]
+
+
+class BestAnswer(StudyAnswer):
+    """The action to stop with."""
+
+    x: JsonValue
+    index: int
+    label: str
+    value: float | None = Field(description="Its estimated reward.")
+    model: int | None
+    model_name: str | None
+
+
+class StopAnswer(StudyAnswer):
+    """How far the recommended action may be from the best one."""
+
+    x: JsonValue
+    index: int
+    label: str
+    delta: float
+    epsilon: float | None = Field(description="No candidate is better by more than this; null if nothing is known.")
+    target: float | None
+    certified: bool
+    reason: str | None = Field(description="Why it is not certified.")
+    can_stop: bool
+    plausible: list[int]
+    disagreeing: list[int]
+    between_candidates: float | None
+    checked: bool
+    rests_on: str | None = Field(description="If certified, what that rests on, as a clause.")
+    text: str
+
+
+class CheckAnswer(StudyAnswer):
+    """Whether the rewards contradict what was stated."""
+
+    delta: float
+    contradicted: bool
+    at: int | None
+    e_value: float | None = Field(description="Logarithm of the e-value.")
+    rejected: list[int]
+    speaks_against: list[str]
+    checked: bool
+    text: str
+
+
+class Plausible(StudyAnswer):
+    """Models that are not ruled out."""
+
+    delta: float
+    models: list[int]
+    names: list[str]
+    rests_on: str = Field(description="What that rests on, as a clause.")
+
+
+class Health(BaseModel):
+    """Whether the service takes requests; "storage" where its SQLite file was moved, removed or overwritten."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["ok", "stopping", "storage"]
+
+
+class Fault(BaseModel):
+    """One wrong field."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    field: str
+    detail: str
+
+
+class ProblemAnswer(BaseModel):
+    """Why a request was refused (RFC 9457)."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:alexp:already-told",
+                    "title": "Conflict",
+                    "status": 409,
+                    "detail": "trial 0 already has the reward 0.3; amend(0, ...) corrects it",
+                    "instance": "urn:uuid:2f1c6e0e-7d2c-4f7e-9a55-0d6d2f0a4a0b",
+                }
+            ]
+        },
+    )
+
+    type: str = Field(description="urn:alexp: and a word for the kind of problem.")
+    title: str
+    status: int
+    detail: str
+    instance: str = Field(description="How the log of the service calls this request.")
+    field: str | None = Field(default=None, description="Which part of the request is wrong, such as body.n.")
+    key: str | None = Field(default=None, description="Repeat the request with this key.")
+    errors: list[Fault] | None = Field(default=None, description="All that is wrong, if it is more than one thing.")

@@ -1,0 +1,559 @@
+"""Request bodies. They check what comes in, and are the OpenAPI description of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import comb
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic.config import JsonDict
+
+from alexp.algorithms.base import RoundArguments
+from alexp.common.arrays import Action
+from alexp.common.validation import LARGEST
+from alexp.problem import Arms, Box, Candidates, FiniteSet, Fourier, Interval, Legendre, ModelClass
+from alexp.problem.dictionaries import Dictionary, Polynomial, RandomFourier
+from alexp.problem.domains import Domain
+from alexp.problem.kernels import Kernel
+from alexp.service.security import Limits
+from alexp.study.declared import declared_features, declared_table, kernels_by_name, kernels_from_words
+
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Whole = Annotated[int, Field(ge=0, lt=2**63)]
+TrialNumber = Annotated[int, Field(ge=0, lt=2**63, description="Number of a trial.", examples=[0])]
+Lease = Annotated[
+    float | None,
+    Field(gt=0.0, le=315_360_000.0, description="Seconds for which no other worker gets the trials.", examples=[600]),
+]
+Worker = Annotated[
+    str | None,
+    Field(max_length=200, description="Name of whoever acts; the caller's address if absent.", examples=["robot-1"]),
+]
+Key = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=100,
+        description="A name of your choice for this call: repeated with the same key, it returns what happened "
+        "the first time, and nothing happens twice. The header Idempotency-Key does the same.",
+        examples=["plate-of-monday"],
+    ),
+]
+Delta = Annotated[float, Field(gt=0.0, lt=1.0, description="Certified statements hold with probability 1 - delta.")]
+
+
+class Body(BaseModel):
+    """A request: fields that are not known are refused, numbers are finite, and nothing is guessed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class RoundBody(Body):
+    """The contextual round that a request is about, where the study has such rounds."""
+
+    context: JsonValue = Field(
+        default=None,
+        description="The context: a list of numbers or an object. With n, a list of n objects or lists is n contexts.",
+    )
+    candidates: list[JsonValue] | None = Field(
+        default=None, description="Candidates of the round, for models that compute features of candidates."
+    )
+    features: JsonValue = Field(
+        default=None, description="One row of numbers per candidate, or an object of such blocks by name."
+    )
+    available: list[bool] | list[Whole] | list[str] | None = Field(
+        default=None, description="Which candidates may be chosen: numbers, true or false for each, or names."
+    )
+
+    def round_arguments(self) -> RoundArguments:
+        """The round as keyword arguments of `ask`."""
+        return {"context": _context(self.context), "candidates": self.candidates, "features": self.features}
+
+
+class NamedRoundBody(RoundBody):
+    """A round whose candidates may have names."""
+
+    ids: list[str | int | float] | None = Field(default=None, description="One name per candidate, all distinct.")
+
+    def round_arguments(self) -> RoundArguments:
+        """The round as keyword arguments of `ask`."""
+        return {**super().round_arguments(), "ids": self.ids}
+
+
+def _context(value: JsonValue) -> Action:
+    """A list of numbers is one context, for any n."""
+    if isinstance(value, list) and value and all(isinstance(one, int | float) for one in value):
+        try:
+            return np.array(value, dtype=np.float64)
+        except OverflowError:
+            raise ValueError("context holds a number that is too large") from None
+    return value
+
+
+Cell = str | int | Number
+Names = Annotated[list[str], Field(min_length=1, max_length=1000)]
+Size = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class Built(NamedTuple):
+    """Models and domain that a request describes."""
+
+    models: ModelClass
+    domain: Domain
+
+
+# -- tables ----------------------------------------------------------------------------------------------------
+
+
+class TableProblem(Body):
+    """A table of candidates, and one way to describe them per model."""
+
+    kind: Literal["table"]
+    csv: str | None = Field(default=None, description="One candidate per line, below a line of names.")
+    columns: dict[str, list[Cell]] | None = Field(default=None, description="In place of csv: column by column.")
+    models: dict[str, str | list[str] | list[list[Number]]] = Field(
+        min_length=1,
+        description="Features by name of the model: rows of numbers, CSV text, or names of columns of the table; "
+        "a column of texts becomes one column of zeros and ones per text.",
+    )
+    kernels: str | dict[str, str] = Field(
+        default="linear", description="linear, auto, or kernels by name of the model, such as tanimoto+matern:0.5."
+    )
+    intercept: bool = Field(default=True, description="Give every model a free constant.")
+    normalize: bool = Field(default=False, description="Scale every model's features to norm at most one.")
+
+    def build(self, limits: Limits) -> Built:
+        """Models and domain; raises if they exceed the limits."""
+        table = declared_table(self.csv, self.columns)
+        _check("candidates", len(table), limits.candidates)
+        matrices = {name: declared_features(name, features, table) for name, features in self.models.items()}
+        _check("features", sum(values.size for values in matrices.values()), limits.features)
+        with _prefixed("kernels"):
+            words = self.kernels
+            kernels = kernels_from_words([words]) if isinstance(words, str) else kernels_by_name(words)
+        models, domain = ModelClass.from_matrices(matrices, kernels=kernels, intercept=self.intercept), FiniteSet(table)
+        return Built(models.normalized(domain) if self.normalize else models, domain)
+
+
+# -- intervals and boxes ---------------------------------------------------------------------------------------
+
+
+class LegendreFamily(Body):
+    """All subsets of so many Legendre polynomials on the interval."""
+
+    family: Literal["legendre"]
+    degree: int = Field(ge=0, le=200)
+    size: int = Field(ge=1, le=200)
+
+    def dictionary(self, domain: Interval) -> Dictionary:
+        """The columns of all models."""
+        return Legendre(self.degree, domain.lower, domain.upper)
+
+    def n_columns(self, dim: int) -> int:
+        """Number of columns of the dictionary."""
+        return self.degree + 1
+
+
+class FourierFamily(Body):
+    """All subsets of so many waves; the period is the width of the interval if absent."""
+
+    family: Literal["fourier"]
+    frequencies: int = Field(ge=0, le=200)
+    size: int = Field(ge=1, le=200)
+    period: float | None = Field(default=None, gt=0.0)
+
+    def dictionary(self, domain: Interval) -> Dictionary:
+        """The columns of all models."""
+        return Fourier(self.frequencies, domain.upper - domain.lower if self.period is None else self.period)
+
+    def n_columns(self, dim: int) -> int:
+        """Number of columns of the dictionary."""
+        return 2 * self.frequencies + 1
+
+
+class PolynomialFamily(Body):
+    """All subsets of so many monomials of the coordinates."""
+
+    family: Literal["polynomial"]
+    degree: int = Field(ge=0, le=50)
+    size: int = Field(ge=1, le=200)
+
+    def dictionary(self, domain: Interval | Box) -> Dictionary:
+        """The columns of all models."""
+        return Polynomial(self.degree, domain.dim if isinstance(domain, Box) else 1)
+
+    def n_columns(self, dim: int) -> int:
+        """Number of columns of the dictionary."""
+        return comb(dim + self.degree, self.degree)
+
+
+class RandomFourierFamily(Body):
+    """All subsets of so many random Fourier features of a Gaussian kernel."""
+
+    family: Literal["random-fourier"]
+    features: int = Field(ge=1, le=2000)
+    size: int = Field(ge=1, le=2000)
+    lengthscale: float = Field(default=1.0, gt=0.0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
+
+    def dictionary(self, domain: Interval | Box) -> Dictionary:
+        """The columns of all models."""
+        return RandomFourier(self.features, domain.dim if isinstance(domain, Box) else 1, self.lengthscale, self.seed)
+
+    def n_columns(self, dim: int) -> int:
+        """Number of columns of the dictionary."""
+        return self.features
+
+
+class KernelFamily(Body):
+    """A kernel on every subset of the coordinates, at four lengthscales: which coordinates matter is found out."""
+
+    family: Literal["kernel"]
+    kernel: str = Field(default="matern", examples=["matern", "rbf"])
+    subsets: bool = True
+
+
+def _built(family: SmallFamily | KernelFamily, domain: Interval | Box, intercept: bool, limits: Limits) -> ModelClass:
+    dim = domain.dim if isinstance(domain, Box) else 1
+    if isinstance(family, KernelFamily):
+        _check("candidates for kernels", domain.n_candidates, limits.candidates // 10)
+        if family.subsets:
+            _check("coordinates of kernels on subsets", dim, 30)
+        return ModelClass.from_inputs(domain, _kernel(family.kernel), subsets=family.subsets, intercept=intercept)
+    columns = family.n_columns(dim)
+    _check("features", domain.n_candidates * columns, limits.features)
+    if family.size > columns:
+        raise ValueError(f"size must be at most the {columns} columns of the family, got {family.size}")
+    _check("models", comb(columns, family.size), limits.models)
+    return ModelClass.subsets(family.dictionary(domain), family.size, intercept=intercept)  # type: ignore[arg-type]
+
+
+def _kernel(word: str) -> Kernel:
+    with _prefixed("kernel"):
+        chosen = kernels_from_words([word])
+    if not isinstance(chosen, list) or len(chosen) != 1 or not isinstance(chosen[0], Kernel):
+        raise ValueError(f"kernel must be one kernel, such as matern, got {word!r:.80}")
+    return chosen[0]
+
+
+SmallFamily = LegendreFamily | FourierFamily | PolynomialFamily | RandomFourierFamily
+
+
+class IntervalProblem(Body):
+    """Numbers between two ends."""
+
+    kind: Literal["interval"]
+    lower: Number = -1.0
+    upper: Number = 1.0
+    resolution: Size = 2000
+    models: SmallFamily | KernelFamily = Field(discriminator="family")
+    intercept: bool = False
+
+    def build(self, limits: Limits) -> Built:
+        """Models and domain; raises if they exceed the limits."""
+        _check("candidates", self.resolution, limits.candidates)
+        domain = Interval(self.lower, self.upper, self.resolution)
+        return Built(_built(self.models, domain, self.intercept, limits), domain)
+
+
+class BoxProblem(Body):
+    """Points of several coordinates, each between two ends."""
+
+    kind: Literal["box"]
+    lower: list[Number] = Field(min_length=1, max_length=64)
+    upper: list[Number] = Field(min_length=1, max_length=64)
+    resolution: Size = 2048
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    models: PolynomialFamily | RandomFourierFamily | KernelFamily = Field(discriminator="family")
+    intercept: bool = False
+
+    def build(self, limits: Limits) -> Built:
+        """Models and domain; raises if they exceed the limits."""
+        _check("candidates x coordinates", self.resolution * len(self.lower), limits.candidates)
+        domain = Box(self.lower, self.upper, self.resolution, self.seed)
+        return Built(_built(self.models, domain, self.intercept, limits), domain)
+
+
+# -- contextual rounds -----------------------------------------------------------------------------------------
+
+FeatureNames = Annotated[list[str], Field(max_length=1000)]
+Entries = Annotated[list[Annotated[int, Field(ge=0, lt=100_000)]], Field(max_length=10_000)]
+ContextSet = Annotated[int, Field(ge=1, le=10_000)] | Entries | FeatureNames
+
+
+class ArmsProblem(Body):
+    """Named arms that appear in ever new contexts, with coefficients of their own for every arm."""
+
+    kind: Literal["arms"]
+    arms: Names
+    features: dict[str, ContextSet] = Field(
+        min_length=1,
+        description="Features of the context by name of the model: entries of the context vector, keys of the context "
+        "object, or the length of the vector that the context has under this name.",
+    )
+    shared: ContextSet | None = Field(default=None, description="Features with one coefficient for all arms.")
+    intercept: bool = True
+    example: list[JsonValue] | None = Field(default=None, description="Typical contexts, to tell units by.")
+
+    def build(self, limits: Limits) -> Built:
+        """Models and domain; raises if they exceed the limits."""
+        sizes = [one if isinstance(one, int) else len(one) for one in self.features.values()]
+        _check("features", len(self.arms) ** 2 * (sum(sizes) + 1), limits.features)
+        with _prefixed("arms"):
+            domain = Arms(self.arms)
+        models = ModelClass.per_arm(
+            self.features, domain, intercept=self.intercept, shared=self.shared, example=self.example
+        )
+        return Built(models, domain)
+
+
+class CrossedFeatures(Body):
+    """Which features of the context change what an action is worth: one model per set of products."""
+
+    context: FeatureNames
+    action: Names
+    order: int = Field(default=2, ge=1, le=4)
+    units: dict[str, Number | list[Number]] | None = Field(
+        default=None, description="Scale, or centre and scale, of features by name."
+    )
+    max_models: int = Field(default=256, ge=2, le=4096)
+
+
+class CandidatesProblem(Body):
+    """Rounds that bring their candidates along: as features in declared blocks, or by features with names."""
+
+    kind: Literal["candidates"]
+    blocks: dict[str, Annotated[int, Field(ge=1, le=10_000)]] | None = Field(
+        default=None, description="One model per block of columns, by name: how many columns it has."
+    )
+    crossed: CrossedFeatures | None = None
+    intercept: bool | None = None
+    example: JsonValue = Field(default=None, description="Features of typical candidates, for blocks.")
+
+    def build(self, limits: Limits) -> Built:
+        """Models and domain; raises if they exceed the limits."""
+        if (self.blocks is None) == (self.crossed is None):
+            raise ValueError("problem needs either blocks or crossed")
+        if self.blocks is not None:
+            intercept = bool(self.intercept)
+            return Built(ModelClass.from_blocks(self.blocks, intercept=intercept, example=self.example), Candidates())
+        assert self.crossed is not None
+        if self.example is not None:
+            raise ValueError("example is for blocks; units tell the scales of crossed features")
+        crossed = self.crossed
+        n, units = len(crossed.context) + len(crossed.action), crossed.units or {}
+        _check("products", sum(comb(n, k) for k in range(2, crossed.order + 1)), 10_000)
+        pairs = {name: unit if isinstance(unit, float | int) else _pair(name, unit) for name, unit in units.items()}
+        models = ModelClass.crossed(
+            crossed.context,
+            crossed.action,
+            crossed.order,
+            units=pairs,
+            intercept=self.intercept is not False,
+            max_models=crossed.max_models,
+        )
+        return Built(models, Candidates())
+
+
+def _pair(name: str, unit: list[float]) -> tuple[float, float]:
+    if len(unit) != 2:
+        raise ValueError(f"units.{name} must be a scale, or a list of centre and scale")
+    return unit[0], unit[1]
+
+
+@contextmanager
+def _prefixed(field: str) -> Iterator[None]:
+    """Begin error messages with a field, which `problems` then finds in the body."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from None
+
+
+def _check(what: str, number: int, most: int) -> None:
+    if number > most:
+        raise ValueError(f"problem has {number} {what}; this service takes at most {most}")
+
+
+MOST_TRIALS = 2000  # of one request
+_EXAMPLE_PROBLEM: JsonDict = {
+    "kind": "table",
+    "csv": "solvent,celsius\nwater,20\nwater,60\nethanol,20\nethanol,60\n",
+    "models": {"solvent": ["solvent"], "both": ["solvent", "celsius"]},
+}
+
+
+def _examples(*examples: JsonDict) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(examples)})
+
+
+class Create(Body):
+    """A new study."""
+
+    model_config = _examples(
+        {"name": "solvents", "random_state": 0, "problem": _EXAMPLE_PROBLEM},
+        {
+            "name": "polymer",
+            "settings": {"noise_std": 0.05},
+            "problem": {
+                "kind": "interval",
+                "lower": -1.0,
+                "upper": 1.0,
+                "resolution": 200,
+                "models": {"family": "legendre", "degree": 4, "size": 2},
+            },
+        },
+    )
+
+    name: str = Field(min_length=1, max_length=200, description="Distinct among all studies; printable characters.")
+    problem: TableProblem | IntervalProblem | BoxProblem | ArmsProblem | CandidatesProblem = Field(discriminator="kind")
+    algorithm: str | None = Field(default=None, max_length=100, examples=["evidence-mixture"])
+    direction: Literal["maximize", "minimize"] = "maximize"
+    repeats: bool | None = Field(default=None, description="Whether a measured candidate may be proposed again.")
+    expired: Literal["offer", "abandon"] | None = Field(
+        default=None, description="What becomes of trials whose lease has expired: handed out again, or given up."
+    )
+    random_state: int | None = Field(default=None, ge=0, lt=2**128, description="Seed; a random one if absent.")
+    settings: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Further arguments of the algorithm.", examples=[{"noise_std": 0.05}]
+    )
+    load_if_exists: bool = Field(default=False, description="Open the study if it is there already, and the same.")
+    key: Key = None
+
+
+class Ask(NamedRoundBody):
+    """Trials that are wanted."""
+
+    model_config = _examples({"n": 8, "lease": 3600, "worker": "robot-1", "key": "plate-of-monday"}, {})
+
+    n: int | None = Field(default=None, ge=1, le=MOST_TRIALS, description="How many; one if absent.")
+    distinct: bool = Field(default=False, description="An error if one list would need a candidate twice.")
+    lease: Lease = None
+    worker: Worker = None
+    key: Key = None
+
+
+class Result(Body):
+    """The reward of one trial."""
+
+    trial: TrialNumber
+    reward: Number = Field(examples=[0.3])
+
+
+class Sure(Body):
+    """Rewards far outside what was seen so far are refused (409), unless somebody is sure."""
+
+    sure: bool = Field(default=False, description="Take in rewards that look like typing errors.")
+    worker: Worker = None
+    key: Key = None
+
+
+class Tell(Sure):
+    """Rewards: all of them are taken in, or, if any is wrong, none."""
+
+    model_config = _examples({"results": [{"trial": 0, "reward": 0.3}], "key": "well-A1"})
+
+    results: list[Result] = Field(min_length=1, max_length=100_000)
+    if_told: Literal["raise", "same", "amend"] = Field(
+        default="raise",
+        description="Where a trial has a reward already: an error, an error unless it is the same, or a correction.",
+    )
+
+
+class Amend(Sure):
+    """The right reward of a trial, in place of the one it has."""
+
+    model_config = _examples({"trial": 0, "reward": 0.35})
+
+    trial: TrialNumber
+    reward: Number
+
+
+class Retract(Body):
+    """A trial whose reward is withdrawn."""
+
+    model_config = _examples({"trial": 0})
+
+    trial: TrialNumber
+    worker: Worker = None
+    key: Key = None
+
+
+class Abandon(Body):
+    """Pending trials that are given up, all or none."""
+
+    model_config = _examples({"trials": [3, 4]})
+
+    trials: list[TrialNumber] = Field(min_length=1, max_length=100_000)
+    worker: Worker = None
+    key: Key = None
+
+
+class Observe(Sure):
+    """Measurements that nobody asked for: all are taken in, or, if any is wrong, none."""
+
+    model_config = _examples({"observations": [{"index": 3, "reward": 0.2}]})
+
+    observations: list[dict[str, JsonValue]] = Field(
+        min_length=1,
+        max_length=100_000,
+        description="Each has a reward and names its candidate: by index, x, x0 and x1 and so on, or columns of the "
+        "candidates' table. In contextual studies index, and some of context, candidates, features, ids, "
+        "available and propensity.",
+    )
+    nearest: bool = Field(default=False, description="Count points off the grid for the nearest candidate.")
+
+
+class Heartbeat(Body):
+    """Trials that a worker still measures."""
+
+    model_config = _examples({"trials": [3, 4], "worker": "robot-1"})
+
+    trials: list[TrialNumber] = Field(min_length=1, max_length=100_000)
+    lease: Lease = None
+    worker: Worker = None
+
+
+class TakeOver(Body):
+    """Trials of other workers: those named, or those whose lease has expired."""
+
+    model_config = _examples({"n": 4, "lease": 600, "worker": "robot-2"})
+
+    trials: list[TrialNumber] | None = Field(default=None, min_length=1, max_length=100_000)
+    n: Annotated[int | None, Field(ge=1, le=MOST_TRIALS)] = None
+    lease: Lease = None
+    worker: Worker = None
+
+
+class NewArm(Body):
+    """An arm to add to a study of arms."""
+
+    model_config = _examples({"name": "local-model"})
+
+    name: str = Field(min_length=1, max_length=200)
+    worker: Worker = None
+    key: Key = None
+
+
+class Policy(NamedRoundBody):
+    """The round whose probabilities are wanted."""
+
+    model_config = _examples({}, {"context": [0.2, 0.7]})
+
+
+class Recommend(NamedRoundBody):
+    """The round for which a recommendation is wanted."""
+
+    model_config = _examples({}, {"context": [0.2, 0.7]})
+
+
+class Stop(RoundBody):
+    """When to stop: the round it is about, in contextual studies, and what would be good enough."""
+
+    model_config = _examples({"epsilon": 0.1})
+
+    delta: Delta = 0.05
+    epsilon: Annotated[float | None, Field(gt=0.0, description="How far from the best is good enough.")] = None

@@ -1,0 +1,163 @@
+"""Open studies of a service, one object per study for all threads."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from alexp.common.warning import gathered
+from alexp.problem.domains import Domain
+from alexp.service.monitoring import Metrics
+from alexp.service.problems import NO_FIELDS, as_problems
+from alexp.study import Storage, Study, StudyNotFoundError, delete_study, load_study
+from alexp.study.errors import StorageError, StudyError
+from alexp.study.events import acting_as
+
+T = TypeVar("T")
+
+
+class CallResult(NamedTuple, Generic[T]):
+    """The result of a call, and the warnings of the library during it."""
+
+    value: T
+    warnings: list[str]
+
+
+@dataclass
+class OpenStudy:
+    """A study that is held open, and its domain, which only new arms change."""
+
+    study: Study
+    domain: Domain
+    users: int = field(default=0, compare=False)
+
+
+class StudyCache:
+    """Open studies of one storage by name. Several processes may hold the same study open.
+
+    Attributes
+    ----------
+    stopping : set when the service shuts down; event streams then end.
+    """
+
+    def __init__(self, storage: Storage, most: int, metrics: Metrics) -> None:
+        self.storage, self.metrics, self._most = storage, metrics, most
+        self.stopping = threading.Event()
+        self._mutex = threading.Lock()
+        self._opening: dict[str, threading.Lock] = {}
+        self._open: OrderedDict[str, OpenStudy] = OrderedDict()
+        metrics.count_open_studies(lambda: len(self._open))
+
+    def use(
+        self,
+        name: str,
+        work: Callable[[OpenStudy], T],
+        worker: str | None = None,
+        fields: Mapping[str, str] = NO_FIELDS,
+    ) -> CallResult[T]:
+        """Call `work` with an open study, in the name of a worker; errors become problems.
+
+        `fields` gives the place in the request body by argument name. A study that another process has deleted, and
+        perhaps created again, is opened again; `work` has changed nothing by then.
+        """
+        with as_problems(fields), acting_as(worker), gathered() as warnings:
+            for is_last in (False, True):
+                with self._using(name) as opened:
+                    try:
+                        return CallResult(work(opened), warnings)
+                    except StudyNotFoundError:
+                        self._discard(name, opened)
+                        if is_last:
+                            raise
+        raise AssertionError  # the second attempt returns or raises
+
+    @contextmanager
+    def _using(self, name: str) -> Iterator[OpenStudy]:
+        opened = self._take(name) or self._load(name)
+        try:
+            yield opened
+        finally:
+            with self._mutex:
+                opened.users -= 1
+            self._close_unused()
+
+    def _take(self, name: str) -> OpenStudy | None:
+        with self._mutex:
+            opened = self._open.get(name)
+            if opened is not None:
+                opened.users += 1
+                self._open.move_to_end(name)
+            return opened
+
+    def _load(self, name: str) -> OpenStudy:
+        """Open a study once, even if several threads ask for it at the same time."""
+        if not name.isprintable():
+            raise StudyNotFoundError("there is no study of such a name: names have no control characters")
+        with self._mutex:
+            opening = self._opening.setdefault(name, threading.Lock())
+        with opening:
+            if (opened := self._take(name)) is not None:
+                return opened
+            try:
+                study = load_study(name, self.storage)
+                return self.put(study, users=1)
+            finally:
+                with self._mutex:
+                    self._opening.pop(name, None)
+
+    def put(self, study: Study, users: int = 0) -> OpenStudy:
+        """Add a study that was just created or opened."""
+        opened = OpenStudy(study, study.algorithm.domain, users)
+        with self._mutex:
+            self._open[study.name] = opened
+        return opened
+
+    def _discard(self, name: str, opened: OpenStudy) -> None:
+        with self._mutex:
+            if self._open.get(name) is opened:
+                del self._open[name]
+
+    def _close_unused(self) -> None:
+        """Close unused studies, the least recently used first, while more than the limit are open."""
+        with self._mutex:
+            spare = [name for name, opened in self._open.items() if opened.users == 0]
+            closing = [self._open.pop(name) for name in spare[: max(0, len(self._open) - self._most)]]
+        for opened in closing:
+            with suppress(StudyError):  # closing only saves time at the next opening
+                opened.study.close()
+
+    def delete(self, name: str) -> None:
+        """Delete a study from the storage."""
+        with as_problems():
+            if not name.isprintable():
+                raise StudyNotFoundError("there is no study of such a name: names have no control characters")
+            delete_study(name, self.storage)
+        with self._mutex:
+            self._open.pop(name, None)
+
+    def storage_status(self) -> Literal["ok", "storage"]:
+        """Whether the open SQLite file is still the one at its path; a new file there is opened."""
+        try:
+            self.storage.check_file()
+        except StorageError:
+            return "storage"
+        return "ok"
+
+    def stop(self) -> None:
+        """Announce the shutdown: event streams end."""
+        self.stopping.set()
+
+    def close(self) -> None:
+        """Close all studies and the storage, once no request is running."""
+        self.stop()
+        with self._mutex:
+            closing = list(self._open.values())
+            self._open.clear()
+        for opened in closing:
+            with suppress(StudyError):
+                opened.study.close()
+        self.storage.close()
