@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.datasets import load_digits
 
-from alexp import ope
-from alexp import ALExp, EvidenceMixture, LinUCB
+from alexp import ALExp, EvidenceMixture, LinUCB, ope
 from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.ope.sequences import METHODS

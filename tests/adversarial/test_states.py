@@ -22,7 +22,7 @@ def test_changed_states_are_refused_or_sound():
 
 def test_the_check_notices_states_that_are_believed(monkeypatch):
     """Without the checks of fields the same pass finds something."""
-    monkeypatch.setattr("alexp.estimation.ridge.factors.floats", lambda *shape, **bounds: lambda name, value: value)
+    monkeypatch.setattr("alexp.estimation.ridge.bank.floats", lambda *shape, **bounds: lambda name, value: value)
     assert states.soak(0.1, seed=5)["violations"] > 0
 
 

@@ -53,7 +53,7 @@ def test_processes_equal_the_packed_factors_of_the_same_model(intercept):
     rng, choices, j = np.random.default_rng(2), table.everything.choices, np.array([1])
     for t in range(12):
         pending = table.rows(rng.integers(N, size=2))
-        for first, second in ((one, two), (one.believing(pending), two.believing(pending))):
+        for first, second in ((one, two), (one.with_fantasies(pending), two.with_fantasies(pending))):
             np.testing.assert_allclose(first.mean(1, choices), second.mean(1, choices), rtol=0, atol=1e-9)
             np.testing.assert_allclose(first.width(1, choices), second.width(1, choices), rtol=1e-7, atol=1e-8)
             radii = np.array([1.5])

@@ -10,8 +10,7 @@ import pytest
 import alexp
 from alexp import LMUCB, LinUCB
 from alexp.decision import UCB
-from alexp.estimation.blocks.banks import ArmBanks
-from alexp.estimation.blocks.grid import ArmGrid
+from alexp.estimation.arms import ArmBanks, ArmGrid
 from alexp.estimation.ridge.bank import RidgeBank
 
 ARMS, DIM, ROUNDS, ALPHA = ["a", "b", "c", "d"], 5, 2000, 0.7

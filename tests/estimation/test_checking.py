@@ -9,11 +9,9 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 import alexp
-from alexp.estimation.checking import alternative
-from alexp.estimation.checking.alternative import EFFECTS, FACTORS, SCALES, Alternative
-from alexp.estimation.checking.ledger import Ledger, Rewards
-from alexp.estimation.checking.monitor import Monitor
-from alexp.estimation.checking.noise import residual_noise
+from alexp.estimation import checking
+from alexp.estimation.checking import EFFECTS, FACTORS, SCALES, Alternative, Ledger, Monitor, Rewards
+from alexp.estimation.credible import residual_noise
 from alexp.estimation.factory import posteriors
 
 RNG = np.random.default_rng(0)
@@ -59,7 +57,7 @@ def test_the_rival_is_a_mixture_of_gaussian_processes(centred):
 
 def test_the_rival_stops_learning_and_goes_on_predicting(monkeypatch):
     """After MOST_TRAINED rewards predictions no longer change, and the product is still one of densities."""
-    monkeypatch.setattr(alternative, "MOST_TRAINED", 5)
+    monkeypatch.setattr(checking, "MOST_TRAINED", 5)
     rival = Alternative(np.ascontiguousarray(TABLE.T), SIZE, NOISE, False)
     for index, y in zip(INDICES[:6], REWARDS[:6], strict=True):
         rival.absorb(TABLE[index], int(index), y)

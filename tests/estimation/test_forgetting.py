@@ -5,8 +5,7 @@ import pytest
 
 import alexp
 from alexp.common import codec
-from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.mixture.student import StudentMixture
+from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Choices
 
@@ -133,12 +132,11 @@ def test_states_continue_bit_for_bit():
 
 def test_who_forgets_does_not_sleep(monkeypatch):
     from alexp.estimation.ridge import grid
-    from alexp.estimation.ridge.sleeping import SleepingBank
 
     monkeypatch.setattr(grid, "_LAZY", 1)
     ridges = [RIDGE]
-    assert isinstance(grid.RidgeGrid(4, COLUMNS, OFFSETS, ridges, False).cells[0], SleepingBank)
-    assert not isinstance(grid.RidgeGrid(4, COLUMNS, OFFSETS, ridges, False, forget=0.9).cells[0], SleepingBank)
+    assert grid.RidgeGrid(4, COLUMNS, OFFSETS, ridges, False)._lazy
+    assert not grid.RidgeGrid(4, COLUMNS, OFFSETS, ridges, False, forget=0.9)._lazy
 
 
 def test_where_it_cannot_be():

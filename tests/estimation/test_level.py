@@ -5,8 +5,7 @@ import pytest
 
 import alexp
 from alexp.algorithms.certified import rewards_told
-from alexp.estimation.checking.credible import typical_norms
-from alexp.estimation.checking.level import log_odds_of_a_constant
+from alexp.estimation.credible import log_odds_of_a_constant, typical_norms
 
 RATIOS, LEVELS = (1e-4, 1e-3, 1e-2, 0.1, 0.5), (1.0, 10.0)
 

@@ -3,9 +3,7 @@
 import numpy as np
 
 import alexp
-from alexp.estimation.checking.alternative import Alternative
-from alexp.estimation.checking.ledger import Rewards
-from alexp.estimation.checking.monitor import Monitor
+from alexp.estimation.checking import Alternative, Monitor, Rewards
 
 NOISE, SIZE = 0.3, 0.7
 

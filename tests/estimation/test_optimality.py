@@ -8,11 +8,9 @@ import pytest
 from numba import njit
 from scipy.stats import norm
 
-from alexp.estimation.mixture import _lines as lines
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.effects import EffectMixture
-from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.mixture.student import StudentMixture
+from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.problem.candidates import Choices
 
 GROUPS = [[0, 1], [1, 2], [0, 2, 3], [3]]
@@ -22,12 +20,12 @@ THETA = np.array([1.0, -0.5, 0.0, 0.0])
 
 @njit
 def envelope(base, slope, out):
-    lines.add_envelope(base, slope, 1.0, out)
+    optimality.add_envelope(base, slope, 1.0, out)
 
 
 @njit
 def between(low, high):
-    return lines.between(low, high)
+    return optimality.between(low, high)
 
 
 def student(t, seed=0, intercept=False):
@@ -133,7 +131,7 @@ def test_chances_against_their_twin():
     scales, counts = np.array([0.5, 1.0, 2.0]), np.array([4, 0, 7])
     normals, stretches = rng.standard_normal((20, 4)), rng.uniform(0.5, 2.0, 20)
     out = np.zeros(5)
-    lines.add_chances(means, roots, scales, counts, 3, normals, stretches, 1.0, out)
+    optimality.add_chances(means, roots, scales, counts, 3, normals, stretches, 1.0, out)
     assert out == pytest.approx(slow_chances(means, roots, scales, counts, 3, normals, stretches, 5), abs=1e-10)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from alexp.estimation.ridge._screen import (
+from alexp.estimation.ridge._search import (
     model_size,
     narrow_bound,
     narrow_hits,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t
 
-from alexp.estimation.mixture.student import StudentMixture, trace_divisors
+from alexp.estimation.mixture.calibrating import trace_divisors
+from alexp.estimation.mixture.mixture import StudentMixture
 from alexp.estimation.ridge import grid as module
 from alexp.problem.candidates import Choices
 

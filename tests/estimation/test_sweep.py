@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from alexp.estimation.ridge import bank as ridge_module
-from alexp.estimation.ridge import factors as factors_module
 from alexp.estimation.ridge.bank import RidgeBank
 
 
@@ -237,7 +236,7 @@ def test_before_any_observation_the_intercept_is_left_out():
 
 @pytest.mark.parametrize("sizes", [[3] * 40, [1, 50, 2, 3, 1, 1, 1, 20, 7, 4, 4, 4], [30], [2, 3]])
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, sizes):
-    monkeypatch.setattr(factors_module, "_THREADED_FACTOR", 0)
+    monkeypatch.setattr(ridge_module, "_THREADED_FACTOR", 0)
     monkeypatch.setattr(ridge_module, "_THREADED_SWEEP", 0)
     table = np.random.default_rng(1).normal(size=(50, 600))
     table[:, 300:] = table[:, :300]  # ties across the split between threads

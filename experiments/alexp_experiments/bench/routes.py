@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.estimation.costs import Extent, prefers_one_pass, prefers_points
+from alexp.estimation.factory import Extent, prefers_one_pass, prefers_points
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import PosteriorGrid, Posteriors

@@ -13,8 +13,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.validation import LARGEST, SMALLEST, scale
 from alexp.common.warning import caution
 from alexp.common.warning import quietly as quietly
-from alexp.estimation.checking.credible import typical_norms
-from alexp.estimation.checking.noise import residual_noise
+from alexp.estimation.credible import residual_noise, typical_norms
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference

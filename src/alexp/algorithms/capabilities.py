@@ -16,7 +16,7 @@ from alexp.problem.domains import Available
 if TYPE_CHECKING:
     from alexp.algorithms.certified import Band, ModelCheck, StopReport
     from alexp.estimation.estimate import Estimate
-    from alexp.estimation.mixture.hindsight import Hindsight
+    from alexp.estimation.mixture.replays import Hindsight
 
 _Capability = TypeVar("_Capability")
 

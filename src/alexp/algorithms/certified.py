@@ -36,10 +36,8 @@ from alexp.algorithms.offer_log import Forgotten
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import SMALLEST, fraction, positive
 from alexp.decision.widths import model_radii, model_radii_with_constant
-from alexp.estimation.checking.credible import Credence, believe, typical_norms
-from alexp.estimation.checking.ledger import Ledger, Rewards
-from alexp.estimation.checking.level import log_odds_of_a_constant
-from alexp.estimation.checking.monitor import Monitor
+from alexp.estimation.checking import Ledger, Monitor, Rewards
+from alexp.estimation.credible import Credence, believe, log_odds_of_a_constant, typical_norms
 from alexp.estimation.posteriors import NotFiniteError, Posteriors
 from alexp.problem.bounds import NormBounds, curvature_bounds, norm_bounds
 from alexp.problem.candidates import CandidateTable, Choices, Round

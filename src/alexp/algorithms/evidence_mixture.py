@@ -19,11 +19,10 @@ from alexp.common.validation import LARGEST, SMALLEST, count, fraction, non_nega
 from alexp.decision.plays import Explore
 from alexp.decision.selection import expected_improvement
 from alexp.decision.weights import draw_index
-from alexp.estimation.checking.credible import Credence
-from alexp.estimation.mixture.hindsight import Hindsight, look_back
+from alexp.estimation.credible import Credence
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.mixture.replays import Replays, replayed
+from alexp.estimation.mixture.replays import Hindsight, Replays, look_back, replayed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass

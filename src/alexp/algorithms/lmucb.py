@@ -68,7 +68,7 @@ class LMUCB(AgentBased):
 
     def _decide(self, round_: Round) -> Decision:
         local, radii = self._optimistic()
-        band = self._pool.believing(0, round_.pending).envelope(local, radii, round_.wide)
+        band = self._pool.with_fantasies(0, round_.pending).envelope(local, radii, round_.wide)
         position = int(np.argmax(round_.narrow(band.upper)))
         return Decision(Certain(position, int(round_.narrow(band.model)[position])))
 

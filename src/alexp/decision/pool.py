@@ -65,7 +65,7 @@ class AgentPool:
         """Policies of all M agents in a round; `believe` says that they will see the rewards that are pending."""
         parts = []
         for k, (agent, fits, members) in enumerate(zip(self.agents, self.fits, self.members, strict=True)):
-            believed = self.believing(k, round_.pending) if believe and agent.believes else fits
+            believed = self.with_fantasies(k, round_.pending) if believe and agent.believes else fits
             crowd = Crowd(fits, believed, members, round_.choices, self.noise_std, self.norm_bound, rng)
             try:
                 parts.append(agent.suggest(crowd))
@@ -73,7 +73,7 @@ class AgentPool:
                 raise NotFiniteError(error.what, int(members[error.model])) from None
         return Suggestions.merged(parts, self.members)
 
-    def believing(self, crowd: int, pending: Pending) -> Posteriors:
+    def with_fantasies(self, crowd: int, pending: Pending) -> Posteriors:
         """The fits of a crowd, variances as they will be when pending rewards are in.
 
         A trial that joins those believed in already is absorbed alone; if one has left, they are absorbed anew.
@@ -82,7 +82,7 @@ class AgentPool:
         if pending.trials[: len(trials)] != trials:
             trials, fits = (), self.fits[crowd]
         if len(trials) < len(pending):
-            fits = fits.believing(pending.rows[len(trials) :])
+            fits = fits.with_fantasies(pending.rows[len(trials) :])
             self._beliefs[crowd] = pending.trials, fits
         return fits
 

@@ -31,8 +31,15 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.warning import caution
-from alexp.estimation.costs import Extent, agents_from_points, agents_packed, one_pass, packed, prefers_points
-from alexp.estimation.factory import takes_one_pass
+from alexp.estimation.factory import (
+    Extent,
+    agents_from_points,
+    agents_packed,
+    one_pass,
+    packed,
+    prefers_points,
+    takes_one_pass,
+)
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass

@@ -1,8 +1,8 @@
-"""The seam between regressions on all feature maps at once and those who use them.
+"""The interface of regressions on all feature maps at once.
 
 A regression `bind`s itself to a model class and gives an empty `Data`; observations are `append`ed one by one, and
-`solve` returns an `Estimate`: coefficients of the P dictionary columns, and who they belong to. The group Lasso's is
-a `LassoFit`, the certified kind; theory asks for that kind by type.
+`solve` returns an `Estimate`: coefficients of the P dictionary columns, and the models they belong to. The group
+Lasso's is a `LassoFit`, the certified kind; theory asks for that kind by type.
 """
 
 from __future__ import annotations

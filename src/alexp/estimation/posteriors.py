@@ -1,8 +1,8 @@
-"""The seam between the fits of all models and those who use them.
+"""The interface of the fits of all models.
 
 `Posteriors` are M ridge regressions on groups of columns of one dictionary, fed with the same rewards. Model j has
-V_j = Phi_j'Phi_j + ridge_j^2 I, mean mu_j(x) = phi_j(x)' V_j^-1 Phi_j'y and width s_j(x) = ||phi_j(x)||_{V_j^-1}. How
-they are kept is nobody's business: `factory.posteriors` chooses, and everybody else goes through the protocol.
+V_j = Phi_j'Phi_j + ridge_j^2 I, mean mu_j(x) = phi_j(x)' V_j^-1 Phi_j'y and width s_j(x) = ||phi_j(x)||_{V_j^-1}.
+Storage is an implementation detail that `factory.posteriors` chooses; other modules use the protocols.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Posteriors(Protocol):
     def update(self, row: FloatArray, y: float) -> None:
         """Absorb one reward of an action with dictionary row (P,)."""
 
-    def believing(self, rows: FloatArray, members: IntArray | None = None) -> Posteriors:
+    def with_fantasies(self, rows: FloatArray, members: IntArray | None = None) -> Posteriors:
         """Other posteriors of all models, or of some, that have absorbed pending rows (k, P) at their own means.
 
         Means stay, and a pending row p takes (phi_x' V^-1 phi_p)^2 / (1 + phi_p' V^-1 phi_p) from s_j^2(x).
@@ -213,7 +213,7 @@ class PosteriorGrid(Protocol):
     def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
         """`score` of every component, (cells, M); minus infinity for those far below the best.
 
-        Components within 32 `reach` of the best are always told; nobody is left out who is within 45 `reach`.
+        Components within 32 * `reach` of the best are always given; those within 45 * `reach` are never dropped.
         """
 
     def residuals(self) -> FloatArray:
@@ -224,7 +224,7 @@ class PosteriorGrid(Protocol):
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward under weights and noise variances, (cells, M) each, shapes (n,).
 
-        Every component has believed in the `pending` trials, see `Posteriors.believing`.
+        Every component has absorbed the `pending` trials at its own mean, see `Posteriors.with_fantasies`.
         """
 
     def components(

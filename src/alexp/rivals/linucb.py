@@ -153,7 +153,7 @@ class LinUCB(Certified):
     def _aim(self) -> FloatArray:
         waiting = tuple(self._log.waiting)
         fits = self._ball_fits()
-        believed = fits.believing(self._offers.rows(waiting)) if waiting else fits
+        believed = fits.with_fantasies(self._offers.rows(waiting)) if waiting else fits
         agent = self.agent
         width = agent.widths(fits, self.noise_std, self.norm_bound) if isinstance(agent, UCB) else 0.0
         return self._farthest(believed, float(np.max(width)))

@@ -133,7 +133,7 @@ class LinUCBPlusPlus(Algorithm):
         gains = np.zeros((len(past), 2)) if over else self._gains
         radius = self.width * sqrt(2.0 * log(2.0 * self.length(i + over) ** 1.5 * (len(round_) + len(past))))
         if round_.pending:
-            fits = fits.believing(round_.pending.rows)
+            fits = fits.with_fantasies(round_.pending.rows)
         values = fits.mean(0, round_.choices) + radius * self.noise_std * fits.width(0, round_.choices)
         best = int(np.argmax(values))
         play: Play = Certain(best)

@@ -129,7 +129,7 @@ class O2CSEW(Certified):
         self._set = linear_posteriors(models.pooled(self._distinct_columns()), self.ridge)
 
     def _decide(self, round_: Round) -> Decision:
-        fits = self._set.believing(round_.pending.rows) if round_.pending else self._set
+        fits = self._set.with_fantasies(round_.pending.rows) if round_.pending else self._set
         return Decision(Certain(int(fits.argmax_ucb(round_.choices, self.width())[0])))
 
     def _bound(self) -> float:

@@ -173,7 +173,7 @@ class O2CSSEW(Certified):
         self._loss = 0.0  # L_t(f)
 
     def _decide(self, round_: Round) -> Decision:
-        fits = self._set.believing(round_.pending.rows) if round_.pending else self._set
+        fits = self._set.with_fantasies(round_.pending.rows) if round_.pending else self._set
         return Decision(Certain(int(fits.argmax_ucb(round_.choices, self.width())[0])))
 
     def regret(self) -> float:

@@ -65,7 +65,7 @@ def test_the_sweep_is_that_of_its_twin(size, intercept):
     m = comb(P, size)
     for width in (0.0, 0.05, 2.0):
         for k in (0, 2):
-            later = [one.sums.believing(table[:k]) if k else one.sums for one in (card, twin)]
+            later = [one.sums.with_fantasies(table[:k]) if k else one.sums for one in (card, twin)]
             points = [one.engine.xp.asarray(table) - after.mean for one, after in zip((card, twin), later, strict=True)]
             ours, other = (
                 one.engine.host(one.engine.sweep(one.sums, after, 0.01, width, at, 0, m))

@@ -116,7 +116,7 @@ def test_the_sweep_finds_what_the_bank_finds(size, intercept):
         bank.update(row, y)
         sums.update(row, y)
     pending = rng.standard_normal((2, p))
-    believed, later = bank.believing(pending), sums.believing(pending)
+    believed, later = bank.with_fantasies(pending), sums.with_fantasies(pending)
     for width in (0.0, 0.05, 3.0):
         for fits, after in ((bank, sums), (believed, later)):
             points = np.ascontiguousarray(table.T) - after.mean

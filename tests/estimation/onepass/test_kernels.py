@@ -113,10 +113,10 @@ def test_believes_as_if_told_what_was_expected(told, intercept):
         one.update(table.row(index), float(rng.standard_normal()), index)
     pending = [5, 17, 5, indices[-1] if indices else 30]
     before = [family.variance.copy() for family in one.families]
-    whole = one._believing(out(table, pending))
-    one._believed = ([], [])
+    whole = one._with_fantasies(out(table, pending))
+    one._fantasies = ([], [])
     for k in range(1, 5):  # one more at a time is the same, bit for bit
-        parts = one._believing(out(table, pending[:k]))
+        parts = one._with_fantasies(out(table, pending[:k]))
     for j in range(models.n_models):
         assert np.array_equal(whole[j].variance, parts[j].variance)
         gram = models.gram(j, x, x)
@@ -135,16 +135,16 @@ def test_candidates_that_are_pending_are_compared_by_rows_that_are_known(monkeyp
         one.update(table.row(index), float(k % 5), index)
     pending = out(table, [5, 17, 40])
     for told in [[1], [2, 3]]:
-        one._believed = ([], [])
-        known = one._believing(pending)
+        one._fantasies = ([], [])
+        known = one._with_fantasies(pending)
         with monkeypatch.context() as patch:
-            patch.delattr(KernelRegression, "_between")  # nobody needs it
-            one._believed = ([], [])
-            one._believing(pending)
-        beliefs = [family.belief() for family in one.families]
+            patch.delattr(KernelRegression, "_between")  # not needed
+            one._fantasies = ([], [])
+            one._with_fantasies(pending)
+        fantasies = [family.without_fantasies() for family in one.families]
         for row in pending.rows:  # as points of nowhere
-            beliefs = [belief.believing(one._told(j, row, None)) for j, belief in enumerate(beliefs)]
-        for name, a, b in zip(models.names, known, beliefs, strict=True):
+            fantasies = [before.with_fantasies(one._told(j, row, None)) for j, before in enumerate(fantasies)]
+        for name, a, b in zip(models.names, known, fantasies, strict=True):
             np.testing.assert_allclose(a.variance, b.variance, rtol=1e-12 if "linear" in name else 0)
         for index in told:
             one.update(table.row(index), 2.0, index)
@@ -177,7 +177,7 @@ def test_draws_have_the_posterior_and_the_far_ones_stay_at_their_means(monkeypat
     mean, variance = mean[choices.indices], variance[choices.indices]
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(draws)))
     assert np.all(np.abs(draws.var(axis=0) / variance - 1.0) < 5 * np.sqrt(2 / len(draws)))
-    monkeypatch.setattr("alexp.estimation.onepass.families.MOST_DRAWN", 10)
+    monkeypatch.setattr("alexp.estimation.onepass.grid.MOST_DRAWN", 10)
     few = one.draw(0, j, choices, rng.standard_normal(one.n_normals(j)), 0.3)
     moved = np.flatnonzero(np.abs(few - mean) > 1e-9)
     assert set(moved) == set(np.argsort(-(mean + 2 * np.sqrt(variance)))[:10])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from alexp.estimation.onepass import families
+from alexp.estimation.onepass import grid as module
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem import ModelClass
 from alexp.problem.candidates import Choices, Pending
@@ -150,5 +150,5 @@ def test_draws_have_the_posterior(told):
 
 def test_values_are_made_anew_by_a_fixed_rule():
     cases = [(64, 10, False), (63, 10, False), (64, 40, False), (80, 40, False), (3, 12, True), (3, 12, False)]
-    found = [families._is_due(since, points, 12 if since == 3 else np.inf, is_new) for since, points, is_new in cases]
+    found = [module._is_due(since, points, 12 if since == 3 else np.inf, is_new) for since, points, is_new in cases]
     assert found == [True, False, False, True, True, False]

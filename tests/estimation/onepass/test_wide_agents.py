@@ -7,8 +7,7 @@ import pytest
 
 import alexp
 from alexp.common.codec import pack, unpack
-from alexp.estimation.costs import agents_from_points, agents_packed, prefers_points
-from alexp.estimation.factory import linear_posteriors, posteriors
+from alexp.estimation.factory import agents_from_points, agents_packed, linear_posteriors, posteriors, prefers_points
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Choices
@@ -51,7 +50,7 @@ def test_fits_are_those_of_packed_factors(intercept):
         y = float(row @ np.linspace(-0.1, 0.1, made.n_columns) + rng.normal())
         one.update(row, y), two.update(row, y)
     members, radii = np.arange(2), np.array([1.0, 2.0])
-    for a, b in [(one, two), (one.believing(table[[3, 4, 3]]), two.believing(table[[3, 4, 3]]))]:
+    for a, b in [(one, two), (one.with_fantasies(table[[3, 4, 3]]), two.with_fantasies(table[[3, 4, 3]]))]:
         for j in range(2):
             np.testing.assert_allclose(a.mean(j, choices), b.mean(j, choices), rtol=1e-9, atol=1e-9)
             np.testing.assert_allclose(a.width(j, choices), b.width(j, choices), rtol=1e-8, atol=1e-9)

@@ -18,7 +18,8 @@ from alexp.algorithms.evidence_mixture import RATIOS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.selection import upper_confidence
 from alexp.decision.weights import draw_index
-from alexp.estimation.mixture.student import StudentMixture, trace_divisors
+from alexp.estimation.mixture.calibrating import trace_divisors
+from alexp.estimation.mixture.mixture import StudentMixture
 from alexp.problem.candidates import Choices
 from alexp_experiments.contextual.rewards.logistic import LogisticMixture, sigmoid
 from alexp_experiments.core.runner import spread

@@ -17,7 +17,7 @@ import numpy as np
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.devices.arrays import taken
 from alexp.common.devices.places import Place
-from alexp.estimation.onepass.grounds import Similar
+from alexp.estimation.onepass.backends import Similar
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression
 from alexp.problem.device_tables import DeviceRows
 from alexp.problem.kernels import Kernel

@@ -1,14 +1,15 @@
-"""Prior scales where there is no table of candidates: from the first rows told.
+"""Prior scales: what the features of each model are divided by.
 
 A mixture without stated sizes divides the features of model j by c_j, so that the mean of ||phi_j||^2 / c_j^2 over the
-candidates is one. Where candidates are new in every round, the rows told stand in for them: after 1, 2, 4, ..., 64
-rewards the posteriors are made anew with the divisors of the rows so far, and fed with the rewards so far. From then on
-the divisors stay. All of it is a function of rows and rewards in the order in which they came.
+candidates is one. On a table that mean is known (`trace_divisors`, `prior_divisors`). Where candidates are new in every
+round, the rows told stand in for them: after 1, 2, 4, ..., 64 rewards the posteriors are made anew with the divisors of
+the rows so far, and fed with the rewards so far. From then on the divisors stay. All of it is a function of rows and
+rewards in the order in which they came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,114 +17,55 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, floats, record, same
 from alexp.common.validation import VANISHING
-from alexp.estimation.posteriors import Component, PosteriorGrid, Score
-from alexp.problem.candidates import NOTHING, Choices, Pending
+from alexp.estimation.posteriors import PosteriorGrid
+from alexp.problem.kernel_models import varying_part
+from alexp.problem.rows import dense, spread
+from alexp.problem.tables import ModelOnTable
 
 LAST = 64  # rewards after which divisors stay
-
+_MOST = 300  # candidates between which the similarity under a kernel is averaged
 Divisors = Callable[[FloatArray], FloatArray]
 
 
-class CalibratingGrid:
-    """A `PosteriorGrid` whose divisors come from the rows of the first 64 rewards.
+class Calibration:
+    """Divisors of the models from the rows of the first 64 rewards.
 
     Parameters
     ----------
     make : the empty grid of models with given divisors (M,).
-    divisors : gives (M,) divisors for the rows (t, P) told so far, see `row_divisors`.
-    n_models, n_columns : M and P.
+    measure : gives (M,) divisors for the rows (t, P) told so far, see `row_divisors`.
+    divisors : (M,) those before the first reward.
+    n_columns : P.
     """
 
     def __init__(
-        self, make: Callable[[FloatArray], PosteriorGrid], divisors: Divisors, n_models: int, n_columns: int
+        self, make: Callable[[FloatArray], PosteriorGrid], measure: Divisors, divisors: FloatArray, n_columns: int
     ) -> None:
-        self._make, self._measure = make, divisors
-        self.divisors: FloatArray = np.ones(n_models)
-        self.inner = make(self.divisors)
+        self._make, self._measure, self.divisors = make, measure, divisors
         self._rows: FloatArray = np.empty((0, n_columns))  # none any more once divisors stay
         self._rewards: FloatArray = np.empty(0)
 
-    @property
-    def n_observations(self) -> int:
-        """Number of rewards, t."""
-        return self.inner.n_observations
-
-    @property
-    def n_constants(self) -> int:
-        """Degrees of freedom that flat constants have taken."""
-        return self.inner.n_constants
-
-    def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
-        """Absorb one reward, and make everything anew where it is time to."""
-        self.inner.update(row, y)
-        t = self.n_observations
+    def after(self, grid: PosteriorGrid, row: FloatArray, y: float) -> PosteriorGrid:
+        """The grid to go on with once this one has absorbed a reward: itself, or one with new divisors."""
+        t = grid.n_observations
         if t > LAST:
-            return
+            return grid
         self._rows, self._rewards = np.vstack([self._rows, row]), np.append(self._rewards, y)
         if t & (t - 1) == 0:
-            self._calibrate()
+            self.divisors = self._measure(self._rows)
+            grid = self._make(self.divisors)
+            for told, reward in zip(self._rows, self._rewards, strict=True):
+                grid.update(told, float(reward))
         if t == LAST:
             self._rows, self._rewards = self._rows[:0], self._rewards[:0]
+        return grid
 
-    def _calibrate(self) -> None:
-        self.divisors = self._measure(self._rows)
-        self.inner = self._make(self.divisors)
-        for row, y in zip(self._rows, self._rewards, strict=True):
-            self.inner.update(row, float(y))
+    def state(self, grid: PosteriorGrid) -> State:
+        """Everything that rewards have changed, in the grid as well."""
+        return {"divisors": self.divisors, "rows": self._rows, "rewards": self._rewards, "inner": grid.state()}
 
-    # -- what the posteriors know ------------------------------------------------------------------------------
-
-    def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
-        """Log evidence of every component, (cells, M)."""
-        return self.inner.evidence(score, reach)
-
-    def residuals(self) -> FloatArray:
-        """Penalised residuals of every component, (cells, M)."""
-        return self.inner.residuals()
-
-    def moments(
-        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance at the choices, shapes (n,)."""
-        return self.inner.moments(weights, variances, choices, pending)
-
-    def components(
-        self,
-        weights: FloatArray,
-        variances: FloatArray,
-        choices: Choices,
-        pending: Pending = NOTHING,
-        least: float = 0.0,
-    ) -> Iterator[Component]:
-        """The components of weight above `least`, one by one."""
-        return self.inner.components(weights, variances, choices, pending, least)
-
-    def n_normals(self, model: int) -> int:
-        """How many standard normals a draw takes."""
-        return self.inner.n_normals(model)
-
-    def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
-        """Rewards at the choices under one draw of a component."""
-        return self.inner.draw(cell, model, choices, normals, scale)
-
-    def root_width(self, n: int) -> int | None:
-        """The width of the roots at n choices."""
-        return self.inner.root_width(n)
-
-    def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
-        """Means (m, n) and square roots (m, n, D) of the covariances of some models."""
-        return self.inner.roots(cell, members, choices)
-
-    # -- storing -----------------------------------------------------------------------------------------------
-
-    def state(self) -> State:
-        """Everything that rewards have changed."""
-        return {
-            "divisors": self.divisors, "rows": self._rows, "rewards": self._rewards, "inner": self.inner.state(),
-        }  # fmt: skip
-
-    def restore(self, state: State) -> None:
-        """Continue from `state`."""
+    def restored(self, state: State) -> PosteriorGrid:
+        """Continue from `state`; the grid."""
         checks = {
             "divisors": floats(self.divisors.size, low=VANISHING),
             "rows": floats(None, self._rows.shape[1]),
@@ -131,13 +73,13 @@ class CalibratingGrid:
             "inner": anything,
         }
         known = record("grid", state, checks)
-        inner = self._make(known["divisors"])
-        inner.restore(known["inner"])
-        t = inner.n_observations
+        grid = self._make(known["divisors"])
+        grid.restore(known["inner"])
+        t = grid.n_observations
         for name in ("rows", "rewards"):
             same(f"number of grid[{name!r}]", len(known[name]), t if t < LAST else 0, "those of the first 64 rewards")
-        self.inner, self.divisors = inner, known["divisors"]
-        self._rows, self._rewards = known["rows"], known["rewards"]
+        self.divisors, self._rows, self._rewards = known["divisors"], known["rows"], known["rewards"]
+        return grid
 
 
 def row_divisors(
@@ -168,3 +110,48 @@ def row_divisors(
     traces, sizes = (np.add.reduceat(squares[where], offsets[:-1]) / shares for squares in (varying, whole))
     traces = np.where(traces > 0.0, traces, sizes)
     return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
+
+
+def prior_scales(ratios: Sequence[float]) -> tuple[float, ...]:
+    """Prior standard deviations of the coefficients, in units of the noise: r^(-1/2)."""
+    return tuple(float(ratio) ** -0.5 for ratio in ratios)
+
+
+def trace_divisors(table: FloatArray, columns: IntArray, offsets: IntArray, centred: bool) -> FloatArray:
+    """What makes the mean over candidates of ||phi_j||^2 equal one, shape (M,); one for models that are zero there.
+
+    ``table`` (P, N) holds the columns on all candidates; ``centred`` takes their means off first, as an intercept does.
+    """
+    squares = np.array([_mean_square(column, centred) for column in table])
+    traces = np.add.reduceat(squares[columns], offsets[:-1])
+    return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
+
+
+def prior_divisors(tables: Sequence[ModelOnTable], centred: bool) -> FloatArray:
+    """The same for models on tables, shape (M,), kernels among them."""
+    traces = np.array([_trace(model, centred) for model in tables])
+    return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
+
+
+def _trace(model: ModelOnTable, centred: bool) -> float:
+    """Mean over candidates of the prior variance; of what is left of it beside an intercept, if centred.
+
+    Functions of a kernel with a long lengthscale are nearly constant, and the intercept is the constant: what they vary
+    by, mean k(x, x) - mean k(x, z), must be as large as it is for a short one, or they would explain noise only.
+    """
+    if model.kernel is None:
+        return model.block.mean_square(centred)
+    whole = float(np.mean(model.kernel.diagonal(model.block.rows)))
+    if not centred:
+        return whole
+    some = dense(model.block.rows[spread(model.block.rows.shape[0], _MOST)])
+    return varying_part(model.kernel, some, whole)
+
+
+def _mean_square(column: FloatArray, centred: bool) -> float:
+    whole = float(column @ column) / column.size
+    if not centred:
+        return whole
+    rest = column - column.mean()
+    varying = float(rest @ rest) / column.size
+    return varying if varying > 1e-28 * whole else 0.0  # a constant leaves nothing but the rounding of its mean

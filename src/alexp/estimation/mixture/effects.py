@@ -91,12 +91,12 @@ class EffectMixture(Mixture):
         self._plain.update(row, y)
         row = np.append(row, _CONSTANT) if self._constant else row
         n, mean = float(self._counts[index]), float(self._means[index])
-        for g, bank in enumerate(self.grid.cells):
+        for g in range(len(self.grid.cells)):
             rho = float(self._rho[g])
             before, after = n / (1.0 + rho * n), (n + 1.0) / (1.0 + rho * (n + 1.0))
             value = y + rho * n * (y - mean)
             root = np.sqrt(max(after - before, 0.0))
-            bank.update(root * row, root * value)
+            self.grid.update_cell(g, root * row, root * value)
             # What the added row puts into the residual beyond sum omega y_x^2 and the spread around the means: only
             # rounding, since both are n / (n + 1) (y - y_x)^2. It counts where it is a number: runs of 0.1.0 had it.
             with np.errstate(over="ignore", invalid="ignore"):

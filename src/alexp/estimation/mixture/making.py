@@ -12,13 +12,12 @@ from alexp.common.codec import State
 from alexp.common.schema import anything, record
 from alexp.common.validation import VANISHING
 from alexp.common.warning import caution
-from alexp.estimation.checking.ledger import Rewards
+from alexp.estimation.checking import Rewards
 from alexp.estimation.device.subsets.making import level_subsets, ratio_subsets
 from alexp.estimation.factory import check_forgetting, takes_one_pass
-from alexp.estimation.mixture.calibrating import Divisors, row_divisors
+from alexp.estimation.mixture.calibrating import Divisors, prior_divisors, prior_scales, row_divisors, trace_divisors
 from alexp.estimation.mixture.effects import EffectMixture
-from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.mixture.student import StudentMixture, prior_divisors, prior_scales, trace_divisors
+from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.onepass.grid import OnePassGrid, keeps_values
 from alexp.estimation.ridge.grid import RidgeGrid
 

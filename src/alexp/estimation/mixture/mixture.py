@@ -22,21 +22,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import expm1, inf, isfinite, log
+from typing import Any
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
-from alexp.estimation.mixture.calibrating import CalibratingGrid, Divisors
-from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid, is_finite
+from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_scales
+from alexp.estimation.mixture.student import (
+    MOST,
+    STEPS,
+    Spectrum,
+    StudentEvidence,
+    reward_unit,
+    spectrum,
+)
+from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
+from alexp.problem.kernels import Scaled
 from alexp.problem.tables import ModelOnTable
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
 # would round the small ones away; candidates are then done one component at a time.
 _SAFE_NOISE = 1e-4
+_NEGLIGIBLE = 1e-12  # weight of models whose noise is not looked into
 
 
 class Mixture:
@@ -57,7 +69,7 @@ class Mixture:
     log_prior : (M,) logarithms of the models' prior weights; equal by default.
     tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
     arm_blocks : (K, p) where every arm has p columns of its own, see `estimation.blocks`.
-    calibrate : gives the divisors for rows told, which then replace those given; see `CalibratingGrid`.
+    calibrate : gives the divisors for rows told, which then replace those given; see `Calibration`.
     forget : weight of a reward for each one that came after it; see below.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
@@ -102,8 +114,12 @@ class Mixture:
             settings = (precise, may_sleep, tables, arm_blocks, forget)
             return posterior_grid(n_columns, columns, offsets, ridges, intercept, *settings)
 
-        m = self._sizes.size
-        self.grid = make(divisors) if calibrate is None else CalibratingGrid(make, calibrate, m, n_columns)
+        self._calibration: Calibration | None = None
+        if calibrate is not None:
+            divisors = np.ones(self._sizes.size)
+            self._calibration = Calibration(make, calibrate, divisors, n_columns)
+        self.grid = make(divisors)
+        self._variances: FloatArray | None = None  # `noise_variances`, since the last reward
 
     @property
     def n_observations(self) -> int:
@@ -112,10 +128,14 @@ class Mixture:
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one observation; ``row`` (P,) is the dictionary at the action taken, ``index`` its candidate's."""
+        self._variances = None
         self.grid.update(row, y, index)
+        if self._calibration is not None:
+            self.grid = self._calibration.after(self.grid, row, y)
 
     def log_evidence(self) -> FloatArray:
         """Log evidence of every component up to a common constant, shape (cells, M); minus infinity if negligible."""
+        self._variances = None  # models that wake have other residuals
         return self.grid.evidence(self._score, 1.0 / self.power)
 
     @property
@@ -185,7 +205,12 @@ class Mixture:
         return np.asarray(np.bincount(self._columns, shares, minlength=self.n_columns), dtype=np.float64)
 
     def noise_variances(self) -> FloatArray:
-        """Variance of the noise in every component, shape (cells, M)."""
+        """Variance of the noise in every component, shape (cells, M); kept until the next reward, not to be written."""
+        if self._variances is None:
+            self._variances = self._noise_variances()
+        return self._variances
+
+    def _noise_variances(self) -> FloatArray:
         return np.repeat(self.noise[:, None] ** 2, self._sizes.size, axis=1)
 
     def noise_variance(self, weights: FloatArray) -> float:
@@ -204,7 +229,7 @@ class Mixture:
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
         mean, variance = self.grid.moments(weights, self.noise_variances(), choices, pending)
-        if not (is_finite(mean) and is_finite(variance)):
+        if not np.isfinite([mean.min(), mean.max(), variance.min(), variance.max()]).all():
             for part in self.components(weights, choices, pending):
                 part.check()
             raise NotFiniteError("mean", self.leader(weights))
@@ -265,8 +290,127 @@ class Mixture:
 
     def state(self) -> Packable:
         """Everything that observations have changed."""
-        return self.grid.state()
+        return self.grid.state() if self._calibration is None else self._calibration.state(self.grid)
 
     def restore(self, state: Packable) -> None:
         """Continue from `state`."""
-        self.grid.restore(state)
+        self._variances = None
+        if self._calibration is None:
+            self.grid.restore(state)
+        else:
+            self.grid = self._calibration.restored(state)
+
+
+class StudentMixture(Mixture):
+    """`Mixture` over a grid of ratios r of noise to prior variance, with the scale of both integrated out.
+
+    `student.StudentEvidence` has the formulas.
+
+    Parameters as for `Mixture`, with ``ratio_grid`` in place of noise, bound and their grids. ``divisors`` should make
+    the mean of ||phi_j||^2 over the candidates one, see `trace_divisors`: then s^2 is the variance of the rewards.
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        columns: IntArray,
+        offsets: IntArray,
+        divisors: FloatArray,
+        intercept: bool,
+        *,
+        ratio_grid: Sequence[float],
+        **settings: Any,
+    ) -> None:
+        super().__init__(
+            n_columns,
+            columns,
+            offsets,
+            divisors,
+            intercept,
+            noise_std=1.0,  # its own unit
+            norm_bound=1.0,
+            scale_grid=prior_scales(ratio_grid),
+            **settings,
+        )
+        self.ratios = np.asarray(ratio_grid, dtype=np.float64)
+        self._mean, self._squares = 0.0, 0.0  # of the rewards; sum of squares about the mean
+
+    def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
+        """Absorb one observation."""
+        super().update(row, y, index)
+        delta = y - self._mean
+        self._mean += delta / self.mass
+        self._squares = (1.0 if self.forget is None else self.forget) * self._squares + delta * (y - self._mean)
+
+    def _evidence(self) -> StudentEvidence:
+        return StudentEvidence(self._freedom, reward_unit(self._squares, self._mean, self.mass))
+
+    def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
+        """Log evidence from penalised residuals and log determinants, (cells, M) each."""
+        return self._evidence().log_evidence(self.ratios, residuals, determinants)
+
+    def _noise_variances(self) -> FloatArray:
+        return self._evidence().noise_variances(self.ratios, self.grid.residuals())
+
+    def noise_variance(self, weights: FloatArray) -> float:
+        """Posterior mean of the noise variance under weights (cells, M)."""
+        return float(np.sum(weights * self.noise_variances()))
+
+    def estimated_noise(self, weights: FloatArray, rows: FloatArray, rewards: FloatArray) -> float:
+        """Posterior mean of the noise variance, with smaller ratios where the smallest of the grid leaves them open.
+
+        In place of its smallest ratio, a model has that ratio divided by 1, 10, 100, ..., together of the same prior
+        weight, and weighed by their evidence. Decisions are not made on these.
+        """
+        smallest, evidence = int(np.argmin(self.ratios)), self._evidence()
+        ratios, rest = self.ratios[smallest] * STEPS, weights.copy()
+        logs, found = [np.zeros(0)], [np.zeros(0)]
+        likeliest = np.argsort(-weights[smallest], kind="stable")[:MOST] if self._weighs_alike and len(rewards) else ()
+        for j in (int(j) for j in likeliest if weights[smallest, j] > _NEGLIGIBLE):
+            if (own := self._spectrum(j, rows, rewards)) is not None:
+                residuals, determinants = (values[:, None] for values in own.at(ratios))
+                scores = self.power * evidence.log_evidence(ratios, residuals, determinants)[:, 0]
+                logs.append(np.log(weights[smallest, j] / scores.size) + scores - scores[0])
+                found.append(evidence.noise_variances(ratios, residuals)[:, 0])
+                rest[smallest, j] = 0.0
+        exponents = np.concatenate(logs)
+        top = float(exponents.max(initial=0.0))
+        shares, others = np.exp(exponents - top), np.exp(-top) * rest
+        total = float(shares @ np.concatenate(found)) + float(np.sum(others * self.noise_variances()))
+        return total / float(shares.sum() + others.sum())
+
+    def _spectrum(self, j: int, rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
+        """Of the divided features of model j, or of its kernel."""
+        own = np.ascontiguousarray(rows[:, self._columns[self._offsets[j] : self._offsets[j + 1]]])
+        divisors = self._divisors if self._calibration is None else self._calibration.divisors
+        model = None if self._tables is None else self._tables[j]
+        if model is not None and model.kernel is not None:
+            return spectrum(Scaled.of(model.kernel, float(divisors[j]) ** -2), own, rewards, self._intercept)
+        own = own if model is None or model.origin is None else own - model.origin
+        return spectrum(None, own / divisors[j], rewards, self._intercept)
+
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
+        """Rewards at the choices under one draw of a component's scale and function, shape (n,)."""
+        normals = rng.standard_normal(self.grid.n_normals(model))
+        shape = self._evidence().shape
+        noise = self.noise_variances()[cell, model] * shape / rng.standard_gamma(shape)
+        return self.grid.draw(cell, model, choices, normals, float(np.sqrt(noise)))
+
+    def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
+        shape = self._evidence().shape
+        return np.asarray(np.sqrt(shape / rng.standard_gamma(shape, n)))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom 2 a0 + t of a component's predictions, which are t-distributed."""
+        return 2.0 * self._evidence().shape
+
+    def state(self) -> Packable:
+        """Everything that observations have changed."""
+        return {"grid": super().state(), "mean": self._mean, "squares": self._squares}
+
+    def restore(self, state: Packable) -> None:
+        """Continue from `state`."""
+        known = record("mixture", state, {"grid": anything, "mean": number(), "squares": number(0.0, SQUARE)})
+        super().restore(known["grid"])
+        self._mean, self._squares = known["mean"], known["squares"]

@@ -1,24 +1,273 @@
-"""Few wide models or kernels at several ridges: a `PosteriorGrid` of values that are kept on all candidates."""
+"""Few wide models or kernels at several ridges: values are kept on all candidates, and a reward takes one pass.
+
+Mean and variance at every candidate x, in every cell c, in units of the prior: a reward y at x_t with the posterior
+covariance C(x) = C(x, x_t), v = C(x_t) and noise r adds C (y - mean(x_t)) / (v + r) to the mean and takes
+C^2 / (v + r) from the variance. What differs between linear models and kernels is how C comes about; all cells share
+the pass over the table.
+
+Values drift by a rounding error per reward. They are made anew from the factors once 64 rewards, and twice as many as
+the factors are large, have come since the last time: a fixed rule, so that a run that is continued from its log, made
+anew where that run last did and carried on from there, has the same bits and takes no longer than the run itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.estimation.device.wide import DeviceGround
-from alexp.estimation.onepass.families import Believed, Family
-from alexp.estimation.onepass.grounds import Ground, HostGround
-from alexp.estimation.onepass.regressions import PointTold
+from alexp.estimation.onepass import _kernels as kernels
+from alexp.estimation.onepass.backends import ArrayBackend, HostBackend
+from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointFit, PointTold, lifted
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
 from alexp.problem.candidates import NOTHING, Choices, Pending
+from alexp.problem.kernels import Kernel
 from alexp.problem.rows import dense
 from alexp.problem.shared_kernels import SharedKernels
-from alexp.problem.tables import ModelOnTable
+from alexp.problem.tables import Block, ModelOnTable
 
+_REFRESH = 64  # rewards, at least, between two times that values are made anew
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
+MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly
+
+
+class Pass(Protocol):
+    """How posterior covariances with one point come about on all candidates."""
+
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
+        """C(x, point) of all candidates, (cells, N); the `number` of a point told is below D, that of a new one D."""
+
+    def add(self, at: PointTold) -> None:
+        """Take note of a point that is new to the regression."""
+
+    def similarities(self, part: slice) -> FloatArray | None:
+        """Of the points told to some candidates, (D, n), if they are known."""
+
+    def copy(self) -> Pass:
+        """A copy that may absorb fantasies."""
+
+
+class LinearPass:
+    """C = Phi [directions] + constant: one product for all cells."""
+
+    def __init__(self, block: Block, backend: ArrayBackend) -> None:
+        self._block, self._backend = block, backend
+
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
+        """C(x, point) of all candidates, (cells, N)."""
+        return self._backend.product(self._block, probe.weights, probe.constant)
+
+    def add(self, at: PointTold) -> None:
+        """Points are known to the regression, which has their features."""
+
+    def similarities(self, part: slice) -> None:
+        """Nothing is kept."""
+
+    def copy(self) -> LinearPass:
+        """Nothing ever changes."""
+        return self
+
+
+class KernelPass:
+    """C = k(., point) - weights'K + constant, with the kernel rows K (D, N) of all points told."""
+
+    def __init__(self, n_candidates: int) -> None:
+        self._n_candidates = n_candidates
+        self._chunks: list[FloatArray] = []  # of kernel rows, (n, N); each as large as all before it
+        self._used: list[int] = []  # rows of each chunk
+
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
+        """C(x, point) of all candidates, (cells, N)."""
+        known = number < sum(self._used)
+        out = np.add.outer(probe.constant, self._row(number) if known else at.similarities())
+        first = 0
+        for chunk, used in zip(self._chunks, self._used, strict=True):
+            kernels.subtract_products(out, probe.weights[:, first : first + used], chunk)
+            first += used
+        return out
+
+    def _row(self, number: int) -> FloatArray:
+        for chunk, used in zip(self._chunks, self._used, strict=True):
+            if number < used:
+                return np.asarray(chunk[number])
+            number -= used
+        raise IndexError("there is no such point")
+
+    def add(self, at: PointTold) -> None:
+        """Keep the kernel row of a new point."""
+        if not self._chunks or self._used[-1] == len(self._chunks[-1]):
+            self._chunks.append(np.empty((max(16, sum(self._used)), self._n_candidates)))
+            self._used.append(0)
+        self._chunks[-1][self._used[-1]] = at.similarities()
+        self._used[-1] += 1
+
+    def similarities(self, part: slice) -> FloatArray:
+        """Kernel rows of the points told on some candidates, (D, n)."""
+        return np.vstack([chunk[:used, part] for chunk, used in zip(self._chunks, self._used, strict=True)])
+
+    def copy(self) -> KernelPass:
+        """One that shares the rows and begins a chunk of its own."""
+        out = KernelPass(self._n_candidates)
+        out._chunks = [chunk[:used] for chunk, used in zip(self._chunks, self._used, strict=True)]
+        out._used = self._used.copy()
+        return out
+
+
+class Family:
+    """One model at several ratios of noise to prior variance, on N candidates.
+
+    Parameters
+    ----------
+    block : the model's columns on all candidates, in the domain's order.
+    kernel : None for linear models.
+    ratios : (cells,) noise variances in units of the prior, `lifted` if they are too small for its variances.
+    intercept : whether there is a constant with a flat prior.
+    backend : where values are.
+
+    Attributes
+    ----------
+    mean, variance : (cells, N), in the domain's order. Before the first reward a flat constant is left out of both, and
+        variances are those of the differences to the mean of all candidates, see `about_level`.
+    """
+
+    def __init__(
+        self, block: Block, kernel: Kernel | None, ratios: FloatArray, intercept: bool, backend: ArrayBackend
+    ) -> None:
+        self.mean, self.variance = backend.prior(block, kernel, ratios.size)
+        self._block, self._intercept, self._backend = block, intercept, backend
+        self.ratios = ratios = lifted(ratios, backend.largest(self.variance))
+        if intercept:
+            self.variance = backend.levelled(block, kernel, self.variance)
+        self._pass: Pass
+        if kernel is None:
+            self.regression: KernelRegression = LinearRegression(block.n_columns, ratios, intercept)
+            self._pass = LinearPass(block, backend)
+        else:
+            self.regression = KernelRegression(kernel, block.n_columns, ratios, intercept)
+            self._pass = KernelPass(block.n_rows)
+        self._since = 0  # rewards since values were made anew
+        self._roots: dict[
+            tuple[int, bytes], FloatArray
+        ] = {}  # of covariances that were drawn from since the last reward
+
+    def update(self, at: PointTold, y: float) -> None:
+        """Absorb a reward of a point."""
+        self._roots.clear()
+        points, probe = self.regression.points, self.regression.probe(at)
+        number, is_first = points.find(at.row), points.n_observations == 0
+        is_new = number == points.n
+        covariances = None if is_first and self._intercept else self._pass.covariances(number, probe, at)
+        self.regression.tell(at, y, probe)
+        if is_new:
+            self._pass.add(at)
+        self._since += 1
+        if covariances is None or _is_due(self._since, points.n, self.regression.limit, is_new):
+            self._refresh()
+            return
+        total = probe.variance + self.ratios
+        gain = (y - probe.mean) / total
+        self.mean, self.variance = self._backend.move(self.mean, self.variance, covariances, gain, total)
+        if at.candidate is not None:  # exactly, where products in single precision would cancel
+            exact = probe.mean + gain * probe.variance, probe.variance * (self.ratios / total)
+            self._backend.put(self.mean, self.variance, at.candidate, exact)
+
+    def _refresh(self) -> None:
+        """Make factors and values anew."""
+        self.regression.rebuild()
+        self._since = 0
+        self.mean, self.variance = self._backend.made(self.regression, self._pass, self._block)
+
+    def last_refresh(self, rows: Iterable[FloatArray]) -> int:
+        """After how many rewards of points (d,) values were made anew for the last time."""
+        return _last_due(rows, self.regression.limit, self._intercept)
+
+    def recall(self, at: PointTold, y: float, is_last: bool) -> None:
+        """Take in a reward of a run before its last refresh; values are right once the last of these is in."""
+        if self.regression.points.find(at.row) == self.regression.points.n:
+            self._pass.add(at)
+        self.regression.note(at, y)
+        if is_last:
+            self._refresh()
+
+    @property
+    def n_normals(self) -> int:
+        """How many standard normals a draw takes."""
+        if isinstance(self.regression, LinearRegression):
+            return self.regression.n_normals
+        return min(MOST_DRAWN, int(self._block.n_rows))
+
+    def draw(self, cell: int, indices: IntArray, normals: FloatArray, scale: float) -> FloatArray:
+        """Rewards at some candidates under one draw of the function, with noise of size `scale`, (n,).
+
+        Exact for linear models. Under a kernel the MOST_DRAWN candidates of largest mean + 2 std are drawn jointly, and
+        the others stay at their means: they hardly ever are the best.
+        """
+        unit = scale / float(np.sqrt(self.ratios[cell]))
+        mean = self._backend.taken(self.mean[cell, :], indices)
+        if isinstance(self.regression, LinearRegression):
+            drawn = self._backend.product(self._block, self.regression.direction(cell, normals)[None])[0, :]
+            return mean + unit * self._backend.taken(drawn, indices)
+        chosen = np.arange(indices.size)
+        if indices.size > MOST_DRAWN:
+            upper = mean + 2.0 * unit * np.sqrt(self.variance[cell][indices])
+            chosen = np.sort(np.argpartition(-upper, MOST_DRAWN)[:MOST_DRAWN])
+        key = (cell, indices[chosen].tobytes())
+        if key not in self._roots:
+            self._roots[key] = self.regression.root(cell, self._block.taken(indices[chosen]))
+        mean[chosen] += unit * (self._roots[key] @ normals[: chosen.size])
+        return mean
+
+    def without_fantasies(self) -> FamilyFantasies:
+        """What variances will be once pending rewards are in: none yet."""
+        return FamilyFantasies(self.regression, self._pass, self._block, self.variance, self._backend)
+
+    def at(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance at any points (n, d), (cells, n) each."""
+        return self.regression.moments(rows)
+
+
+class FamilyFantasies:
+    """The variances of a family once rewards of pending trials are in; means stay as they are."""
+
+    def __init__(
+        self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray, backend: ArrayBackend
+    ) -> None:
+        self._regression, self._pass, self._block, self.variance = regression, over, block, variance
+        self._backend = backend
+
+    def with_fantasies(self, at: PointTold) -> FamilyFantasies:
+        """The same once a reward of a point is in."""
+        probe, regression, over = self._regression.probe(at), self._regression.copy(), self._pass.copy()
+        number, is_first = regression.points.find(at.row), regression.points.n == 0 and regression.intercept
+        if number == regression.points.n:
+            over.add(at)
+        regression.fantasise(at)
+        if is_first:  # what it takes from the constant's variance cannot be said, because that is infinite
+            variance = self._backend.made(regression, over, self._block)[1]
+        else:
+            covariances = self._pass.covariances(number, probe, at)
+            variance = self._backend.shrunk(self.variance, covariances, probe.variance + regression.ratios)
+        return FamilyFantasies(regression, over, self._block, variance, self._backend)
+
+
+def _is_due(since: int, n_points: int, limit: float, is_new: bool) -> bool:
+    """Whether values are to be made anew, `since` rewards after the last time: or the factors take another form."""
+    return since >= max(_REFRESH, 2 * min(n_points, limit)) or (is_new and n_points == limit)
+
+
+def _last_due(rows: Iterable[FloatArray], limit: float, intercept: bool) -> int:
+    """After how many rewards of these points (d,) values were made anew for the last time."""
+    last, known = 0, set[bytes]()
+    for t, row in enumerate(rows, 1):
+        is_new = row.tobytes() not in known
+        known.add(row.tobytes())
+        if (t == 1 and intercept) or _is_due(t - last, len(known), limit, is_new):
+            last = t
+    return last
 
 
 class KernelRows:
@@ -52,20 +301,20 @@ class OnePassGrid:
         self._models, self.intercept, self.n_models = models, intercept, len(models)
         self._wanted = np.array(ridges) ** 2  # (cells, M)
         rows = models[0].block.on_device
-        self._ground: Ground = HostGround() if rows is None else DeviceGround(rows.place)
+        self._backend: ArrayBackend = HostBackend() if rows is None else DeviceGround(rows.place)
         self._shared = self._share()
         self._begin()
 
     def _begin(self) -> None:
         """No rewards yet."""
         both = zip(self._models, self._wanted.T, strict=True)
-        common = (self.intercept, self._ground)
+        common = (self.intercept, self._backend)
         self.families = [Family(model.block, model.kernel, ratios, *common) for model, ratios in both]
         self._ratios = np.array([family.ratios for family in self.families]).T
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
         self._elsewhere: list[FloatArray] = []  # dictionary rows of those
-        self._believed: tuple[list[bytes], list[Believed]] = ([], [])  # pending rows, and what they leave
+        self._fantasies: tuple[list[bytes], list[FamilyFantasies]] = ([], [])  # pending rows, and what they leave
 
     def _share(self) -> dict[int, tuple[KernelRows, int]]:
         """Where the kernel rows of each model come from: those on one table are made together."""
@@ -111,7 +360,7 @@ class OnePassGrid:
         self._indices.append(-1 if index is None else index)
         if index is None:
             self._elsewhere.append(np.array(row))
-        self._believed = ([], [])
+        self._fantasies = ([], [])
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
@@ -138,16 +387,16 @@ class OnePassGrid:
             for part in self.components(weights, variances, choices):
                 merged.merge(part.share, part.mean, part.variance)
             return merged.mean, merged.within + merged.between
-        kept, total, beliefs = float(weights[weights > _NEGLIGIBLE].sum()), 0.0, self._believing(pending)
-        moments = self._ground.zeros(3, self._models[0].block.n_rows)
+        kept, total, fantasies = float(weights[weights > _NEGLIGIBLE].sum()), 0.0, self._with_fantasies(pending)
+        moments = self._backend.zeros(3, self._models[0].block.n_rows)
         for j, family in enumerate(self.families):
             cells = np.flatnonzero(weights[:, j] > _NEGLIGIBLE)
             shares, scales = weights[cells, j] / kept, variances[cells, j] / self._ratios[cells, j]
-            spread = family.variance if beliefs is None else beliefs[j].variance
-            moments = self._ground.merge(moments, family.mean, spread, cells, shares, scales, total)
+            spread = family.variance if fantasies is None else fantasies[j].variance
+            moments = self._backend.merge(moments, family.mean, spread, cells, shares, scales, total)
             total += float(shares.sum())
         both = (moments[0, :], moments[1, :] + moments[2, :])
-        return self._ground.taken(both[0], choices.indices), self._ground.taken(both[1], choices.indices)
+        return self._backend.taken(both[0], choices.indices), self._backend.taken(both[1], choices.indices)
 
     def components(
         self,
@@ -159,7 +408,7 @@ class OnePassGrid:
     ) -> Iterator[Component]:
         """Every component whose weight matters, with its mean and variance at the choices, shapes (n,)."""
         kept = float(weights[weights > least].sum())
-        beliefs = self._believing(pending)
+        fantasies = self._with_fantasies(pending)
         for j, family in enumerate(self.families):
             active = np.flatnonzero(weights[:, j] > least)
             if active.size == 0:
@@ -167,12 +416,12 @@ class OnePassGrid:
             if choices.indices is None:
                 mean, variance = family.at(np.ascontiguousarray(self._own(j, choices.table.T)))
             else:
-                mean, variance = family.mean, family.variance if beliefs is None else beliefs[j].variance
+                mean, variance = family.mean, family.variance if fantasies is None else fantasies[j].variance
             for c in active:
                 scale = variances[c, j] / self._ratios[c, j]
                 own = (mean[int(c), :], variance[int(c), :])
                 if choices.indices is not None:
-                    own = self._ground.taken(own[0], choices.indices), self._ground.taken(own[1], choices.indices)
+                    own = self._backend.taken(own[0], choices.indices), self._backend.taken(own[1], choices.indices)
                 values, spread = own
                 yield Component(float(weights[c, j]) / kept, int(c), j, values, scale * spread)
 
@@ -186,19 +435,19 @@ class OnePassGrid:
             raise ValueError("functions are drawn at candidates only, where values are kept")
         return self.families[model].draw(cell, choices.indices, normals, scale)
 
-    def _believing(self, pending: Pending) -> list[Believed] | None:
+    def _with_fantasies(self, pending: Pending) -> list[FamilyFantasies] | None:
         """Beliefs of all families after pending trials, taken in one after the other."""
         if not pending:
             return None
         rows = [np.ascontiguousarray(row) for row in pending.rows]
         keys = [row.tobytes() for row in rows]
-        known, beliefs = self._believed
+        known, fantasies = self._fantasies
         if not known or known != keys[: len(known)]:
-            known, beliefs = [], [family.belief() for family in self.families]
+            known, fantasies = [], [family.without_fantasies() for family in self.families]
         for row, index in zip(rows[len(known) :], pending.indices[len(known) :].tolist(), strict=True):
-            beliefs = [belief.believing(self._told(j, row, index)) for j, belief in enumerate(beliefs)]
-        self._believed = (keys, beliefs)
-        return beliefs
+            fantasies = [before.with_fantasies(self._told(j, row, index)) for j, before in enumerate(fantasies)]
+        self._fantasies = (keys, fantasies)
+        return fantasies
 
     # -- storage -----------------------------------------------------------------------------------------------
 

@@ -101,16 +101,16 @@ class Processes:
         self._rewards.append(float(y))
         self._known.clear()
 
-    def believing(self, rows: FloatArray, members: IntArray | None = None) -> Processes:
+    def with_fantasies(self, rows: FloatArray, members: IntArray | None = None) -> Processes:
         """Others, of all models or of some, that have absorbed pending rows (k, P) at their own means."""
         chosen = range(self.n_models) if members is None else members.tolist()
         out = copy(self)
         out._groups, out._kernels = [self._groups[j] for j in chosen], [self._kernels[j] for j in chosen]
         out._ratios, out.n_models, out._known = self._ratios[list(chosen)], len(chosen), {}
-        out._fits = [self._believing(j, rows) for j in chosen]
+        out._fits = [self._with_fantasies(j, rows) for j in chosen]
         return out
 
-    def _believing(self, j: int, rows: FloatArray) -> KernelRegression:
+    def _with_fantasies(self, j: int, rows: FloatArray) -> KernelRegression:
         fit = self._fits[j].copy()
         for row in rows:  # rewards that are as expected leave the means where they are
             at = _point(self._own(j, row))

@@ -1,20 +1,394 @@
-"""The posterior of one model at several ratios of noise to prior variance, whatever the candidates are."""
+"""The posterior of one model at several ratios of noise to prior variance, whatever the candidates are.
+
+All of it is in units of the prior: rewards have noise of variance r_c in cell c, and the function has prior covariance
+k. The D distinct points told (`Points`) are all that a Gaussian regression needs: point i was told n_i times, with mean
+reward m_i. With K the Gram matrix of these points, cell c keeps the Cholesky factor L of K + r_c diag(1 / n_i)
+(`DualFactor`). With k(x) the similarities of x to the points, z_k = L^-1 k and so on,
+
+    mean(x) = z_k'z_m,     C(x, x') = k(x, x') - z_k'z_k'.
+
+An intercept with a flat prior is profiled out: with e all ones, s = z_e'z_e and b = z_e'z_m / s,
+
+    mean(x) = b + z_k'(z_m - b z_e),     C(x, x') = k(x, x') - z_k'z_k' + (1 - z_k'z_e)(1 - z_k''z_e) / s.
+
+Linear models of d features change to d x d factors (`PrimalFactor`) once there are more points than that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from alexp.common.arrays import FloatArray
-from alexp.estimation.onepass.dual import DualFactor, Expansion, PointFit
-from alexp.estimation.onepass.points import Points
-from alexp.estimation.onepass.primal import PrimalFactor
+from alexp.estimation.onepass import _kernels as kernels
+from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.kernels import Kernel, Linear, Restricted, Scaled, Sum
 from alexp.problem.rows import Rows, dense_blocks, take
+
+
+class Points:
+    """D distinct points in the order in which they were first told, with what was told of them.
+
+    Attributes
+    ----------
+    order : (D,) the points by when they were told last.
+    candidates : (D,) their numbers among the candidates; -1 for those that are none.
+    scatter : sum of squares of the rewards about the means of their points.
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self.n, self.n_observations, self.scatter = 0, 0, 0.0
+        self.order, self.candidates = np.empty((2, 0), dtype=np.int64)
+        self._rows, self._counts, self._means = np.empty((8, n_columns)), np.zeros(8), np.zeros(8)
+        self._numbers: dict[bytes, int] = {}
+
+    @property
+    def rows(self) -> FloatArray:
+        """(D, d) features."""
+        return self._rows[: self.n]
+
+    @property
+    def counts(self) -> FloatArray:
+        """(D,) how often each was told."""
+        return self._counts[: self.n]
+
+    @property
+    def means(self) -> FloatArray:
+        """(D,) their mean rewards."""
+        return self._means[: self.n]
+
+    def find(self, row: FloatArray) -> int:
+        """The number of the point with features (d,); D if there is none."""
+        return self._numbers.get(row.tobytes(), self.n)
+
+    def note(self, row: FloatArray, y: float, candidate: int | None) -> None:
+        """Take note of a reward; its point is the last of the `order` from now on."""
+        point = self.find(row)
+        if point == self.n:
+            self._make_room()
+            self._rows[point], self._numbers[row.tobytes()] = row, point
+            self.candidates = np.append(self.candidates, -1 if candidate is None else candidate)
+            self.n += 1
+        self.order = np.append(self.order[self.order != point], point)
+        n, mean = self._counts[point], self._means[point]
+        self.scatter += float(n / (n + 1.0) * (y - mean) ** 2)
+        self._means[point] = mean + (y - mean) / (n + 1.0)
+        self._counts[point] = n + 1.0
+        self.n_observations += 1
+
+    def _make_room(self) -> None:
+        more = self._counts.size
+        if self.n == more:
+            self._counts, self._means = np.pad(self._counts, (0, more)), np.pad(self._means, (0, more))
+            self._rows = np.vstack([self._rows, np.empty_like(self._rows)])
+
+    def copy(self) -> Points:
+        """An independent copy."""
+        out = copy(self)
+        out._numbers = self._numbers.copy()  # `order` and `candidates` are never written to
+        out._rows, out._counts, out._means = self._rows.copy(), self._counts.copy(), self._means.copy()
+        return out
+
+
+class PointFit(NamedTuple):
+    """What the data say of one point, in every cell, and how a reward there would act on all others.
+
+    Attributes
+    ----------
+    mean, variance : (cells,), posterior at the point.
+    weights : (cells, D), what the points told take from its covariance with any x: C(x, point) is
+        k(x, point) - weights'k(x) + constant.
+    constant : (cells,).
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    weights: FloatArray
+    constant: FloatArray
+
+
+class Expansion(NamedTuple):
+    """Mean and variance at any x as products, in every cell c, for backends that keep x elsewhere.
+
+    With s = points phi(x), or phi(x) itself, and z_c = roots_c s + shifts_c,
+
+        mean_c(x) = slopes_c's + levels_c,
+        variance_c(x) = own ||phi(x)||^2 + signs_c ||z_c||^2 + shares_c (1 - shared_c's)^2.
+
+    Attributes
+    ----------
+    points : (k, d); None where s is phi(x), k = d.
+    roots, shifts : (cells, m, k) and (cells, m).
+    slopes, shared : (cells, k) each.
+    levels, signs, shares : (cells,) each.
+    """
+
+    points: FloatArray | None
+    roots: FloatArray
+    shifts: FloatArray
+    slopes: FloatArray
+    levels: FloatArray
+    own: float
+    signs: FloatArray
+    shared: FloatArray
+    shares: FloatArray
+
+    @property
+    def width(self) -> int:
+        """The largest number of numbers that come of one x."""
+        return int(max(self.roots.shape[1:]))
+
+
+class DualFactor:
+    """The regressions of all cells, D^2 numbers each; ``ratios`` (cells,) are the noise variances r_c."""
+
+    def __init__(self, ratios: FloatArray, intercept: bool) -> None:
+        self.ratios, self.intercept = ratios, intercept
+        self.residuals, self._determinants = np.zeros((2, ratios.size))  # as `Posteriors` has them
+        self._gram, self._factors = np.zeros((8, 8)), np.zeros((ratios.size, 8, 8))  # rows of factors by `order`
+
+    def probe(self, points: Points, similarities: FloatArray, own: float) -> PointFit:
+        """What is known of a point with these similarities (D,) to the points told, and to itself."""
+        n, cells = points.n, self.ratios.size
+        numbers, weights = np.zeros((3, cells)), np.empty((cells, n))
+        if n == 0:
+            numbers[1] = own
+        else:
+            work = np.empty((3, n))
+            known = (points.order, points.means, similarities, own, self.intercept)
+            kernels.fit_point(self._factors, *known, work, numbers, weights)
+        return PointFit(numbers[0], numbers[1], weights, numbers[2])
+
+    def _solved(self, points: Points, similarities: FloatArray) -> FloatArray:
+        """z_k, z_m and z_e, shape (cells, 3, D)."""
+        sides = np.stack([similarities[points.order], points.means[points.order], np.ones(points.n)])
+        z = np.repeat(sides[None], self.ratios.size, axis=0)
+        kernels.forward(self._factors, points.n, z)
+        return z
+
+    def _level(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """s and the intercept b, shapes (cells,); one and zero without an intercept."""
+        if not self.intercept:
+            return np.ones(len(z)), np.zeros(len(z))
+        s = _dots(z[:, 2], z[:, 2])
+        return s, _dots(z[:, 2], z[:, 1]) / s
+
+    def tell(
+        self, points: Points, row: FloatArray, similarities: FloatArray, own: float, y: float, candidate: int | None
+    ) -> None:
+        """Absorb a reward y of the point with features (d,), here and among the `points`."""
+        number = points.find(row)
+        if number < points.n:
+            kernels.drop(self._factors, points.n, int(np.flatnonzero(points.order == number)[0]))
+        else:
+            self.add_similarities(number, similarities, own)
+        points.note(row, y, candidate)
+        noise = self.ratios / points.counts[number]
+        kernels.append(self._factors, points.order[:-1], self._gram, number, noise)
+
+    def count(self, points: Points, probe: PointFit, y: float) -> None:
+        """Add a reward to the evidence, before it is told; the first one fixes the level, whatever it is."""
+        if not self.intercept or points.n_observations:
+            self.residuals = self.residuals + (y - probe.mean) ** 2 * self.ratios / (probe.variance + self.ratios)
+            self._determinants = self._determinants + np.log1p(probe.variance / self.ratios)
+
+    def log_determinants(self, n_observations: int) -> FloatArray:
+        """log det(I + K_tt / r), (cells,), K_tt of all rewards; that of centred features if there is an intercept."""
+        return self._determinants - (np.log(n_observations) if self.intercept and n_observations else 0.0)
+
+    def add_similarities(self, number: int, similarities: FloatArray, own: float) -> None:
+        """Take note of the similarities (D,) of a new point."""
+        more = len(self._gram)
+        if number == more:
+            self._gram = np.pad(self._gram, (0, more))
+            self._factors = np.pad(self._factors, ((0, 0), (0, more), (0, more)))
+        self._gram[number, :number] = self._gram[:number, number] = similarities
+        self._gram[number, number] = own
+
+    def similarities(self, number: int, n: int) -> FloatArray:
+        """Similarities of a told point to the first n points, (n,)."""
+        return self._gram[number, :n]
+
+    def rebuild(self, points: Points) -> None:
+        """Make the factors anew from the points, which leaves the rounding errors of updates behind."""
+        n, order = points.n, points.order
+        counts, gram = points.counts[order], self._gram[np.ix_(points.order, points.order)]
+        for c, ratio in enumerate(self.ratios):
+            try:
+                self._factors[c, :n, :n] = np.linalg.cholesky(gram + np.diag(ratio / counts))
+            except np.linalg.LinAlgError:  # noise of the order of rounding: no less than it stays on the diagonal
+                for k, number in enumerate(order.tolist()):
+                    noise = np.array([ratio / counts[k]])
+                    kernels.append(self._factors[c : c + 1], order[:k], self._gram, number, noise)
+        z = self._solved(points, np.zeros(n))
+        s, level = self._level(z)
+        rest = z[:, 1] - level[:, None] * z[:, 2]
+        self.residuals = points.scatter + self.ratios * _dots(rest, rest)
+        diagonals = np.log(np.einsum("ckk->ck", self._factors[:, :n, :n])).sum(axis=1)
+        self._determinants = 2.0 * diagonals - np.log(self.ratios[:, None] / counts).sum(axis=1)
+        if self.intercept:
+            self._determinants += np.log(self.ratios * s)
+
+    def moments(self, points: Points, similarities: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance at n points, (cells, n) each; similarities (D, n) to the points told."""
+        shape = (self.ratios.size, own.size)
+        mean, variance = np.zeros(shape), np.broadcast_to(own, shape).copy()
+        if points.n == 0:
+            return mean, variance
+        fixed = self._solved(points, np.zeros(points.n))
+        s, level = self._level(fixed)
+        ordered = similarities[points.order]
+        for c in range(shape[0]):
+            z = solve_triangular(self._factors[c, : points.n, : points.n], ordered, lower=True, check_finite=False)
+            mean[c] = (fixed[c, 1] - level[c] * fixed[c, 2]) @ z + level[c]
+            variance[c] -= np.einsum("kn,kn->n", z, z)
+            if self.intercept:
+                variance[c] += (1.0 - fixed[c, 2] @ z) ** 2 / s[c]
+        return mean, np.maximum(variance, 0.0)
+
+    def expansion(self, points: Points) -> Expansion:
+        """Mean and variance of linear models as products with the rows of the points told."""
+        n, cells = points.n, self.ratios.size
+        fixed = self._solved(points, np.zeros(n))
+        s, level = self._level(fixed)
+        roots = np.empty((cells, n, n))
+        for c in range(cells):
+            roots[c] = solve_triangular(self._factors[c, :n, :n], np.eye(n), lower=True, check_finite=False)
+        rest = fixed[:, 1] - level[:, None] * fixed[:, 2]
+        slopes, shared = (np.einsum("ck,ckm->cm", z, roots) for z in (rest, fixed[:, 2]))
+        shares = 1.0 / s if self.intercept else np.zeros(cells)
+        zero = np.zeros((cells, n))
+        return Expansion(points.rows[points.order], roots, zero, slopes, level, 1.0, -np.ones(cells), shared, shares)
+
+    def solved(self, points: Points, cell: int, right: FloatArray) -> FloatArray:
+        """(K + R)^-1 (right - b) in one cell, (D,), b the level that an intercept takes from the right-hand side."""
+        n, sides = points.n, np.stack([right[points.order], np.ones(points.n)])
+        kernels.forward(self._factors[cell : cell + 1], n, sides[None])
+        rest = sides[:1] - ((sides[0] @ sides[1]) / (sides[1] @ sides[1]) * sides[1] if self.intercept else 0.0)
+        kernels.backward(self._factors[cell : cell + 1], n, rest)
+        out = np.empty(n)
+        out[points.order] = rest[0]
+        return out
+
+    def covariance(self, points: Points, cell: int, similarities: FloatArray, gram: FloatArray) -> FloatArray:
+        """Posterior covariance of n points in one cell, (n, n); similarities (D, n), and among themselves (n, n)."""
+        if points.n == 0:
+            return gram
+        factor, sides = self._factors[cell, : points.n, : points.n], similarities[points.order]
+        z = solve_triangular(factor, sides, lower=True, check_finite=False)
+        out = gram - z.T @ z
+        if self.intercept:
+            e = solve_triangular(factor, np.ones(points.n), lower=True, check_finite=False)
+            surprise = 1.0 - e @ z
+            out += np.outer(surprise, surprise / (e @ e))
+        return np.asarray(out)
+
+    def copy(self) -> DualFactor:
+        """A copy that may absorb fantasies."""
+        out = copy(self)
+        out._gram, out._factors = self._gram.copy(), self._factors.copy()
+        return out
+
+
+def _dots(left: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ck,ck->c", left, right))
+
+
+class PrimalFactor:
+    """R-factors of [1? | Phi | y] on the ridge rows, one per cell; the units are those of `DualFactor`.
+
+    Parameters
+    ----------
+    ratios : (cells,), the squares of the ridges.
+    points : what was told so far.
+    """
+
+    def __init__(self, ratios: FloatArray, intercept: bool, points: Points) -> None:
+        self.ratios, self.intercept = ratios, intercept
+        n, d, lead = points.n, points.rows.shape[1], int(intercept)
+        rows = np.empty((n + d, lead + d + 1))
+        rows[:n, :lead], rows[:n, lead:-1], rows[:n, -1] = 1.0, points.rows, points.means
+        rows[:n] *= np.sqrt(points.counts)[:, None]
+        self._cells: list[RidgeBank] = []
+        for ratio in ratios:
+            rows[n:] = 0.0
+            rows[n + np.arange(d), lead + np.arange(d)] = np.sqrt(ratio)
+            triangle = np.array(np.linalg.qr(rows, mode="r"))
+            triangle *= np.where(np.diag(triangle) < 0.0, -1.0, 1.0)[:, None]
+            triangle[-1, -1] = np.sqrt(triangle[-1, -1] ** 2 + points.scatter)
+            cell = RidgeBank(np.arange(d), np.array([0, d]), float(np.sqrt(ratio)), intercept)
+            cell.restore({"factor": triangle[np.triu_indices(len(triangle))], "n_observations": points.n_observations})
+            self._cells.append(cell)
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Penalised residuals, (cells,)."""
+        return np.array([cell.residuals()[0] for cell in self._cells])
+
+    def log_determinants(self) -> FloatArray:
+        """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
+        return np.array([cell.log_determinants()[0] for cell in self._cells])
+
+    def probe(self, row: FloatArray) -> PointFit:
+        """What is known of the point with features (d,); its weights are directions, see `LinearRegression`."""
+        own = np.append(1.0, row) if self.intercept else row
+        solutions = np.array([cell.solve(0, own) for cell in self._cells]) * self.ratios[:, None]
+        variance = np.maximum(solutions @ own, 0.0)
+        theta, constants = self.coefficients()
+        constant = solutions[:, 0] if self.intercept else np.zeros(self.ratios.size)
+        return PointFit(theta @ row + constants, variance, solutions[:, int(self.intercept) :], constant)
+
+    def coefficients(self) -> tuple[FloatArray, FloatArray]:
+        """Posterior means (cells, d), and constants (cells,)."""
+        both = [cell.coefficients() for cell in self._cells]
+        return np.array([theta for theta, _ in both]), np.array([float(constant[0]) for _, constant in both])
+
+    def direction(self, cell: int, normals: FloatArray) -> FloatArray:
+        """Draw of the coefficients less their mean, (d,), in one cell and units of the prior."""
+        own = self._cells[cell]
+        return own.sample(normals, float(np.sqrt(self.ratios[cell]))) - own.coefficients()[0]
+
+    def tell(self, row: FloatArray, y: float) -> None:
+        """Absorb a reward."""
+        for cell in self._cells:
+            cell.update(row, y)
+
+    def fantasise(self, row: FloatArray) -> None:
+        """Absorb a reward that is as expected."""
+        self._cells = [cell.with_fantasies(row[None]) for cell in self._cells]
+
+    def moments(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance at n points (n, d), (cells, n) each."""
+        theta, constants = self.coefficients()
+        mean, variance = theta @ features.T + constants[:, None], np.empty((self.ratios.size, len(features)))
+        points = features.T if not self.intercept else np.vstack([np.ones(len(features)), features.T])
+        for c, cell in enumerate(self._cells):
+            z = solve_triangular(cell.triangle(0), points, trans="T")
+            variance[c] = self.ratios[c] * np.einsum("kn,kn->n", z, z)
+        return mean, variance
+
+    def expansion(self) -> Expansion:
+        """The same as products with the features."""
+        theta, constants = self.coefficients()
+        cells, d, lead = self.ratios.size, theta.shape[1], int(self.intercept)
+        roots, shifts = np.empty((cells, lead + d, d)), np.zeros((cells, lead + d))
+        for c, cell in enumerate(self._cells):
+            inverse = solve_triangular(cell.triangle(0), np.eye(lead + d), trans="T")
+            roots[c] = inverse[:, lead:]
+            shifts[c] = inverse[:, 0] if lead else 0.0
+        nothing = np.zeros(cells)
+        return Expansion(None, roots, shifts, theta, constants, 0.0, self.ratios, np.zeros_like(theta), nothing)
+
+    def copy(self) -> PrimalFactor:
+        """A copy that may absorb fantasies."""
+        return deepcopy(self)
+
 
 _DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
@@ -100,7 +474,7 @@ class KernelRegression:
         self._dual.count(self.points, probe, y)
         self._dual.tell(self.points, at.row, *self._similar(at), y, at.candidate)
 
-    def believe(self, at: PointTold) -> None:
+    def fantasise(self, at: PointTold) -> None:
         """Absorb a reward that is as expected, on a `copy`: variances shrink; means are wrong from then on."""
         self._dual.tell(self.points, at.row, *self._similar(at), 0.0, at.candidate)
 
@@ -122,13 +496,10 @@ class KernelRegression:
 
     def covariances(self, rows: FloatArray, row: FloatArray) -> FloatArray:
         """Posterior covariances of n points (n, d) with one, in the first cell and units of the prior, shape (n,)."""
-        points = np.vstack([row, rows])
-        own = self._between(points, row[None])[:, 0]
         probe = self.probe(PointTold(row, None, lambda: np.empty(0)))
-        if probe.weights.shape[1] == self.points.n and not isinstance(self, LinearRegression):
-            taken = probe.weights[0] @ self._between(self.points.rows, rows) if self.points.n else 0.0
-            return np.asarray(own[1:] - taken + probe.constant[0])
-        return np.asarray(rows @ probe.weights[0] + probe.constant[0])
+        prior = self._between(np.vstack([row, rows]), row[None])[1:, 0]
+        taken = probe.weights[0] @ self._between(self.points.rows, rows) if self.points.n else 0.0
+        return np.asarray(prior - taken + probe.constant[0])
 
     def representer(self, cell: int) -> tuple[FloatArray, float]:
         """The mean as a sum of kernels at the D points, weights (D,), plus a constant, in one cell."""
@@ -171,7 +542,7 @@ class KernelRegression:
         return self._kernel.diagonal(rows)
 
     def copy(self) -> KernelRegression:
-        """One that may believe."""
+        """A copy that may absorb fantasies."""
         out = copy(self)
         out.points, out._dual = self.points.copy(), self._dual.copy()
         return out
@@ -217,12 +588,12 @@ class LinearRegression(KernelRegression):
             self._primal.tell(at.row, y)
             self.points.note(at.row, y, at.candidate)
 
-    def believe(self, at: PointTold) -> None:
+    def fantasise(self, at: PointTold) -> None:
         """Absorb a reward that is as expected, on a `copy`."""
         if self._primal is None:
-            super().believe(at)
+            super().fantasise(at)
         else:
-            self._primal.believe(at.row)
+            self._primal.fantasise(at.row)
 
     def note(self, at: PointTold, y: float) -> None:
         """Take note of a reward before a `rebuild`."""
@@ -241,11 +612,16 @@ class LinearRegression(KernelRegression):
             super().rebuild()
             return
         self._primal = PrimalFactor(self.ratios, self.intercept, self.points)
-        self._dual = DualFactor(self.ratios, self.intercept)  # nobody needs it any more
+        self._dual = DualFactor(self.ratios, self.intercept)  # no longer needed
 
     def moments(self, rows: FloatArray, known: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance at n points (n, d), (cells, n) each."""
         return super().moments(rows) if self._primal is None else self._primal.moments(rows)
+
+    def covariances(self, rows: FloatArray, row: FloatArray) -> FloatArray:
+        """Posterior covariances of n points (n, d) with one, in the first cell and units of the prior, shape (n,)."""
+        probe = self.probe(PointTold(row, None, lambda: np.empty(0)))
+        return np.asarray(rows @ probe.weights[0] + probe.constant[0])
 
     def expansion(self) -> Expansion:
         """Mean and variance at any x as products."""
@@ -278,7 +654,7 @@ class LinearRegression(KernelRegression):
         return np.asarray(np.einsum("nd,nd->n", rows, rows))
 
     def copy(self) -> LinearRegression:
-        """One that may believe."""
+        """A copy that may absorb fantasies."""
         out = copy(self)
         out.points, out._dual = self.points.copy(), self._dual.copy()
         out._primal = None if self._primal is None else self._primal.copy()

@@ -1,9 +1,18 @@
-"""Compiled kernels on the packed R-factors of all ridge regressions.
+"""Compiled kernels on the packed R-factors of all ridge regressions: updates, coefficients and their moments.
 
 Model j keeps the upper triangular factor R of its augmented least-squares matrix [1? | Phi_j | y], ridge rows
 included.  With ``lead`` = 1 for an intercept and 0 without, R has n_j = lead + d_j + 1 rows; they are packed one
 after the other, row k holding columns k..n_j-1, and model j starts at ``starts[j]`` of the flat array ``factor``.
 The last column is z = Q'y, the last diagonal entry is rho >= 0 with rho^2 the penalised residual sum of squares.
+
+A component c of a mixture is one model's ridge regression with posterior mean theta_c and covariance s_c^2 V_c^-1, and
+has weight w_c.  Two routes lead to the mean and the total variance of the mixture at the candidates:
+
+* by coefficients, here: the mean and the covariance of the whole coefficient vector (Q,) under the mixture, then one
+  quadratic form per candidate.  Far cheaper when few columns are shared by many models.  Q counts the dictionary
+  columns and, last, the constant when there is an intercept;
+* by candidates, in ``_values``: mean and variance of every component on every candidate, merged by the updating formula
+  of West (1979), whose between-part only ever adds non-negative terms.
 """
 
 from __future__ import annotations
@@ -15,6 +24,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import checked
 
+BLOCK = 256  # candidates per block; the rows of a small model then fit the first-level cache
 # Between these magnitudes the squares in sqrt(a^2 + b^2) neither overflow nor lose bits to underflow.
 _SAFE_SMALL = 1e-140
 _SAFE_LARGE = 1e140
@@ -317,3 +327,185 @@ def solve_normal(packed: FloatArray, rows: int, x: FloatArray) -> None:
         for m in range(1, n - k):
             total -= packed[start + m] * x[k + m]
         x[k] = total / packed[start]
+
+
+@checked.entry
+def absorb_members(
+    factor: FloatArray,
+    starts: IntArray,
+    columns: IntArray,
+    offsets: IntArray,
+    lead: int,
+    rows: FloatArray,
+    rewards: FloatArray,
+    members: IntArray,
+    seen: IntArray,
+    last: int,
+) -> None:
+    """Absorb observations seen_k..last-1 (rows (T, P), rewards (T,)) into model members_k, in order."""
+    for k in range(members.shape[0]):
+        for t in range(seen[k], last):
+            absorb(factor, starts, columns, offsets, lead, rows[t], rewards[t], members[k], members[k] + 1)
+
+
+@checked.entry
+def member_determinants(
+    factor: FloatArray,
+    starts: IntArray,
+    offsets: IntArray,
+    lead: int,
+    ridge: FloatArray,
+    members: IntArray,
+    out: FloatArray,
+) -> None:
+    """2 sum_i log(R_ii / ridge_j) over the feature coordinates of some models, shape (K,)."""
+    for k in range(members.shape[0]):
+        j = members[k]
+        rows = lead + offsets[j + 1] - offsets[j] + 1
+        position = starts[j]
+        total = 0.0
+        for i in range(rows - 1):
+            if i >= lead:
+                total += math.log(factor[position] / ridge[j])
+            position += rows - i
+        out[k] = 2.0 * total
+
+
+@checked.entry
+def member_means(
+    factor: FloatArray,
+    starts: IntArray,
+    offsets: IntArray,
+    lead: int,
+    members: IntArray,
+    coefficients: FloatArray,
+    intercepts: FloatArray,
+) -> None:
+    """Fill the entries of some models in coefficients (nnz,) and intercepts (M,)."""
+    for k in range(members.shape[0]):
+        posterior_means(factor, starts, offsets, lead, members[k], members[k] + 1, coefficients, intercepts)
+
+
+@checked.entry
+def add_mean_coefficients(
+    columns: IntArray,
+    offsets: IntArray,
+    lead: int,
+    theta: FloatArray,
+    intercepts: FloatArray,
+    active: IntArray,
+    weights: FloatArray,
+    mean: FloatArray,
+) -> None:
+    """mean (Q,) += sum over ``active`` of w_c theta_c, scattered to the columns."""
+    for k in range(active.shape[0]):
+        j = active[k]
+        for position in range(offsets[j], offsets[j + 1]):
+            mean[columns[position]] += weights[k] * theta[position]
+        if lead == 1:
+            mean[mean.shape[0] - 1] += weights[k] * intercepts[j]
+
+
+@checked.entry
+def inverse_factor(packed: FloatArray, rows: int, out: FloatArray) -> None:
+    """Upper triangular R^-1 of one model's packed factor, without the column of y, into ``out`` (n, n), n = rows - 1.
+
+    A zero pivot, the constant before any observation, gives zeros: its infinite variance is common to all
+    candidates and left out.
+    """
+    n = rows - 1
+    for column in range(n):
+        for row in range(column, -1, -1):
+            position = row * rows - (row * (row - 1)) // 2
+            pivot = packed[position]
+            value = 1.0 if row == column else 0.0
+            for i in range(row + 1, column + 1):
+                value -= packed[position + i - row] * out[i, column]
+            out[row, column] = value / pivot if pivot != 0.0 else 0.0
+
+
+@checked.entry
+def add_second_moments(
+    factor: FloatArray,
+    starts: IntArray,
+    columns: IntArray,
+    offsets: IntArray,
+    lead: int,
+    theta: FloatArray,
+    intercepts: FloatArray,
+    active: IntArray,
+    weights: FloatArray,
+    variances: FloatArray,
+    reference: FloatArray,
+    support: IntArray,
+    moments: FloatArray,
+) -> None:
+    """Upper triangle of moments (Q, Q) += sum of w_c [ s_c^2 V_c^-1 + (theta_c - ref)(theta_c - ref)' ].
+
+    ``support`` (r,) are the columns where ``reference`` (Q,) is not zero: a difference has at most r + d_j + 1 entries,
+    however many columns the dictionary has.
+    """
+    size = reference.shape[0]
+    widest = 0
+    for k in range(active.shape[0]):
+        widest = max(widest, offsets[active[k] + 1] - offsets[active[k]])
+    inverse = np.empty((lead + widest, lead + widest))
+    own = np.empty(lead + widest, dtype=np.int64)
+    place, values = np.empty(support.shape[0] + lead + widest, dtype=np.int64), np.empty(size)
+    slot = np.full(size, -1)
+    for i in range(support.shape[0]):
+        slot[support[i]] = i
+    for k in range(active.shape[0]):
+        j = active[k]
+        d = offsets[j + 1] - offsets[j]
+        n = lead + d
+        inverse_factor(factor[starts[j] : starts[j + 1]], n + 1, inverse)
+        used = support.shape[0]
+        for i in range(used):
+            place[i] = support[i]
+            values[i] = -reference[support[i]]
+        for i in range(n):
+            own[i] = size - 1 if i < lead else columns[offsets[j] + i - lead]
+            at = slot[own[i]]
+            if at < 0:
+                at = used
+                used += 1
+                place[at] = own[i]
+                values[at] = 0.0
+            values[at] += intercepts[j] if i < lead else theta[offsets[j] + i - lead]
+        inner = weights[k] * variances[k]
+        for a in range(n):
+            for b in range(a, n):
+                total = 0.0
+                for i in range(b, n):
+                    total += inverse[a, i] * inverse[b, i]
+                moments[min(own[a], own[b]), max(own[a], own[b])] += inner * total
+        for a in range(used):
+            scaled = weights[k] * values[a]
+            for b in range(a, used):
+                moments[min(place[a], place[b]), max(place[a], place[b])] += scaled * values[b]
+
+
+@checked.entry
+def quadratic_forms(table: FloatArray, matrix: FloatArray, lead: int, low: int, high: int, out: FloatArray) -> None:
+    """out[i] = f' A f, f = (phi, 1?), at candidates low..high-1; ``matrix`` (Q, Q) is A's upper triangle."""
+    size = matrix.shape[0]
+    width = size - lead
+    work = np.empty(BLOCK)
+    for begin in range(low, high, BLOCK):
+        end = min(begin + BLOCK, high)
+        n = end - begin
+        target = out[begin:end]
+        target[:] = matrix[size - 1, size - 1] if lead == 1 else 0.0
+        for a in range(width):
+            feature = table[a, begin:end]
+            start = 2.0 * matrix[a, size - 1] if lead == 1 else 0.0
+            for i in range(n):
+                work[i] = start + matrix[a, a] * feature[i]
+            for b in range(a + 1, width):
+                other = table[b, begin:end]
+                twice = 2.0 * matrix[a, b]
+                for i in range(n):
+                    work[i] += twice * other[i]
+            for i in range(n):
+                target[i] += feature[i] * work[i]

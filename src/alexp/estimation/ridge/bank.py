@@ -1,34 +1,43 @@
-"""Ridge posteriors of all M agents, kept as triangular factors and searched in one fused pass."""
+"""Many ridge posteriors as packed triangular factors: updates, evidence, values, every model's best candidate."""
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from copy import copy
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from alexp.common.arrays import FloatArray, IntArray, NarrowArray
+from alexp.common.arrays import BoolArray, FloatArray, IntArray, NarrowArray
+from alexp.common.schema import floats, record, whole
 from alexp.estimation.posteriors import CandidateMoments, Envelope, feature_major
 from alexp.estimation.ridge import _kernels as kernels
-from alexp.estimation.ridge import _moments as moments
-from alexp.estimation.ridge import _points
-from alexp.estimation.ridge import _screen as screens
-from alexp.estimation.ridge import _sweep as sweeps
-from alexp.estimation.ridge._roots import covariance_roots
-from alexp.estimation.ridge.factors import PackedFactors, float_vector, per_model
+from alexp.estimation.ridge import _search as sweeps
+from alexp.estimation.ridge import _values as values
 from alexp.estimation.ridge.threads import pool, run_parts
 from alexp.problem.candidates import Choices
 
+_SMALLEST_RIDGE, _LARGEST_RIDGE = 1e-153, 1e153  # their squares are neither zero nor infinite
+_ROUNDING = 1e-9  # by which a diagonal that may only grow has ever become smaller
 # Handing work to a thread costs tens of microseconds; below these sizes one thread is faster.
+_THREADED_FACTOR = 400_000  # floats of factor touched by an update
 _THREADED_SWEEP = 10_000_000  # floats of factor times candidates, about a millisecond of work
 _THREADED_CANDIDATES = 2_000_000  # candidates times factor entries
 
 
-class RidgeBank(PackedFactors):
+class FactorState(TypedDict):
+    """What observations have changed."""
+
+    factor: FloatArray
+    n_observations: int
+
+
+class RidgeBank:
     """M ridge regressions on column subsets of one dictionary, updated together.
 
     Model j uses the columns S_j = ``columns[offsets[j]:offsets[j+1]]`` of a dictionary of P features.  With Phi_j
@@ -65,25 +74,209 @@ class RidgeBank(PackedFactors):
         threads: int | None = None,
         forget: float | None = None,
     ) -> None:
-        super().__init__(columns, offsets, ridge, intercept, threads, forget)
+        self._columns = index_vector("columns", columns)
+        self._offsets = index_vector("offsets", offsets)
+        check_groups(self._columns, self._offsets)
+        self.n_models = len(self._offsets) - 1
+        self._ridge = per_model("ridge", ridge, self.n_models)
+        if not np.all((self._ridge >= _SMALLEST_RIDGE) & (self._ridge <= _LARGEST_RIDGE)):
+            raise ValueError(
+                f"ridge must be positive, between {_SMALLEST_RIDGE:g} and {_LARGEST_RIDGE:g}, got "
+                f"{self._ridge.min():g} to {self._ridge.max():g}: noise and coefficients are of too different a size "
+                "for these features"
+            )
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1 or None, got {threads}")
+        self.intercept = bool(intercept)
+        self.n_observations, self.forget = 0, forget
+        self._threads = threads if threads is not None else os.cpu_count() or 1
+        self._lead = int(self.intercept)
+        self._n_columns = int(self._columns.max()) + 1 if len(self._columns) else 0
+        rows = np.diff(self._offsets) + (self._lead + 1)
+        self._starts = np.zeros(self.n_models + 1, dtype=np.int64)
+        np.cumsum(rows * (rows + 1) // 2, out=self._starts[1:])
+        self._factor = kernels.initial_factor(self._starts, self._offsets, self._lead, self._ridge)
         self._winners = np.full(self.n_models, -1, dtype=np.int64)  # of the last sweep, where the next one starts
         self._screened: tuple[FloatArray, NarrowArray, FloatArray] | None = None  # the last table, see _prepared
+        self._solved: tuple[FloatArray, FloatArray] | None = None  # coefficients since the factors last changed
+        self.is_awake: BoolArray | None = None  # (M,), once a model sleeps; see `sleep`
 
-    def believing(self, rows: FloatArray, members: IntArray | None = None) -> RidgeBank:
-        """A bank of all models, or of ``members`` (K,), that has absorbed ``rows`` (k, P) at its own means.
+    @property
+    def counts(self) -> IntArray:
+        """The number of rewards, shape (1,): all of them tell of the constant."""
+        return np.array([self.n_observations])
 
-        Means stay, and a row p takes (phi_x'V^-1 phi_p)^2 / (1 + phi_p'V^-1 phi_p) from every s_j^2(x).
+    def update(self, row: npt.ArrayLike, y: float) -> None:
+        """Absorb one observation: ``row`` (P,) is the dictionary at the action taken, ``y`` its reward."""
+        features = np.ascontiguousarray(row, dtype=np.float64)
+        if features.ndim != 1 or features.shape[0] < self._n_columns:
+            raise ValueError(f"row must have shape (P,) with P >= {self._n_columns}, got {features.shape}")
+        reward = float(y)
+        if not math.isfinite(reward):
+            raise ValueError(f"y must be a finite number, got {reward}")
+        if not kernels.all_finite(features):
+            raise ValueError("row must hold finite numbers only, got NaN or infinity")
+        self.fade()
+        self._solved = None
+        if self.is_awake is None:
+            self._over_models(kernels.absorb, *self.layout(), features, reward)
+        else:
+            self._keep(features[: self._n_columns], reward)
+            awake = self.awake
+            self._catch_up(awake, np.full(awake.size, self.n_observations), self.n_observations + 1)
+        self.n_observations += 1
+
+    def fade(self) -> None:
+        """Give all rewards so far the weight of those that one more has followed; nothing where they keep it."""
+        if self.forget is not None:
+            self._solved = None
+            old = (self._factor, self._starts, self._offsets, self._lead, self._ridge, self.forget)
+            self._over_models(kernels.fade, *old)
+
+    # -- fantasies ---------------------------------------------------------------------------------------------
+
+    def with_fantasies(self, rows: FloatArray, members: IntArray | None = None) -> RidgeBank:
+        """A bank of all models, or of ``members`` (K,), that has absorbed pending ``rows`` (k, P) at its own means.
+
+        Each row comes with the reward that every model expects there. Means and residuals stay, and a row p takes
+        (phi_x'V^-1 phi_p)^2 / (1 + phi_p'V^-1 phi_p) from every s_j^2(x). Members must be awake. Rows one after the
+        other give the same bits as all at once. The number of observations stays: nothing has been seen.
         """
+        out = copy(self)
         if members is None or members.size == self.n_models:
-            out = copy(self)
             out._factor = self._factor.copy()
         else:
-            offsets = np.append(0, np.cumsum(np.diff(self._offsets)[members]))
-            columns = self._columns[_pieces(self._offsets, members)]
-            out = RidgeBank(columns, offsets, self._ridge[members], self.intercept, self._threads)
-            out._factor, out.n_observations = self._factor[_pieces(self._starts, members)], self.n_observations
-        out.believe(rows)
+            out.n_models, out._ridge, out.is_awake = members.size, self._ridge[members], None
+            out._columns, out._offsets = _taken(self._columns, self._offsets, members)
+            out._factor, out._starts = _taken(self._factor, self._starts, members)
+            out._winners = np.full(members.size, -1, dtype=np.int64)
+        out._solved = None
+        fits = (out._factor, out._starts, out._columns, out._offsets, out._lead, np.ascontiguousarray(rows))
+        if len(out._factor) > _THREADED_FACTOR:
+            out._over_models(kernels.believe, *fits)
+        else:
+            kernels.believe(*fits, 0, out.n_models)
         return out
+
+    # -- sleep -------------------------------------------------------------------------------------------------
+
+    def sleep(self, members: IntArray) -> None:
+        """Leave these awake models out of updates from now on.
+
+        The rows they miss are kept, and absorbed one after the other by `wake`: the very operations that were left out,
+        so that results do not depend on which models slept when. Until then ``residuals`` and ``log_determinants`` of
+        sleeping models are lower bounds, because both never fall, and their ``coefficients`` are zero.
+        """
+        if members.size == 0:
+            return
+        if self.is_awake is None:
+            self.is_awake = np.ones(self.n_models, dtype=bool)
+            self._seen = np.zeros(self.n_models, dtype=np.int64)  # rows that a sleeping model has absorbed
+            self._rows, self._rewards = np.empty((0, self._n_columns)), np.empty(0)
+        self._seen[members], self.is_awake[members], self._solved = self.n_observations, False, None
+
+    def wake(self, members: IntArray) -> None:
+        """Absorb what these sleeping models have missed."""
+        if self.is_awake is None or members.size == 0:
+            return
+        self._catch_up(members, self._seen[members], self.n_observations)
+        self.is_awake[members], self._solved = True, None
+        if self.is_awake.all():
+            self.is_awake = None
+
+    @property
+    def awake(self) -> IntArray:
+        """Numbers of the models that are up to date."""
+        return np.arange(self.n_models) if self.is_awake is None else np.flatnonzero(self.is_awake)
+
+    def _keep(self, features: FloatArray, y: float) -> None:
+        """Rows are numbered like observations; those before the first sleep are not needed and left empty."""
+        needed = self.n_observations + 1
+        if needed > self._rewards.size:
+            rows, rewards = self._rows, self._rewards
+            self._rows, self._rewards = np.empty((2 * needed, self._n_columns)), np.empty(2 * needed)
+            self._rows[: len(rows)], self._rewards[: rewards.size] = rows, rewards
+        self._rows[needed - 1], self._rewards[needed - 1] = features, y
+
+    def _catch_up(self, members: IntArray, seen: IntArray, last: int) -> None:
+        """Absorb the rows seen_k..last-1 into model members_k."""
+        kernels.absorb_members(*self.layout(), self._rows, self._rewards, members, seen, last)
+
+    # -- coefficients and evidence -----------------------------------------------------------------------------
+
+    def coefficients(self) -> tuple[FloatArray, FloatArray]:
+        """Posterior means V_j^-1 Phi_j'y, aligned with ``columns`` (nnz,), and intercepts (M,), zero without.
+
+        They may be kept until the factors change, and must not be written to.
+        """
+        return self.fits()[5:]
+
+    def fits(self) -> tuple[FloatArray, IntArray, IntArray, IntArray, int, FloatArray, FloatArray]:
+        """The `layout` and the coefficients, for the kernels."""
+        solved = self._solved
+        if solved is None:
+            solved = np.zeros(len(self._columns)), np.zeros(self.n_models)
+            state = (self._factor, self._starts, self._offsets, self._lead)
+            if self.is_awake is not None:
+                kernels.member_means(*state, self.awake, *solved)
+            elif len(self._factor) > _THREADED_FACTOR:
+                self._over_models(kernels.posterior_means, *state, out=solved)
+            else:
+                kernels.posterior_means(*state, 0, self.n_models, *solved)
+            if len(self._factor) <= _THREADED_FACTOR:  # those of large banks would take memory that factors need
+                self._solved = solved
+        return self._factor, self._starts, self._columns, self._offsets, self._lead, *solved
+
+    def sample(self, normals: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
+        """Coefficients plus scale_j R_j^-1 normals_j, shape (nnz,): Gaussian with covariance scale_j^2 V_j^-1.
+
+        ``normals`` (nnz,) are independent standard normals.  With an intercept the result is the draw of the
+        feature coefficients under the joint posterior, the intercept marginalised: R is upper triangular with
+        the intercept first, so the features' part of a joint draw does not involve the intercept's normal.
+        """
+        noise = float_vector("normals", normals, len(self._columns))
+        factors = per_model("scale", scale, self.n_models)
+        draws = np.empty(len(self._columns))
+        fits = (self._factor, self._starts, self._offsets, self._lead)
+        self._over_models(kernels.posterior_draws, *fits, out=(noise, factors, draws))
+        return draws
+
+    def solve(self, j: int, right: FloatArray) -> FloatArray:
+        """V_j^-1 right for a vector (d_j,), with the intercept's entry first if there is one."""
+        start, rows = int(self._starts[j]), self._lead + int(self._offsets[j + 1] - self._offsets[j]) + 1
+        out = np.array(right, dtype=np.float64)
+        kernels.solve_normal(self._factor[start:], rows, out)
+        return out
+
+    def triangle(self, j: int) -> FloatArray:
+        """The R-factor of model j's features, preceded by the intercept's if there is one: upper triangular, square."""
+        rows = self._lead + int(self._offsets[j + 1] - self._offsets[j]) + 1
+        out = np.zeros((rows, rows))
+        out[np.triu_indices(rows)] = self._factor[self._starts[j] : self._starts[j + 1]]
+        return out[:-1, :-1]
+
+    def log_determinants(self, members: IntArray | None = None) -> FloatArray:
+        """log det(V_j / ridge_j^2) of all models or of some, shape (M,).
+
+        With an intercept V_j is the Schur complement of the constant (the Gram matrix of centred features plus
+        the ridge); the full determinant has the extra factor t, the same for all models.
+        """
+        fits = (self._factor, self._starts, self._offsets, self._lead, self._ridge)
+        if members is None:
+            return np.asarray(kernels.log_determinants(*fits))
+        out = np.empty(members.size)
+        kernels.member_determinants(*fits, members, out)
+        return out
+
+    def residuals(self) -> FloatArray:
+        """Penalised residual sums of squares, min over theta of RSS + ridge_j^2 ||theta||^2, shape (M,)."""
+        corners: FloatArray = self._factor[self._starts[1:] - 1]
+        return corners * corners
+
+    def evidence(self, noise: float) -> FloatArray:
+        """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2, shape (M,): the log evidence up to a common constant."""
+        with np.errstate(over="ignore"):  # to minus infinity, for rewards beyond 1e150 times the noise
+            return -self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants()
 
     # -- one model ---------------------------------------------------------------------------------------------
 
@@ -125,8 +318,7 @@ class RidgeBank(PackedFactors):
         widths = per_model("width", width, self.n_models)
         if widths.min() < 0.0:
             raise ValueError(f"width must not be negative, got {widths.min()}")
-        state = (self._factor, self._starts, self._columns, self._offsets, self._lead, widths)
-        return self._search(table, sweeps.sweep_ucb, state)
+        return self._search(table, sweeps.sweep_ucb, (*self.layout(), widths))
 
     def argmax_linear(
         self, table: FloatArray, coefficients: npt.ArrayLike, intercepts: npt.ArrayLike | None = None
@@ -155,7 +347,7 @@ class RidgeBank(PackedFactors):
     def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean mu_j and squared width ||phi_j||^2_{V_j^-1} of every model at one dictionary row (P,), shapes (M,)."""
         mean, quadratic = np.empty(self.n_models), np.empty(self.n_models)
-        moments.point_posteriors(*self._layout(), *self.coefficients(), row, mean, quadratic)
+        values.point_posteriors(*self.fits(), row, mean, quadratic)
         return mean, quadratic
 
     def values(
@@ -169,7 +361,7 @@ class RidgeBank(PackedFactors):
         mean, quadratic = np.empty((2, members.size, len(rows)))
         given = np.empty((0, 0)) if normals is None else normals
         noise = np.empty((0, 0) if normals is None else mean.shape)
-        _points.values_at(*self._layout(), members, rows, unknown, given, mean, quadratic, noise)
+        values.values_at(*self.layout(), members, rows, unknown, given, mean, quadratic, noise)
         return mean, quadratic, noise
 
     def envelope(self, members: IntArray, radii: FloatArray, choices: Choices | FloatArray) -> Envelope:
@@ -180,8 +372,8 @@ class RidgeBank(PackedFactors):
         table = self.levelled(choices)
         n = table.shape[1]
         out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
-        fits = (*self._layout(), *self.coefficients(), members, radii, table)
-        self._over_candidates(lambda low, high: moments.add_band(*fits, low, high, *out), n, members.size * n * 8)
+        fits = (*self.fits(), members, radii, table)
+        self._over_candidates(lambda low, high: values.add_band(*fits, low, high, *out), n, members.size * n * 8)
         return out
 
     def largest_gaps(
@@ -194,31 +386,13 @@ class RidgeBank(PackedFactors):
         """
         table = feature_major(choices)
         differences = np.ascontiguousarray(table - table[:, reference : reference + 1])
-        theta, _ = self.coefficients()
         gaps, estimates = np.empty(members.size), np.empty(members.size)
-        moments.certified_gaps(*self._layout(), theta, members, radii, differences, gaps, estimates)
+        values.certified_gaps(*self.fits()[:6], members, radii, differences, gaps, estimates)
         return gaps, estimates
 
     def add_coefficients(self, members: IntArray, shares: FloatArray, out: FloatArray) -> None:
         """Add the weighted coefficients of some models to ``out`` (P,), with the constant last if there is one."""
-        grouping = (self._columns, self._offsets, self._lead)
-        moments.add_mean_coefficients(*grouping, *self.coefficients(), members, shares, out)
-
-    def add_second_moments(
-        self,
-        members: IntArray,
-        shares: FloatArray,
-        variances: FloatArray,
-        reference: FloatArray,
-        support: IntArray,
-        out: FloatArray,
-    ) -> None:
-        """Add weighted second moments of some models' coefficients about ``reference`` to ``out``, (P, P) or one more.
-
-        ``support`` are the nonzero entries of the reference; model j's covariance is variances_j V_j^-1.
-        """
-        fits = (*self._layout(), *self.coefficients(), members, shares)
-        moments.add_second_moments(*fits, variances, reference, support, out)
+        kernels.add_mean_coefficients(*self.fits()[2:], members, shares, out)
 
     def merge_moments(
         self,
@@ -231,7 +405,7 @@ class RidgeBank(PackedFactors):
         """Merge weighted means and variances of some models' rewards into the moments at all candidates (P, n)."""
         table = feature_major(choices)
         n = table.shape[1]
-        fits = (*self._layout(), *self.coefficients(), members, shares, variances, table)
+        fits = (*self.fits(), members, shares, variances, table)
         target = (into.total, into.mean, into.within, into.between)
         self._over_candidates(partial(_merge, fits, target), n, members.size * n * 8)
         into.total += float(shares.sum())
@@ -242,7 +416,7 @@ class RidgeBank(PackedFactors):
         Rows are padded with zeros; roots[k] roots[k]' = Phi_j V_j^-1 Phi_j'.
         """
         means, roots = np.empty((members.size, table.shape[1])), np.empty((members.size, table.shape[1], width))
-        covariance_roots(*self._layout(), members, table, means, roots)
+        values.covariance_roots(*self.layout(), members, table, means, roots)
         return means, roots
 
     def levelled(self, choices: Choices | FloatArray) -> FloatArray:
@@ -251,7 +425,7 @@ class RidgeBank(PackedFactors):
         The constant's infinite variance is the same for all candidates, and is left out. What is left is the variance
         of the differences to the mean of them. One candidate, and points that are none, have nothing to differ from.
         """
-        table = feature_major(choices)
+        table = choices.table if isinstance(choices, Choices) else choices
         known = not self.intercept or self.n_observations > 0 or self._factor[0] != 0.0
         if known or table.shape[1] < 2 or not isinstance(choices, Choices) or choices.indices is None:
             return table
@@ -259,9 +433,31 @@ class RidgeBank(PackedFactors):
         out.flags.writeable = False
         return out
 
+    # -- state -------------------------------------------------------------------------------------------------
+
+    def state(self) -> FactorState:
+        """Everything that observations have changed; wakes every model.
+
+        ``restore`` on an equal bank continues bit for bit.
+        """
+        if self.is_awake is not None:
+            self.wake(np.flatnonzero(~self.is_awake))
+        return {"factor": self._factor.copy(), "n_observations": self.n_observations}
+
+    def restore(self, state: FactorState) -> None:
+        """Take over a ``state()`` of a bank with the same groups, ridge and intercept."""
+        known = record("state", state, {"factor": floats(len(self._factor)), "n_observations": whole()})
+        fresh = kernels.initial_factor(self._starts, self._offsets, self._lead, self._ridge)
+        diagonal = fresh > 0.0  # the ridge, which observations only add to
+        if np.any(known["factor"][diagonal] < (1.0 - _ROUNDING) * fresh[diagonal]):
+            raise ValueError("state['factor'] has a diagonal below the ridge: it is of other models, or damaged")
+        self._factor, self.n_observations = known["factor"], known["n_observations"]
+        self.is_awake, self._solved = None, None
+
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _layout(self) -> tuple[FloatArray, IntArray, IntArray, IntArray, int]:
+    def layout(self) -> tuple[FloatArray, IntArray, IntArray, IntArray, int]:
+        """Factors, where each begins, columns, where each group begins, and 1 with an intercept, for the kernels."""
         return self._factor, self._starts, self._columns, self._offsets, self._lead
 
     def _packed(self, j: int) -> FloatArray:
@@ -281,7 +477,7 @@ class RidgeBank(PackedFactors):
         packed = self._packed(j)
         theta, mean, width = np.empty(len(own)), np.empty(len(points)), np.empty(len(points))
         kernels.one_mean(packed, self._lead + len(own) + 1, self._lead, theta)
-        sweeps.model_posterior(packed, self._lead, gathered, theta, mean, width)
+        values.model_posterior(packed, self._lead, gathered, theta, mean, width)
         if self.intercept:
             mean += kernels.model_intercept(packed, len(own) + 2, theta)
         return mean, width
@@ -299,7 +495,7 @@ class RidgeBank(PackedFactors):
         threads = self._threads if len(self._factor) * candidates > _THREADED_SWEEP else 1
         index, value = self._winners.copy(), np.empty(self.n_models)
         if threads == 1 or self.n_models >= 4 * threads:
-            self._over_models(lambda first, last: kernel(*state, first, last, 0, candidates, index, value), threads > 1)
+            self._over_models(kernel, *state, out=(0, candidates, index, value), threaded=threads > 1)
         else:
             cuts = [candidates * part // threads for part in range(threads + 1)]
             indices, values = np.tile(index, (threads, 1)), np.empty((threads, self.n_models))
@@ -317,8 +513,20 @@ class RidgeBank(PackedFactors):
     def _prepared(self, table: FloatArray) -> tuple[FloatArray, NarrowArray, FloatArray]:
         """The table and what the sweep's screen needs of it; for a table that cannot change, only made once."""
         if self._screened is None or self._screened[0] is not table or table.flags.writeable:
-            self._screened = (table, *screens.narrow_table(table))
+            self._screened = (table, *sweeps.narrow_table(table))
         return self._screened
+
+    def _over_models(
+        self, kernel: Callable[..., None], *arguments: Any, out: tuple[Any, ...] = (), threaded: bool | None = None
+    ) -> None:
+        """Run kernel(*arguments, first, last, *out) over all models, in chunks of equal factor size when threaded."""
+        threaded = len(self._factor) > _THREADED_FACTOR if threaded is None else threaded
+        if not threaded or self._threads == 1:
+            kernel(*arguments, 0, self.n_models, *out)
+            return
+        marks = np.linspace(0, len(self._factor), 4 * self._threads + 1)
+        cuts = np.searchsorted(self._starts, marks).tolist()
+        run_parts(lambda first, last: kernel(*arguments, first, last, *out), cuts, self._threads)
 
     def _over_candidates(self, task: Callable[[int, int], None], n: int, work: int) -> None:
         """Run task(low, high) over all candidates, in parallel when there is enough work."""
@@ -329,12 +537,46 @@ class RidgeBank(PackedFactors):
             run_parts(task, [n * part // parts for part in range(parts + 1)], parts)
 
 
-def _pieces(starts: IntArray, members: IntArray) -> IntArray:
-    """Numbers of the entries starts[j]..starts[j + 1] - 1 of some j, one after the other."""
+def _taken(values: Any, starts: IntArray, members: IntArray) -> tuple[Any, IntArray]:
+    """Entries starts[j]..starts[j + 1] - 1 of some j, one after the other, and where each of them begins, (K + 1,)."""
     sizes = starts[members + 1] - starts[members]
     ends = np.cumsum(sizes)
-    return np.asarray(np.repeat(starts[members] - (ends - sizes), sizes) + np.arange(ends[-1] if ends.size else 0))
+    places = np.repeat(starts[members] - (ends - sizes), sizes) + np.arange(ends[-1] if ends.size else 0)
+    return values[places], np.append(0, ends)
 
 
 def _merge(fits: tuple[Any, ...], target: tuple[Any, ...], low: int, high: int) -> None:
-    moments.add_candidate_moments(*fits, low, high, *target)  # type: ignore[call-arg]
+    values.add_candidate_moments(*fits, low, high, *target)  # type: ignore[call-arg]
+
+
+def index_vector(name: str, values: npt.ArrayLike) -> IntArray:
+    """Checked vector of integers."""
+    vector = np.asarray(values)
+    if vector.ndim != 1 or (vector.size and not np.issubdtype(vector.dtype, np.integer)):
+        raise ValueError(f"{name} must be a vector of integers, got shape {vector.shape}, dtype {vector.dtype}")
+    return np.ascontiguousarray(vector, dtype=np.int64)
+
+
+def check_groups(columns: IntArray, offsets: IntArray) -> None:
+    """Raise unless these are groups in compressed rows."""
+    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(columns) or np.any(np.diff(offsets) < 0):
+        raise ValueError("offsets must start at 0, never decrease, end at len(columns) and describe at least one model")
+    if len(columns) and columns.min() < 0:
+        raise ValueError(f"columns must not be negative, got {columns.min()}")
+
+
+def float_vector(name: str, values: npt.ArrayLike, size: int) -> FloatArray:
+    """Checked vector of finite numbers, shape (size,)."""
+    vector = np.ascontiguousarray(values, dtype=np.float64)
+    if vector.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {np.shape(values)}")
+    if not kernels.all_finite(vector):
+        raise ValueError(f"{name} must hold finite numbers only, got NaN or infinity")
+    return vector
+
+
+def per_model(name: str, values: npt.ArrayLike, n_models: int) -> FloatArray:
+    """Checked vector (M,), from one number or one per model."""
+    if np.ndim(values) == 0:
+        values = np.full(n_models, values, dtype=np.float64)
+    return float_vector(name, values, n_models)

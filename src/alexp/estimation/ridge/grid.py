@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.schema import same, sequence
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
-from alexp.estimation.ridge import _moments as moments
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.estimation.ridge.factors import FactorState
-from alexp.estimation.ridge.sleeping import SleepingBank
+from alexp.estimation.ridge import _kernels as kernels
+from alexp.estimation.ridge.bank import FactorState, RidgeBank
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
 _LAZY = 20_000  # components from which it pays to let the negligible ones sleep
@@ -37,10 +35,14 @@ class Part:
     shares: FloatArray
     variances: FloatArray
 
-    def believing(self, rows: FloatArray) -> Part:
-        """The same models once they have absorbed rows (k, P) at their own means."""
-        own = np.arange(self.members.size)
-        return replace(self, bank=self.bank.believing(rows, self.members), members=own)
+
+@dataclass(frozen=True)
+class Fantasies:
+    """Some models of a cell with pending rows absorbed; members and rows as bytes."""
+
+    members: bytes
+    rows: bytes
+    bank: RidgeBank
 
 
 class RidgeGrid:
@@ -71,24 +73,17 @@ class RidgeGrid:
         self.n_models, self.n_columns, self._lead = len(offsets) - 1, n_columns, int(intercept)
         self._sizes, self._mean_size = np.diff(offsets), len(columns) / self.n_models
         self._precise = precise
-        lazy = may_sleep and forget is None and self.n_models * len(ridges) >= _LAZY  # who fades must not sleep
-        self._banks = [
-            SleepingBank(columns, offsets, ridge, intercept)
-            if lazy
-            else RidgeBank(columns, offsets, ridge, intercept, forget=forget)
-            for ridge in ridges
-        ]
-        self._determinants = np.zeros((len(ridges), self.n_models))  # of banks that sleep; lower bounds if asleep
-
-    @property
-    def cells(self) -> list[RidgeBank]:
-        """The bank of every cell; those that sleep are not up to date, see `whole`."""
-        return self._banks
+        # Models that forget never sleep: fading would have to be repeated for each missed row.
+        self._lazy = may_sleep and forget is None and self.n_models * len(ridges) >= _LAZY
+        self.cells = [RidgeBank(columns, offsets, ridge, intercept, forget=forget) for ridge in ridges]
+        if self._lazy:
+            self._determinants = np.zeros((len(ridges), self.n_models))  # lower bounds for sleeping models
+        self._fantasies: dict[int, Fantasies] = {}  # by cell, since its last reward
 
     @property
     def n_observations(self) -> int:
         """Number of rewards, t."""
-        return self._banks[0].n_observations
+        return self.cells[0].n_observations
 
     @property
     def n_constants(self) -> int:
@@ -97,56 +92,55 @@ class RidgeGrid:
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; it does not matter which candidate it is of."""
-        for bank in self._banks:
-            bank.update(row, y)
+        for cell in range(len(self.cells)):
+            self.update_cell(cell, row, y)
 
-    def whole(self, cell: int) -> RidgeBank:
-        """The fits of all models in one cell, none of them asleep."""
-        bank = self._banks[cell]
-        if isinstance(bank, SleepingBank):
-            bank.wake_all()
-        return bank
+    def update_cell(self, cell: int, row: FloatArray, y: float) -> None:
+        """Absorb one reward into one cell."""
+        self._fantasies.pop(cell, None)
+        self.cells[cell].update(row, y)
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
     def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
-        """Log evidence of every component, (cells, M); minus infinity for those asleep."""
-        sleepers = [bank for bank in self._banks if isinstance(bank, SleepingBank)]
-        if sleepers:
-            return self._lazy_evidence(sleepers, score, reach)
-        return score(self.residuals(), np.array([bank.log_determinants() for bank in self._banks]))
+        """Log evidence of every component, (cells, M); minus infinity for sleeping ones."""
+        if self._lazy:
+            return self._lazy_evidence(score, reach)
+        return score(self.residuals(), np.array([bank.log_determinants() for bank in self.cells]))
 
     def residuals(self) -> FloatArray:
-        """Penalised residuals of every component, (cells, M); lower bounds for those asleep."""
-        return np.array([bank.residuals() for bank in self._banks])
+        """Penalised residuals of every component, (cells, M); lower bounds for sleeping ones."""
+        return np.array([bank.residuals() for bank in self.cells])
 
-    def _lazy_evidence(self, banks: list[SleepingBank], score: Score, reach: float) -> FloatArray:
-        """The same; wakes and sends to sleep whoever has to.
+    def _lazy_evidence(self, score: Score, reach: float) -> FloatArray:
+        """The same; wakes models that may matter and lets negligible ones sleep.
 
-        What a sleeper has of residual and determinant are lower bounds, so that its score is an upper bound.
+        Residual and determinant of a sleeping model are lower bounds, so that its score is an upper bound.
         """
-        for bank, known in zip(banks, self._determinants, strict=True):
-            known[bank.awake] = bank.member_determinants(bank.awake)
+        for bank, known in zip(self.cells, self._determinants, strict=True):
+            known[bank.awake] = bank.log_determinants(bank.awake)
         while True:
             out = score(self.residuals(), self._determinants)
-            best = max(float(row[bank.is_awake].max(initial=-np.inf)) for row, bank in zip(out, banks, strict=True))
-            if not any(self._wake(g, bank, out[g] > best - reach * _WAKE) for g, bank in enumerate(banks)):
+            best = max(float(row[bank.awake].max(initial=-np.inf)) for row, bank in zip(out, self.cells, strict=True))
+            if not any(self._wake(g, out[g] > best - reach * _WAKE) for g in range(len(self.cells))):
                 break
-        for row, bank in zip(out, banks, strict=True):
-            tired = np.flatnonzero((row < best - reach * _SLEEP) & bank.is_awake)
-            if bank.awake.size - tired.size < _MOSTLY * self.n_models:  # updating all of them at once is fast
+        for row, bank in zip(out, self.cells, strict=True):
+            awake = bank.awake
+            tired = awake[row[awake] < best - reach * _SLEEP]
+            if awake.size - tired.size < _MOSTLY * self.n_models:  # updating all of them at once is fast
                 bank.sleep(tired)
-            if not bank.all_awake:
+            if bank.is_awake is not None:
                 row[~bank.is_awake] = -np.inf
         return out
 
-    def _wake(self, cell: int, bank: SleepingBank, close: BoolArray) -> bool:
+    def _wake(self, cell: int, close: BoolArray) -> bool:
         """Wake the models of a cell that may be close to the best; whether there were any."""
-        if bank.all_awake:
+        bank = self.cells[cell]
+        if bank.is_awake is None:
             return False
         stirring = np.flatnonzero(close & ~bank.is_awake)
         bank.wake(stirring)
-        self._determinants[cell, stirring] = bank.member_determinants(stirring)
+        self._determinants[cell, stirring] = bank.log_determinants(stirring)
         return bool(stirring.size)
 
     # -- moments -----------------------------------------------------------------------------------------------
@@ -161,7 +155,10 @@ class RidgeGrid:
         """
         parts = self._parts(weights, variances, pending)
         table = parts[0].bank.levelled(choices)
-        if self._by_coefficients(sum(part.members.size for part in parts), table.shape[1]):
+        n_active = 0
+        for part in parts:
+            n_active += part.members.size
+        if self._by_coefficients(n_active, table.shape[1]):
             mean, variance, terms = self._through_coefficients(parts, table)
             if np.all(variance >= _CANCELLED * terms):
                 return mean, variance
@@ -191,21 +188,35 @@ class RidgeGrid:
                 )
 
     def _parts(
-        self,
-        weights: FloatArray,
-        variances: FloatArray,
-        pending: Pending = NOTHING,
-        least: float = _NEGLIGIBLE,
+        self, weights: FloatArray, variances: FloatArray, pending: Pending = NOTHING, least: float = _NEGLIGIBLE
     ) -> list[Part]:
-        """The components that matter, with shares that sum to one."""
-        active = [np.flatnonzero(row > least) for row in weights]
-        kept = sum(float(row[own].sum()) for row, own in zip(weights, active, strict=True))
-        parts = [
-            Part(cell, self._banks[cell], own, own, weights[cell, own] / kept, variances[cell, own])
-            for cell, own in enumerate(active)
-            if own.size
-        ]
-        return [part.believing(pending.rows) for part in parts] if pending else parts
+        """The components that matter, with shares that sum to one.
+
+        Fits with fantasies are kept until the next reward: one pending trial more is absorbed alone, to the same bits.
+        """
+        active, kept = [], 0.0
+        for cell, row in enumerate(weights):
+            own = np.flatnonzero(row > least)
+            kept += float(row[own].sum())
+            if own.size:
+                active.append((cell, own))
+        rows = np.ascontiguousarray(pending.rows) if pending.trials else None
+        key = b"" if rows is None else rows.tobytes()
+        parts = []
+        for cell, own in active:
+            bank, members = self.cells[cell], own
+            if rows is not None:
+                known, chosen = self._fantasies.get(cell), own.tobytes()
+                if known is None or known.members != chosen or not key.startswith(known.rows):
+                    bank = bank.with_fantasies(rows, own)
+                elif known.rows == key:
+                    bank = known.bank
+                else:
+                    bank = known.bank.with_fantasies(rows[len(known.rows) // rows[0].nbytes :])
+                self._fantasies[cell] = Fantasies(chosen, key, bank)
+                members = np.arange(own.size)
+            parts.append(Part(cell, bank, own, members, weights[cell, own] / kept, variances[cell, own]))
+        return parts
 
     def _by_coefficients(self, n_active: int, n_candidates: int) -> bool:
         """Whether the route over coefficients is safe and takes fewer operations."""
@@ -223,19 +234,23 @@ class RidgeGrid:
         """
         mean, reference = np.zeros((2, self.n_columns + self._lead))
         covariance = np.zeros((mean.size, mean.size))
-        heaviest = max(parts, key=lambda part: float(part.shares.max()))
-        leader = heaviest.members[[int(np.argmax(heaviest.shares))]]
-        heaviest.bank.add_coefficients(leader, np.ones(1), reference)
+        heaviest, largest = parts[0], -1.0
         for part in parts:
-            part.bank.add_coefficients(part.members, part.shares, mean)
+            kernels.add_mean_coefficients(*part.bank.fits()[2:], part.members, part.shares, mean)
+            if (top := float(part.shares.max())) > largest:
+                heaviest, largest = part, top
+        leader = heaviest.members[[int(np.argmax(heaviest.shares))]]
+        kernels.add_mean_coefficients(*heaviest.bank.fits()[2:], leader, np.ones(1), reference)
         support = np.flatnonzero(reference)
         for part in parts:
-            part.bank.add_second_moments(part.members, part.shares, part.variances, reference, support, covariance)
+            own = (part.members, part.shares, part.variances)
+            kernels.add_second_moments(*part.bank.fits(), *own, reference, support, covariance)
         covariance -= np.outer(mean - reference, mean - reference)
         values, spread = mean[: self.n_columns] @ table, np.empty(table.shape[1])
-        moments.quadratic_forms(table, covariance, self._lead, 0, table.shape[1], spread)
-        own = np.diag(covariance)
-        terms = (own[: self.n_columns, None] * np.square(table)).max(axis=0, initial=own[-1] if self._lead else 0.0)
+        kernels.quadratic_forms(table, covariance, self._lead, 0, table.shape[1], spread)
+        diagonal = np.diag(covariance)
+        constant = diagonal[-1] if self._lead else 0.0
+        terms = (diagonal[: self.n_columns, None] * np.square(table)).max(axis=0, initial=constant)
         return values + (mean[-1] if self._lead else 0.0), np.maximum(spread, 0.0), terms
 
     def n_normals(self, model: int) -> int:
@@ -244,7 +259,7 @@ class RidgeGrid:
 
     def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
         """Rewards at the choices under one draw of a component's coefficients, shape (n,)."""
-        return self._banks[cell].draw(model, choices.table, normals, scale)
+        return self.cells[cell].draw(model, choices.table, normals, scale)
 
     def root_width(self, n: int) -> int:
         """One for each coefficient of the largest model."""
@@ -252,14 +267,15 @@ class RidgeGrid:
 
     def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
         """Means (m, n) and square roots (m, n, D) of the covariances of some models."""
-        return self._banks[cell].roots(members, choices.table, self.root_width(len(choices)))
+        return self.cells[cell].roots(members, choices.table, self.root_width(len(choices)))
 
     def state(self) -> list[FactorState]:
         """Everything that rewards have changed."""
-        return [bank.state() for bank in self._banks]
+        return [bank.state() for bank in self.cells]
 
     def restore(self, state: list[FactorState]) -> None:
         """Continue from `state`."""
-        for bank, saved in zip(self._banks, sequence("cells", state, len(self._banks)), strict=True):
+        self._fantasies = {}
+        for bank, saved in zip(self.cells, sequence("cells", state, len(self.cells)), strict=True):
             bank.restore(saved)
-            same("n_observations of a cell", bank.n_observations, self._banks[0].n_observations, "as in the first")
+            same("n_observations of a cell", bank.n_observations, self.cells[0].n_observations, "as in the first")

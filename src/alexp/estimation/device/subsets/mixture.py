@@ -88,7 +88,7 @@ class SubsetMixture:
         """Mean and total variance (within plus between components) at the choices, shapes (n,)."""
         gathered, later = weights.gathered, self.sums
         if pending:
-            later = self.sums.believing(pending.rows)
+            later = self.sums.with_fantasies(pending.rows)
             law = self.law.terms(self.sums)
             gathered = gather(self.engine, self.sums, law, weights.reference, later)
         is_listed = choices.indices is not None

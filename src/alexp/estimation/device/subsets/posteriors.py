@@ -53,10 +53,10 @@ class SubsetPosteriors:
         """Absorb one reward of an action with dictionary row (P,)."""
         self.sums.update(row, y)
 
-    def believing(self, rows: FloatArray) -> SubsetPosteriors:
+    def with_fantasies(self, rows: FloatArray) -> SubsetPosteriors:
         """Other posteriors that have absorbed pending rows (k, P) at their own means."""
         out = copy(self)
-        out._later = (self._later or self.sums).believing(rows)
+        out._later = (self._later or self.sums).with_fantasies(rows)
         return out
 
     def argmax_ucb(self, choices: Choices, width: float) -> IntArray:

@@ -59,7 +59,7 @@ class SharedSums:
         self.cross = self.cross + deviation * reward
         self.total += reward**2
 
-    def believing(self, rows: FloatArray) -> SharedSums:
+    def with_fantasies(self, rows: FloatArray) -> SharedSums:
         """The sums once pending rows (k, P) are in, for what does not depend on rewards: gram and mean."""
         out = SharedSums(self.xp, self.n_columns, self.intercept)
         out.gram, out.mean, out.n_observations = self.gram, self.mean, self.n_observations

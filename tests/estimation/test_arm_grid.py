@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from alexp.common.codec import pack, unpack
-from alexp.estimation.blocks._kernels import block_of
-from alexp.estimation.blocks.grid import ArmGrid
-from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.mixture.student import StudentMixture
+from alexp.estimation.arms import ArmGrid, block_of
+from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.candidates import Pending
-from tests.estimation.blocks.test_arm_banks import ARMS, LOCAL, SIZE, choices, groups, row
+from tests.estimation.test_arm_banks import ARMS, LOCAL, SIZE, choices, groups, row
 
 RATIOS = (1e-3, 1e-2, 0.3)
 CLOSE = {"rtol": 1e-10, "atol": 1e-11}

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from typing import Protocol, cast
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.estimation.onepass import _kernels as kernels
-from alexp.estimation.onepass.products import product
+from alexp.estimation.onepass._kernels import products
 from alexp.estimation.onepass.regressions import KernelRegression, about_level
+from alexp.estimation.ridge.threads import run_parts
 from alexp.problem.kernels import Kernel
+from alexp.problem.rows import Rows, is_sparse
 from alexp.problem.tables import Block
 
-_PIECE = 1 << 16  # similarities in memory when values are made anew
+_SIMILARITIES = 1 << 16  # in memory when values are made anew
+_CONVERTED = 1 << 20  # numbers of a table in half precision that are converted at a time
+_THREADED = 10_000_000  # products and sums from which threads pay
 
 
 class Similar(Protocol):
@@ -23,10 +28,10 @@ class Similar(Protocol):
         """Of the points told to some candidates, (D, n), if they are known."""
 
 
-class Ground(Protocol):
+class ArrayBackend(Protocol):
     """The arrays (cells, N) of a family, in the domain's order, and what is done with them.
 
-    Arrays of a ground are annotated as NumPy's; only the ground itself looks into them.
+    Arrays of a backend are annotated as NumPy's; only the backend itself looks into them.
     """
 
     def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
@@ -74,10 +79,10 @@ class Ground(Protocol):
         """(rows, n) zeros."""
 
     def taken(self, values: FloatArray, indices: IntArray) -> FloatArray:
-        """Values (N,) of some candidates, (n,): for those who decide."""
+        """Values (N,) of some candidates, (n,), as a NumPy array."""
 
 
-class HostGround:
+class HostBackend:
     """NumPy's arrays and compiled loops."""
 
     def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
@@ -99,7 +104,7 @@ class HostGround:
     def made(self, regression: KernelRegression, over: Similar, block: Block) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of all candidates from the factors."""
         mean, variance = np.empty((2, regression.ratios.size, block.n_rows))
-        step = max(1, _PIECE // max(regression.rank, block.n_columns))
+        step = max(1, _SIMILARITIES // max(regression.rank, block.n_columns))
         for low in range(0, block.n_rows, step):
             part = slice(low, min(low + step, block.n_rows))
             known = over.similarities(part)
@@ -148,3 +153,37 @@ class HostGround:
     def taken(self, values: FloatArray, indices: IntArray) -> FloatArray:
         """Values of some candidates."""
         return np.asarray(values[indices])
+
+
+def product(rows: Rows, directions: FloatArray) -> FloatArray:
+    """Phi u for each of several directions u, (k, d), and rows Phi (N, d): shape (k, N), in double precision.
+
+    Tables in double precision are multiplied in that, those in single or half precision in single: some seven digits
+    of the largest terms. Half precision is converted a few rows at a time.
+    """
+    if is_sparse(rows):
+        return np.ascontiguousarray((rows @ directions.T).T, dtype=np.float64)
+    table = cast(RealArray, rows)
+    out = np.empty((len(directions), len(table)))
+    if table.dtype == np.float64:
+        _multiply(table, np.ascontiguousarray(directions), out)
+        return out
+    narrow = np.ascontiguousarray(directions, dtype=np.float32)
+    if table.dtype == np.float32:
+        _multiply(table, narrow, out)
+        return out
+    step = max(1, _CONVERTED // table.shape[1])
+    for low in range(0, len(table), step):
+        piece = np.asarray(table[low : low + step], dtype=np.float32)
+        products(piece, narrow, 0, len(piece), out[:, low : low + step])
+    return out
+
+
+def _multiply(rows: RealArray, directions: RealArray, out: FloatArray) -> None:
+    """The whole product, by all cores if it is large."""
+    n, threads = len(rows), os.cpu_count() or 1
+    if threads == 1 or directions.size * n < _THREADED:
+        products(rows, directions, 0, n, out)
+        return
+    cuts = [n * part // threads for part in range(threads + 1)]
+    run_parts(lambda low, high: products(rows, directions, low, high, out), cuts, threads)

@@ -1,11 +1,12 @@
-"""Posteriors that believe in pending rows, against dense formulas: means stay, variances shrink by rank one."""
+"""Posteriors with fantasies of pending rows, against dense formulas: means stay, variances shrink by rank one."""
 
 import numpy as np
 import pytest
 
 from alexp.estimation.mixture.effects import EffectMixture
-from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.ridge.grid import RidgeGrid
 from alexp.problem.candidates import Choices, Pending
 
 COLUMNS, OFFSETS = np.array([0, 1, 2, 1, 3]), np.array([0, 3, 5])
@@ -40,7 +41,7 @@ def test_a_bank_that_believes(intercept, members):
         bank.update(row, y)
     rows, points = data(3, 1)[0], data(6, 2)[0]
     before = bank.state()["factor"]
-    believer = bank.believing(rows, None if members is None else np.array(members))
+    believer = bank.with_fantasies(rows, None if members is None else np.array(members))
     np.testing.assert_array_equal(bank.state()["factor"], before)  # the bank itself believes nothing
     assert believer.n_observations == 7
     for local, j in enumerate(members or [0, 1]):
@@ -50,8 +51,8 @@ def test_a_bank_that_believes(intercept, members):
         np.testing.assert_allclose(believer.width(local, points) ** 2, expected, rtol=1e-10)
         np.testing.assert_allclose(believer.mean(local, points), bank.mean(j, points), rtol=1e-10, atol=1e-13)
         assert believer.residuals()[local] == pytest.approx(bank.residuals()[j], rel=1e-10)
-    again = bank.believing(rows[:1]).believing(rows[1:])
-    np.testing.assert_array_equal(again.state()["factor"], bank.believing(rows).state()["factor"])
+    again = bank.with_fantasies(rows[:1]).with_fantasies(rows[1:])
+    np.testing.assert_array_equal(again.state()["factor"], bank.with_fantasies(rows).state()["factor"])
 
 
 @pytest.mark.parametrize("n", [2, 400], ids=["by-candidate", "by-coefficients"])
@@ -81,7 +82,7 @@ def test_a_mixture_shrinks_within_components_only(n, intercept):
 
 
 def test_effects_believe_in_rows_of_the_weight_they_will_have():
-    """Telling every component what it expects shrinks the models' variances as believing does."""
+    """Telling every component what it expects shrinks the models' variances as fantasies do."""
     settings = {"noise_std": 0.3, "norm_bound": 1.0, "n_candidates": 9, "effect_grid": (0.0, 0.5)}
     mixture = EffectMixture(4, COLUMNS, OFFSETS, np.ones(2), True, **settings)
     features, rewards = data(9, 6)
@@ -91,7 +92,7 @@ def test_effects_believe_in_rows_of_the_weight_they_will_have():
     weighted = [mixture._weighted(g, pending(features[out], out)).rows for g in range(2)]
     twin = EffectMixture(4, COLUMNS, OFFSETS, np.ones(2), True, **settings)
     twin.restore(mixture.state())
-    believers = [bank.believing(rows) for bank, rows in zip(mixture.grid.cells, weighted, strict=True)]
+    believers = [bank.with_fantasies(rows) for bank, rows in zip(mixture.grid.cells, weighted, strict=True)]
     for index in out:
         twin.update(features[index], 0.0, index)  # what the reward is does not matter to variances
     points = np.hstack([features, np.full((9, 1), 10.0)])
@@ -103,3 +104,57 @@ def test_effects_believe_in_rows_of_the_weight_they_will_have():
     believed, less = mixture.moments(weights, Choices(np.arange(9), table), pending(features[out], out))
     np.testing.assert_allclose(believed, mean, rtol=1e-9, atol=1e-12)
     assert np.all(less < variance)
+
+
+def kinds(intercept):
+    known = {"noise_std": 0.3, "norm_bound": 1.0, "noise_grid": (1.0, 2.0)}
+    yield lambda: Mixture(4, COLUMNS, OFFSETS, np.array([1.0, 1.5]), intercept, **known)
+    yield lambda: StudentMixture(4, COLUMNS, OFFSETS, np.array([1.0, 1.5]), intercept, ratio_grid=(1e-3, 0.1))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_pending_trials_one_by_one_are_the_same_as_all_at_once(intercept):
+    """Fits with fantasies are kept between asks: each question is answered as by a mixture that was never asked."""
+    seen, rewards = data(12, 7)
+    rows, choices = data(5, 8)[0], Choices(None, np.ascontiguousarray(data(40, 9)[0].T))
+    questions = [rows[:0], rows[:1], rows[:2], rows[:4], rows[1:3], rows[:3], rows[:3], rows]
+    for make in kinds(intercept):
+        asked = make()
+        for t, (row, y) in enumerate(zip(seen, rewards, strict=True)):
+            asked.update(row, y)
+            for question in questions:
+                fresh = make()
+                fresh.restore(asked.state())
+                weights = asked.weights()
+                assert weights.tobytes() == fresh.weights().tobytes()
+                for one, two in zip(
+                    asked.moments(weights, choices, pending(question)),
+                    fresh.moments(weights, choices, pending(question)),
+                    strict=True,
+                ):
+                    assert one.tobytes() == two.tobytes(), (t, len(question))
+
+
+def test_a_question_is_computed_once_between_rewards(monkeypatch):
+    mixture = next(iter(list(kinds(True))[1:]))()
+    seen, rewards = data(6, 10)
+    for row, y in zip(seen, rewards, strict=True):
+        mixture.update(row, y)
+    counts = {"residuals": 0, "rows": 0}
+    whole, absorb = RidgeGrid.residuals, RidgeBank.with_fantasies
+
+    def residuals(self):
+        counts["residuals"] += 1
+        return whole(self)
+
+    def with_fantasies(self, rows, members=None):
+        counts["rows"] += len(rows)
+        return absorb(self, rows, members)
+
+    monkeypatch.setattr(RidgeGrid, "residuals", residuals)
+    monkeypatch.setattr(RidgeBank, "with_fantasies", with_fantasies)
+    weights, rows = mixture.weights(), data(8, 11)[0]
+    choices = Choices(None, np.ascontiguousarray(data(40, 12)[0].T))
+    for k in range(9):
+        mixture.moments(weights, choices, pending(rows[:k]))
+    assert counts == {"residuals": 2, "rows": 8 * len(mixture.grid.cells)}

@@ -1,4 +1,8 @@
-"""Fits of per-arm models: arms have coefficients of their own, so V_j is block diagonal and an arm's block is a bank.
+"""Models with coefficients of their own for every arm: V_j is block diagonal, and an arm's block is a small bank.
+
+P = K p columns, arm-major: arm a has columns a p .. (a + 1) p - 1, and a row is zero outside the block of its arm.
+Every model uses the same columns of each block. With an intercept the first column of a block is the constant 1 of its
+arm, which every model has and none penalises.
 
 A reward changes the bank of the arm that was played and nothing else. Residuals F_j and log determinants of a model add
 over arms. Memory is K p^2 per model instead of (K p)^2, and so is time.
@@ -6,25 +10,140 @@ over arms. Memory is K p^2 per model instead of (K p)^2, and so is time.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.common.compiling import checked
 from alexp.common.schema import anything, number, record, sequence
-from alexp.estimation.blocks.layout import ArmColumns
-from alexp.estimation.posteriors import CandidateMoments, Envelope, feature_major
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.estimation.ridge.factors import per_model
+from alexp.estimation.posteriors import CandidateMoments, Component, Envelope, Score, dictionary_rows, feature_major
+from alexp.estimation.ridge.bank import RidgeBank, per_model
+from alexp.problem.candidates import NOTHING
 
 if TYPE_CHECKING:
     from alexp.estimation.posteriors import Where
-    from alexp.problem.candidates import Choices
+    from alexp.problem.candidates import Choices, Pending
 
+_MOST_ROWS = 1024  # rows of one arm that are looked at together
 _UNSEEN = 1e3  # standard deviation of the constant of an arm without rewards, in units of the noise's
+_NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
+
+
+@checked.entry
+def block_of(rows: FloatArray, size: int, out: IntArray) -> None:
+    """Number of the block of `size` columns that row i is not zero in, for rows (n, blocks * size); 0 if it is zero.
+
+    The same column of all blocks is looked at first: mostly that settles it.
+    """
+    blocks = rows.shape[1] // size
+    for i in range(rows.shape[0]):
+        out[i] = 0
+        found = False
+        for c in range(size):
+            for block in range(blocks):
+                if rows[i, block * size + c] != 0.0:
+                    out[i] = block
+                    found = True
+                    break
+            if found:
+                break
+
+
+class Piece(NamedTuple):
+    """Rows of one arm: where they are among all rows (m,), and their features in the arm's block (m, p)."""
+
+    arm: int
+    places: IntArray
+    features: FloatArray
+
+
+class ArmColumns:
+    """Groups of per-arm columns.
+
+    Parameters
+    ----------
+    blocks : (K, p).
+    columns : int (nnz,) and offsets : int (M+1,), the groups in compressed rows, numbered in all K p columns.
+    intercept : whether the first column of a block is its arm's unpenalised constant.
+
+    Attributes
+    ----------
+    columns, offsets : the same groups within one block, the constant left out.
+    """
+
+    def __init__(self, blocks: tuple[int, int], columns: IntArray, offsets: IntArray, intercept: bool) -> None:
+        self.n_arms, self.size = blocks
+        self.intercept, self.lead = bool(intercept), int(intercept)
+        self._last: tuple[Where, list[Piece]] | None = None
+        sizes = np.diff(offsets)
+        owner = np.repeat(np.arange(sizes.size), sizes)
+        each = np.maximum(sizes // self.n_arms, 1)[owner]  # columns of a model in one block
+        arm, place = np.divmod(np.arange(len(columns)) - offsets[owner], each)
+        local = columns[np.minimum(offsets[owner] + place, len(columns) - 1)]
+        whole = (columns == local + self.size * arm) & (local < self.size) & (arm < self.n_arms)
+        if np.any(sizes % self.n_arms) or not sizes.all() or not whole.all():
+            raise ValueError(
+                f"a per-arm model must have the same columns in each of {self.n_arms} blocks of {self.size} columns, "
+                "one block after the other"
+            )
+        kept = (arm == 0) & (local >= self.lead)
+        if self.intercept and np.bincount(owner[(arm == 0) & (local == 0)], minlength=sizes.size).min() == 0:
+            raise ValueError("a per-arm model with an intercept must have the first column of a block, its constant")
+        self.columns: IntArray = columns[kept]
+        counts = np.bincount(owner[kept], minlength=sizes.size)
+        self.offsets: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def repeated(self, times: int) -> ArmColumns:
+        """The same groups several times over, one after the other."""
+        out = copy(self)
+        out.columns, ends = np.tile(self.columns, times), np.tile(np.diff(self.offsets), times).cumsum()
+        out.offsets = np.append(0, ends)
+        return out
+
+    def arm(self, row: FloatArray) -> int:
+        """The arm of a dictionary row (P,); an error if the row is not zero outside of one block."""
+        arm = int(self.arms(row[None, :])[0])
+        if np.count_nonzero(row) != np.count_nonzero(self.block(arm, row)):
+            raise ValueError("a row of per-arm features must be zero outside the block of one arm")
+        return arm
+
+    def arms(self, rows: FloatArray) -> IntArray:
+        """The arms of dictionary rows (n, P), shape (n,); 0 for rows that are zero, which say nothing of any arm."""
+        if rows.ndim != 2 or rows.shape[1] != self.n_arms * self.size:
+            raise ValueError(f"rows must have the {self.n_arms * self.size} columns of all arms, got {rows.shape}")
+        out = np.empty(len(rows), dtype=np.int64)
+        block_of(rows, self.size, out)
+        return out
+
+    def block(self, arm: int, rows: FloatArray) -> FloatArray:
+        """The columns of one arm, last axis."""
+        return rows[..., arm * self.size : (arm + 1) * self.size]
+
+    def pieces(self, where: Where) -> list[Piece]:
+        """Choices or dictionary rows (n, P) arm by arm, those of an arm in their order and not too many at once.
+
+        Those of the last choices are kept: several draws of a round look at the same.
+        """
+        if self._last is None or self._last[0] is not where:
+            self._last = where, list(self._taken_apart(dictionary_rows(where)))
+        pieces, self._last = self._last[1], None if isinstance(where, np.ndarray) else self._last
+        return pieces
+
+    def _taken_apart(self, rows: FloatArray) -> Iterator[Piece]:
+        arms = self.arms(rows)
+        order = np.argsort(arms, kind="stable")
+        starts = np.flatnonzero(np.diff(arms[order], prepend=-1)).tolist()
+        for low, high in pairwise([*starts, arms.size]):
+            arm = int(arms[order[low]])
+            for begin in range(low, high, _MOST_ROWS):
+                places = order[begin : min(begin + _MOST_ROWS, high)]
+                yield Piece(arm, places, np.ascontiguousarray(self.block(arm, rows)[places]))
 
 
 class ArmBanks:
@@ -37,7 +156,7 @@ class ArmBanks:
     forget : weight of a reward for each one that came after it, of any arm.
 
     With an intercept every arm has an unpenalised constant. Until its first reward an arm's constant is the mean of all
-    rewards, give or take 1,000 standard deviations of the noise: whoever is optimistic plays every arm once.
+    rewards, give or take 1,000 standard deviations of the noise: optimistic rules play every arm once.
 
     >>> groups = ArmColumns((2, 1), np.array([0, 1]), np.array([0, 2]), intercept=False)
     >>> fits = ArmBanks(groups, 1.0)
@@ -90,7 +209,7 @@ class ArmBanks:
                 self.banks[other].fade()
         self._read_off(range(len(self.banks)))
 
-    def believing(self, rows: FloatArray, members: IntArray | None = None) -> ArmBanks:
+    def with_fantasies(self, rows: FloatArray, members: IntArray | None = None) -> ArmBanks:
         """The same, or some models, with pending rows (k, P) absorbed at the banks' own means.
 
         Banks of arms with nothing pending are shared as long as neither is updated.
@@ -100,9 +219,9 @@ class ArmBanks:
         out._losses, out._volumes = self._losses[:, own], self._volumes[:, own]
         if members is not None:
             nothing = np.empty((0, self.columns.size))
-            out.banks = [bank.believing(nothing, members) for bank in self.banks]
+            out.banks = [bank.with_fantasies(nothing, members) for bank in self.banks]
         for arm, features in self.pending(rows).items():
-            out.banks[arm] = out.banks[arm].believing(features)
+            out.banks[arm] = out.banks[arm].with_fantasies(features)
         for arm in self.pending(rows):
             out._read_off(range(arm, arm + 1))
         return out
@@ -121,19 +240,19 @@ class ArmBanks:
         where: Where,
         members: IntArray | None = None,
         normals: FloatArray | None = None,
-        believed: dict[int, RidgeBank] | None = None,
+        fantasies: dict[int, RidgeBank] | None = None,
         unknown: float = _UNSEEN,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Means, squared widths and deviations of some models at choices or rows (n, P), shapes (K, n).
 
-        Deviations are u'n of `RidgeBank.values` under `normals` (arms, K, widest), and empty without. `believed` takes
+        Deviations are u'n of `RidgeBank.values` under `normals` (arms, K, widest), and empty without. `fantasies` take
         the place of some arms' banks; `unknown` is how little is known of a constant without rewards.
         """
         own = self._everyone if members is None else members
         mean, squares = np.empty((2, own.size, len(where)))
         deviations = np.empty((0, 0) if normals is None else mean.shape)
         for arm, places, features in self.columns.pieces(where):
-            bank = self.banks[arm] if believed is None else believed.get(arm, self.banks[arm])
+            bank = self.banks[arm] if fantasies is None else fantasies.get(arm, self.banks[arm])
             given = None if normals is None else normals[arm]
             means, squares[:, places], noise = bank.values(features, own, unknown, given)
             mean[:, places] = means + self._level if self._unseen(arm) else means
@@ -285,3 +404,142 @@ class ArmBanks:
         self.banks, self._level = fresh, known["level"]
         self.n_observations = int(self.counts.sum())
         self._read_off(range(len(fresh)))
+
+
+class ArmGrid:
+    """A `PosteriorGrid` of `ArmBanks`.
+
+    Parameters
+    ----------
+    blocks : (K, p), arms and columns of each.
+    columns : int (nnz,) and offsets : int (M+1,), the groups in compressed rows of all K p columns.
+    ridges : (M,) for each cell, the square roots of the penalties.
+    intercept : whether the first column of a block is its arm's unpenalised constant.
+    forget : weight of a reward for each one that came after it.
+    """
+
+    def __init__(
+        self,
+        blocks: tuple[int, int],
+        columns: IntArray,
+        offsets: IntArray,
+        ridges: Sequence[FloatArray],
+        intercept: bool,
+        forget: float | None = None,
+    ) -> None:
+        self.n_models, self._cells = len(offsets) - 1, len(ridges)
+        groups = ArmColumns(blocks, columns, offsets, intercept)
+        self._banks = ArmBanks(groups.repeated(self._cells), np.concatenate(ridges), forget)
+        self._fantasies: dict[int, tuple[bytes, RidgeBank]] = {}  # by arm: pending rows, and the fits with them
+
+    @property
+    def n_observations(self) -> int:
+        """Number of rewards, t."""
+        return self._banks.n_observations
+
+    @property
+    def n_constants(self) -> int:
+        """How many flat constants have had a reward: each takes a degree of freedom."""
+        return self._banks.n_constants
+
+    def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
+        """Absorb one reward into every cell; it does not matter which candidate it is of."""
+        arm = self._banks.columns.arm(row)
+        self._banks.update(row, y)
+        if self._banks.forget is None:
+            self._fantasies.pop(arm, None)
+        else:
+            self._fantasies = {}
+
+    def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
+        """`score` of every component, (cells, M)."""
+        return score(self.residuals(), self._by_cell(self._banks.log_determinants()))
+
+    def residuals(self) -> FloatArray:
+        """Penalised residuals of every component, (cells, M)."""
+        return self._by_cell(self._banks.residuals())
+
+    def _by_cell(self, values: FloatArray) -> FloatArray:
+        return values.reshape(self._cells, self.n_models)
+
+    # -- predictions -------------------------------------------------------------------------------------------
+
+    def moments(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and total variance (within plus between components) at the choices, shapes (n,)."""
+        _, shares, means, spreads = self._components(weights, variances, choices, pending, _NEGLIGIBLE)
+        merged = CandidateMoments.empty(means.shape[1])
+        merged.merge_many(shares, means, spreads)
+        return merged.mean, merged.within + merged.between
+
+    def components(
+        self,
+        weights: FloatArray,
+        variances: FloatArray,
+        choices: Choices,
+        pending: Pending = NOTHING,
+        least: float = _NEGLIGIBLE,
+    ) -> Iterator[Component]:
+        """The components of weight above `least`, one by one."""
+        parts = self._components(weights, variances, choices, pending, least)
+        for member, share, mean, spread in zip(*parts, strict=True):
+            cell, model = divmod(int(member), self.n_models)
+            yield Component(float(share), cell, model, mean, spread)
+
+    def _components(
+        self,
+        weights: FloatArray,
+        variances: FloatArray,
+        choices: Choices,
+        pending: Pending,
+        least: float,
+    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Numbers and shares (K,) of the components that matter, their means and variances at the choices (K, n)."""
+        members = np.flatnonzero(weights.ravel() > least)
+        shares = weights.ravel()[members]
+        mean, squares, _ = self._banks.values(choices, members, fantasies=self._with_fantasies(pending))
+        return members, shares / shares.sum(), mean, variances.ravel()[members, None] * squares
+
+    def _with_fantasies(self, pending: Pending) -> dict[int, RidgeBank]:
+        """The banks of arms with pending trials once they have absorbed these at their own means.
+
+        They are kept until the arm has a reward or a trial less; a trial more is absorbed alone, to the same bits.
+        """
+        rows = self._banks.pending(pending.rows) if pending else {}
+        kept, self._fantasies = self._fantasies, {}
+        for arm, features in rows.items():
+            own, key = self._banks.banks[arm], features.tobytes()
+            known, bank = kept.get(arm, (b"", own))
+            if key[: len(known)] != known:
+                known, bank = b"", own
+            new = features[len(known) // features[:1].nbytes :]
+            self._fantasies[arm] = key, bank.with_fantasies(new) if len(new) else bank
+        return {arm: bank for arm, (_, bank) in self._fantasies.items()}
+
+    def n_normals(self, model: int) -> int:
+        """One for each coefficient of each arm."""
+        return self._banks.n_normals(model)
+
+    def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
+        """Rewards at the choices under one draw of a component's coefficients, constants included, shape (n,)."""
+        member = np.array([cell * self.n_models + model])
+        mean, _, deviations = self._banks.values(choices, member, self._banks.spread([normals]))
+        return np.asarray(mean[0] + scale * deviations[0])
+
+    def root_width(self, n: int) -> int:
+        """D = n: choices of different arms have a dimension each, and those of one arm need no more."""
+        return n
+
+    def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Means (m, n), constants included, and square roots (m, n, n) of the covariances of some models."""
+        return self._banks.roots(choices, cell * self.n_models + members)
+
+    def state(self) -> Packable:
+        """Everything that rewards have changed."""
+        return self._banks.state()
+
+    def restore(self, state: Packable) -> None:
+        """Continue from `state`."""
+        self._banks.restore(state)
+        self._fantasies = {}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from alexp.common.codec import pack, unpack
-from alexp.estimation.blocks.banks import ArmBanks
-from alexp.estimation.blocks.layout import ArmColumns
+from alexp.estimation.arms import ArmBanks, ArmColumns
 from alexp.estimation.posteriors import CandidateMoments
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import Choices
@@ -93,9 +92,9 @@ def test_the_same_numbers_as_the_dense_bank_at_every_step(forget):
         blocks.update(features, y)
         dense.update(features, y)
     pending = np.array([row(rng, 1), row(rng, 0), row(rng, 1)])
-    assert_same(blocks.believing(pending), dense.believing(pending), choices(rng))
+    assert_same(blocks.with_fantasies(pending), dense.with_fantasies(pending), choices(rng))
     some = np.array([3, 1])
-    few, known = blocks.believing(pending, some), dense.believing(pending, some)
+    few, known = blocks.with_fantasies(pending, some), dense.with_fantasies(pending, some)
     offer = choices(rng)
     for k in range(2):
         np.testing.assert_allclose(few.width(k, offer), known.width(k, offer), rtol=1e-10)
@@ -112,8 +111,8 @@ def test_pending_rows_one_by_one_are_the_same_bits_as_all_at_once():
     pending, offer = np.array([row(rng) for _ in range(4)]), choices(rng)
     one_by_one = blocks
     for k in range(4):
-        one_by_one = one_by_one.believing(pending[k : k + 1])
-    np.testing.assert_array_equal(one_by_one.values(offer)[1], blocks.believing(pending).values(offer)[1])
+        one_by_one = one_by_one.with_fantasies(pending[k : k + 1])
+    np.testing.assert_array_equal(one_by_one.values(offer)[1], blocks.with_fantasies(pending).values(offer)[1])
 
 
 def test_a_restored_state_continues_bit_for_bit_and_damage_is_noticed():
@@ -220,7 +219,7 @@ def test_an_arm_without_rewards_is_as_good_as_the_average_and_unknown():
     assert fits.width(0, unseen[None])[0] > 1000.0
     offer = Choices(np.arange(2), np.ascontiguousarray(np.array([features, unseen]).T))
     assert fits.argmax_ucb(offer, 1.0).tolist() == [1, 1]
-    believed = fits.believing(unseen[None])
+    believed = fits.with_fantasies(unseen[None])
     assert believed.mean(0, unseen[None])[0] == pytest.approx(-6.0)  # means stay
     assert believed.width(0, unseen[None])[0] < 1.5
 
@@ -240,7 +239,7 @@ def test_draws_have_the_covariance_of_the_posterior_constants_included():
     assert (root.T @ root)[0, 2] == 0.0
     difference = rows[0] - rows[1]
     bank = RidgeBank(np.array([0, 1]), np.array([0, 2]), 0.5, intercept=True)
-    bank.restore(fits.believing(np.empty((0, 9)), np.array([0])).banks[0].state())
+    bank.restore(fits.with_fantasies(np.empty((0, 9)), np.array([0])).banks[0].state())
     inner = np.linalg.inv(bank.triangle(0).T @ bank.triangle(0))[1:, 1:]
     np.testing.assert_allclose(root.T @ root @ [1, -1, 0] @ [1, -1, 0], difference[1:3] @ inner @ difference[1:3])
 
@@ -290,6 +289,6 @@ def test_pending_trials_of_an_arm_leave_the_constants_of_others_alone():
         rows[-1][3 * arm] = 1.0
         fits.update(rows[-1], 1.0)
     rows = np.array(rows)
-    before, after = fits.width(0, rows), fits.believing(rows[[1, 2]]).width(0, rows)
+    before, after = fits.width(0, rows), fits.with_fantasies(rows[[1, 2]]).width(0, rows)
     assert after[0] == before[0]
-    assert after[1] == fits.believing(rows[[1]]).width(0, rows)[1] < before[1]
+    assert after[1] == fits.with_fantasies(rows[[1]]).width(0, rows)[1] < before[1]

@@ -1,0 +1,148 @@
+"""Estimates without statements: what to believe when nothing was stated, a missing constant, the size of the noise.
+
+`believe` is a mixture of all models in the units of the rewards themselves. Component (model j, ratio r): coefficients
+N(0, s^2 / mean_x ||phi_j||^2), noise variance r s^2, and s^2 integrated out, see `mixture.student`, with b0 the
+variance of the rewards told. Nothing of it is certified.
+
+`log_odds_of_a_constant` asks whether the rewards speak for a constant that the models lack. Rewards that lie around 50
+can be mimicked by models without a constant wherever an optimiser likes to look, so that nothing contradicts these;
+elsewhere they are far off. The evidence notices earlier: the mixture once as it is and once with a constant of prior
+variance 1 or 10 (in units of the other coefficients' contribution to the rewards) in every model. No statement rests on
+the answer; statements are withheld.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray
+from alexp.estimation.checking import Rewards
+from alexp.estimation.factory import posteriors
+from alexp.estimation.mixture.student import StudentEvidence
+from alexp.estimation.posteriors import CandidateMoments, Posteriors
+from alexp.estimation.ridge.bank import RidgeBank
+from alexp.problem.candidates import CandidateTable, Choices
+from alexp.problem.models import ModelClass
+from alexp.problem.offers import Reference
+
+_RATIOS = np.array([1e-3, 1e-2, 1e-1])
+_MOST = 64  # components that are averaged
+_FINE_RATIOS = np.array([1e-4, 1e-3, 1e-2, 0.1, 0.5])  # of the evidence for a constant
+_LEVELS = (1.0, 10.0)  # prior variances of a constant
+_MOST_MODELS = 10_000  # that a constant is looked for in
+_MOST_WORK = 3e7  # of `residual_noise`: squared sizes of all models times rewards; well below a second
+_MOST_FITTED = 3000
+_SPARE = 8  # rewards beyond twice the size of a model, below which its residuals say little
+
+
+@dataclass
+class Credence:
+    """Mean and standard deviation of the reward at n candidates (n,), and the models' probabilities (M,) if known."""
+
+    mean: FloatArray
+    std: FloatArray
+    probabilities: FloatArray | None = None
+
+    def gap(self, position: int, quantile: float) -> float:
+        """By how much another candidate may beat the one at `position`: largest mean difference plus its spread."""
+        spread = np.hypot(self.std, self.std[position])
+        gaps = self.mean - self.mean[position] + quantile * spread
+        gaps[position] = 0.0
+        return float(max(gaps.max(), 0.0))
+
+
+def typical_norms(models: ModelClass, candidates: CandidateTable | Reference) -> FloatArray:
+    """Root mean square of ||phi_j(x)|| over the candidates, shape (M,); of centred features, with an intercept.
+
+    Of a kernel, the root mean of k(x, x).
+    """
+    squares = candidates.mean_squares(models.intercept)
+    sums = np.add.reduceat(squares[models.columns_flat], models.offsets[:-1])
+    for j, kernel in enumerate(models.kernels or ()):
+        if kernel is not None and isinstance(candidates, CandidateTable):
+            sums[j] = candidates.prior_variance(models.groups[j], kernel)
+    return np.asarray(np.sqrt(sums) / models.scales)
+
+
+def believe(models: ModelClass, candidates: CandidateTable | Reference, choices: Choices, told: Rewards) -> Credence:
+    """The mixture's belief about some choices, after at least one reward."""
+    norms = typical_norms(models, candidates)
+    norms = np.where(norms > 0.0, norms, 1.0)
+    # Where all rewards are equal the unit is so small that it counts nowhere, and not so small that sums overflow.
+    unit = max(float(np.var(told.rewards)), 1e-290 * float(np.mean(np.square(told.rewards))), 1e-300)
+    cells: list[Posteriors] = []
+    for ratio in _RATIOS:
+        fits = posteriors(models, np.sqrt(ratio) * norms)
+        for y, row in zip(told.rewards.tolist(), told.rows, strict=True):
+            fits.update(row, y)
+        cells.append(fits)
+    formula = StudentEvidence(len(told) - int(models.intercept), unit)
+    residuals = np.array([fits.residuals() for fits in cells])
+    evidence = formula.log_evidence(_RATIOS, residuals, np.array([fits.log_determinants() for fits in cells]))
+    noise = formula.noise_variances(_RATIOS, residuals)
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    moments = CandidateMoments.empty(len(choices))
+    for flat in np.argsort(-weights, axis=None, kind="stable")[:_MOST]:
+        cell, j = divmod(int(flat), models.n_models)
+        if weights[cell, j] > 1e-6:
+            share, variance = weights[cell, [j]], noise[cell, [j]]
+            cells[cell].merge_moments(moments, np.array([j]), share, variance, choices)
+    variance = (moments.within + moments.between) / moments.total
+    return Credence(moments.mean, np.sqrt(variance), weights.sum(axis=0))
+
+
+def log_odds_of_a_constant(models: ModelClass, norms: FloatArray, told: Rewards) -> float:
+    """Logarithm of the evidence with a constant over that without one; zero if models have one, are many, or kernels.
+
+    `norms` (M,) are typical sizes of the models' features, see `typical_norms`.
+    """
+    if models.intercept or models.kernels is not None or len(told) < 2 or models.n_models > _MOST_MODELS:
+        return 0.0
+    unit = float(np.mean(np.square(told.rewards)))
+    if unit == 0.0:
+        return 0.0
+    sizes = np.where(norms > 0.0, norms, 1.0)
+    with_one = np.logaddexp.reduce([_log_evidence(models, sizes, told, unit, level) for level in _LEVELS])
+    return float(with_one - np.log(len(_LEVELS)) - _log_evidence(models, sizes, told, unit, 0.0))
+
+
+def _log_evidence(models: ModelClass, sizes: FloatArray, told: Rewards, unit: float, level: float) -> float:
+    """Of all models and ratios together, up to a constant, with b0 the mean square of the rewards."""
+    m, p, t = models.n_models, told.rows.shape[1], len(told)
+    constants = np.sqrt(level) * sizes * models.scales  # one column for each model: their units differ
+    columns = np.insert(models.columns_flat, models.offsets[1:], p + np.arange(m))
+    offsets = models.offsets + np.arange(m + 1)
+    rows = np.hstack([told.rows, np.tile(constants, (t, 1))])
+    banks = []
+    for ratio in _FINE_RATIOS:
+        bank = RidgeBank(columns, offsets, np.sqrt(ratio) * sizes * models.scales)
+        for row, y in zip(rows, told.rewards.tolist(), strict=True):
+            bank.update(row, y)
+        banks.append(bank)
+    fits = np.array([bank.residuals() for bank in banks]), np.array([bank.log_determinants() for bank in banks])
+    scores = StudentEvidence(t, unit).log_evidence(_FINE_RATIOS, *fits)
+    return float(np.logaddexp.reduce(scores, axis=None))
+
+
+def residual_noise(models: ModelClass, rows: FloatArray, rewards: FloatArray) -> float | None:
+    """Standard deviation of the residuals of the model that fits t rewards best, by least squares; rows (t, P).
+
+    None where some model is a kernel or too large for so few rewards, or the models too many for a quick look.
+    """
+    t, sizes = len(rewards), np.diff(models.offsets) + int(models.intercept)
+    if models.kernels is not None or t < 2 * int(sizes.max()) + _SPARE or models.n_models > _MOST_FITTED:
+        return None
+    if float(np.square(sizes, dtype=np.float64).sum()) * t > _MOST_WORK:
+        return None
+    rows = rows - rows.mean(axis=0) if models.intercept else rows
+    rewards = rewards - rewards.mean() if models.intercept else rewards
+    smallest = np.inf
+    for group in models.groups:
+        left, values, _ = np.linalg.svd(rows[:, group], full_matrices=False)
+        left = left[:, values > 1e-10 * values[:1]]
+        rest = rewards - left @ (left.T @ rewards)
+        smallest = min(smallest, float(rest @ rest) / (t - left.shape[1] - int(models.intercept)))
+    return float(np.sqrt(smallest))
