@@ -1,13 +1,21 @@
-# Two commands on a fresh machine do everything: `make demo` and `make test`; `make docs` builds the documentation.
+# On a fresh machine: `make demo`, `make test` (minutes), `make test-all` (everything); `make docs` builds the documentation.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: browser demo test test-all test-lowest install lint docs pages pages-check mutants rivals soak
+.PHONY: browser demo test test-all tests test-lowest install lint docs pages pages-check mutants rivals soak
 
 demo: install
 	$(BIN)/alexp demo --out demo
 
-test: install lint browser
+# The fast tier: about five minutes on two idle cores. tests/conftest.py lists what it leaves out; `make test-all` has it.
+LEFT_OUT := PostgreSQL, servers and browsers, killed and interrupted processes, experiments, benchmarks, stand-ins for GPUs, \
+  most settings of the conformance suite, code blocks of the documentation, stale pages
+test: install lint
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
+	@echo "make test leaves out: $(LEFT_OUT). make test-all runs them."
+
+# Every test; the fast tier is part of it.
+tests: install browser
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 # What the tests of the dashboard need beside .venv: Debian's Chromium, if we may install it, and axe-core, if there is
@@ -43,7 +51,7 @@ pages: install
 	$(BIN)/python tools/pages.py make $(PAGES)
 
 # Everything that can be tested without hours: the tests, the documentation, and whether its numbers are still true.
-test-all: test docs pages-check
+test-all: lint tests docs pages-check
 
 # Not part of `make test`: breaks the code on purpose, more than seven hundred times, and asks whether the tests notice.
 mutants: install

@@ -5,8 +5,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from alexp_experiments.bench import context
-from alexp_experiments.bench.page.report import SECTIONS
-from alexp_experiments.bench.page.tables import COLUMNS, table
+from alexp_experiments.bench.page import COLUMNS, PROSE, table
 from tests.bench.test_records import check_shape
 
 SMALL = context.ContextCase(3, 2, 2, 5)
@@ -29,7 +28,7 @@ def test_everybody_is_timed_or_said_to_be_missing(monkeypatch):
         assert "error" in row or (row["median_ms"] > 0.0 and row["ratio"] > 0.0)
     assert len(table("context", records)[1]) == len(records)
     assert "context" in COLUMNS
-    assert "context" in SECTIONS
+    assert "context" in PROSE.names
 
 
 def test_long_runs_compare_their_two_ends():

@@ -3,7 +3,7 @@
 import pytest
 
 from alexp.common.devices import NoDeviceError, has_cuda
-from alexp_experiments.bench.page.tables import COLUMNS, table
+from alexp_experiments.bench.page import COLUMNS, table
 from alexp_experiments.bench.suite import run_benchmarks
 
 

@@ -7,11 +7,16 @@ import pytest
 
 from alexp_experiments.bench.lasso import rivals as rivals_module
 from alexp_experiments.bench.lasso import solvers
-from alexp_experiments.bench.lasso.instances import independent_instance, legendre_instance
-from alexp_experiments.bench.lasso.lasso import ACCURACY, Race, _instance_records, bench_lasso
-from alexp_experiments.bench.lasso.remote import Worker, rivals_python
-from alexp_experiments.bench.lasso.rivals import RIVALS, Rival, installed
-from alexp_experiments.bench.page.tables import table
+from alexp_experiments.bench.lasso.lasso import (
+    ACCURACY,
+    Race,
+    _instance_records,
+    bench_lasso,
+    independent_instance,
+    legendre_instance,
+)
+from alexp_experiments.bench.lasso.rivals import RIVALS, Rival, Worker, installed, rivals_python
+from alexp_experiments.bench.page import table
 from alexp_experiments.bench.records import FIELDS, Lap, record
 
 

@@ -7,18 +7,13 @@ from typer.testing import CliRunner
 
 from alexp_experiments.bench import suite
 from alexp_experiments.bench.floor import bench_floor, multiply_adds_per_pair
-from alexp_experiments.bench.growth import bench_growth, exponent
-from alexp_experiments.bench.memory import bench_memory
-from alexp_experiments.bench.page.figure import draw
-from alexp_experiments.bench.page.report import SECTIONS, grid, markdown
-from alexp_experiments.bench.page.tables import COLUMNS, table
-from alexp_experiments.bench.page.targets import TARGETS, verdicts
+from alexp_experiments.bench.page import COLUMNS, PROSE, TARGETS, draw, grid, markdown, table, verdicts
 from alexp_experiments.bench.problems import LegendreProblem, Player
 from alexp_experiments.bench.records import FIELDS, record
 from alexp_experiments.bench.startup import bench_startup
-from alexp_experiments.bench.step import CASES, PARTS, PartTimer, bench_step, measure_steps
+from alexp_experiments.bench.step import CASES, PARTS, PartTimer, bench_growth, bench_step, exponent, measure_steps
 from alexp_experiments.bench.suite import run_benchmarks
-from alexp_experiments.bench.worker import log_mb
+from alexp_experiments.bench.worker import bench_memory, log_mb
 
 
 def check_shape(records, benchmark):
@@ -175,7 +170,7 @@ def test_the_page_names_machine_and_time_once_and_a_gpu_has_its_own():
     assert "All of it took 2.5 minutes." in page
     card = markdown([record("gpu", "a card", "ask + tell", median_ms=1.0)])
     assert card.startswith("# Benchmarks on a GPU\n")
-    assert set(COLUMNS) <= set(SECTIONS)
+    assert set(COLUMNS) <= set(PROSE.names)
     assert set(suite.NAMES + suite.ALONE) == set(COLUMNS)
 
 

@@ -12,9 +12,8 @@ from alexp.rivals import etc
 from alexp_experiments.core import cache as cache_module
 from alexp_experiments.core import tasks as tasks_module
 from alexp_experiments.core.cache import ResultCache, default_directory
-from alexp_experiments.core.fingerprint import code_fingerprint, read_module, sources
 from alexp_experiments.core.scenarios import Scenario
-from alexp_experiments.core.tasks import Record, Task
+from alexp_experiments.core.tasks import Record, Task, code_fingerprint, read_module, sources
 
 SMALL = Scenario(size=2, degree=4, resolution=40, steps=5)
 
@@ -126,7 +125,7 @@ def test_an_algorithm_of_another_package_depends_on_that_package(tmp_path, monke
         "helper.py": "x = 1\n",
         "other.py": "y = 1\n",
         "mine.py": """
-from alexp import UniformRandom
+from alexp.algorithms import UniformRandom
 from .helper import x
 
 class Mine(UniformRandom):
@@ -160,7 +159,7 @@ def test_an_algorithm_of_a_script_can_be_kept(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         """
-from alexp import UniformRandom
+from alexp.algorithms import UniformRandom
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.scenarios import Scenario
 from alexp_experiments.core.tasks import Task

@@ -3,12 +3,11 @@ import pytest
 
 from alexp_experiments.core.statistics import MeanEstimate, estimate
 from alexp_experiments.core.tasks import Record
-from alexp_experiments.paper.claims import dynamics, regret, tuning
-from alexp_experiments.paper.claims.rules import FAILS, HOLDS, OPEN, PARTLY, above, below, verdict
-from alexp_experiments.paper.grids import MAIN_SCENARIOS, Try
-from alexp_experiments.paper.pages.tables import hanging, regret_table
+from alexp_experiments.paper import claims
+from alexp_experiments.paper.claims import FAILS, HOLDS, OPEN, PARTLY, above, below, verdict
+from alexp_experiments.paper.pages import hanging, regret_table
 from alexp_experiments.paper.results import Results, Scope
-from alexp_experiments.paper.tuning import Attempt, Tuned, choose
+from alexp_experiments.paper.tuning import MAIN_SCENARIOS, Attempt, Try, Tuned, choose
 
 
 def record(final, m=165, q_true=0.1, visited=5, snapshot=None, late=None):
@@ -36,24 +35,24 @@ def test_parts_hold_fail_or_cannot_be_told():
 
 def test_beating_a_rival_is_judged_problem_by_problem():
     everywhere = {(name, "alexp"): 1.0 for name in MAIN_SCENARIOS} | {(name, "etc"): 5.0 for name in MAIN_SCENARIOS}
-    assert regret.beats(results(everywhere), "etc").verdict == HOLDS
+    assert claims.beats(results(everywhere), "etc").verdict == HOLDS
     somewhere = everywhere | {("large", "alexp"): 9.0}
-    claim = regret.beats(results(somewhere), "etc")
+    claim = claims.beats(results(somewhere), "etc")
     assert claim.verdict == PARTLY
     assert "large: ALExp 9.04, ETC 5.04; paired difference 4.00 [4.00, 4.00]: more" in claim.evidence[-1]
     nowhere = {key: 6.0 - value for key, value in everywhere.items()}
-    assert regret.beats(results(nowhere), "etc").verdict == FAILS
+    assert claims.beats(results(nowhere), "etc").verdict == FAILS
     level = dict.fromkeys(everywhere, 3.0)
     found = results(level)
     for name in MAIN_SCENARIOS:
         found.runs[name, "alexp"] = found.runs[name, "alexp"][::-1]  # differences of either sign
-    assert regret.beats(found, "etc").verdict == OPEN
+    assert claims.beats(found, "etc").verdict == OPEN
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(1.5, HOLDS), (2.5, FAILS)])
 def test_competitive_means_within_a_factor_two(ours, verdict):
     final = {(name, "alexp"): ours for name in MAIN_SCENARIOS} | {(name, "oracle"): 1.0 for name in MAIN_SCENARIOS}
-    assert regret.competitive(results(final)).verdict == verdict
+    assert claims.competitive(results(final)).verdict == verdict
 
 
 def correlated(easy, printed, meant):
@@ -63,17 +62,17 @@ def correlated(easy, printed, meant):
 
 
 def test_correlation_can_fail():
-    assert regret.correlation(correlated(1.8, 1.6, 0.9)).verdict == HOLDS
-    assert regret.correlation(correlated(1.8, 1.6, 6.0)).verdict == PARTLY
-    assert regret.correlation(correlated(1.5, 4.0, 4.0)).verdict == FAILS
+    assert claims.correlation(correlated(1.8, 1.6, 0.9)).verdict == HOLDS
+    assert claims.correlation(correlated(1.8, 1.6, 6.0)).verdict == PARTLY
+    assert claims.correlation(correlated(1.5, 4.0, 4.0)).verdict == FAILS
     # Nearly five times the oracle on the easy problem is no licence for as much elsewhere.
-    assert regret.correlation(correlated(4.8, 4.8, 5.5)).verdict != HOLDS
+    assert claims.correlation(correlated(4.8, 4.8, 5.5)).verdict != HOLDS
 
 
 def test_a_few_locked_runs_on_the_easy_problem_do_not_excuse_the_hard_ones():
     found = correlated(1.0, 1.9, 1.9)
     found.runs["easy", "alexp"][:4] = [record(40.0)] * 4  # the mean is 16.6, the median still 1
-    claim = regret.correlation(found)
+    claim = claims.correlation(found)
     assert claim.verdict != HOLDS
     assert "4 of 10 runs of ALExp locked" in claim.evidence[0]
 
@@ -81,38 +80,38 @@ def test_a_few_locked_runs_on_the_easy_problem_do_not_excuse_the_hard_ones():
 def test_lasso_baselines():
     final = {(name, "oracle"): 1.0 for name in MAIN_SCENARIOS}
     final |= {(name, rival): 9.0 for name in MAIN_SCENARIOS for rival in ("etc", "ets")}
-    assert regret.lasso_baselines(results(final)).verdict == OPEN  # as far from the oracle on all problems
+    assert claims.lasso_baselines(results(final)).verdict == OPEN  # as far from the oracle on all problems
     worse = final | {(name, rival): 20.0 for name in ("hard-printed", "hard-meant") for rival in ("etc", "ets")}
     found = results(worse)
     for key, records in found.runs.items():  # spreads that differ from the oracle's, so that intervals have a width
         if key[1] != "oracle":
             found.runs[key] = [record(r.regret[-1] + 0.1 * i) for i, r in enumerate(records)]
-    assert regret.lasso_baselines(found).verdict == HOLDS
+    assert claims.lasso_baselines(found).verdict == HOLDS
 
 
 def test_scaling_in_both_directions():
     final = {(f"scaling-{p}", "alexp"): 2.0 + 0.05 * (p - 9) for p in range(9, 14)}
     final |= {(f"scaling-{p}", "etc"): 10.0 + 5.0 * (p - 9) for p in range(9, 14)}
     found = results(final)
-    assert regret.scaling(found, ("alexp",), "flat", grows=False).verdict == HOLDS
-    assert regret.scaling(found, ("etc",), "flat", grows=False).verdict == FAILS
-    assert regret.scaling(found, ("etc",), "grows", grows=True).verdict == HOLDS
-    assert regret.scaling(found, ("alexp",), "grows", grows=True).verdict == HOLDS  # 10% with tiny spread
+    assert claims.scaling(found, ("alexp",), "flat", grows=False).verdict == HOLDS
+    assert claims.scaling(found, ("etc",), "flat", grows=False).verdict == FAILS
+    assert claims.scaling(found, ("etc",), "grows", grows=True).verdict == HOLDS
+    assert claims.scaling(found, ("alexp",), "grows", grows=True).verdict == HOLDS  # 10% with tiny spread
     noisy = results(final, spread=1.0)  # 2 to 11 against 2.2 to 11.2
-    assert regret.scaling(noisy, ("alexp",), "flat", grows=False).verdict in (OPEN, PARTLY)
-    assert regret.scaling(noisy, ("alexp",), "grows", grows=True).verdict == OPEN
+    assert claims.scaling(noisy, ("alexp",), "flat", grows=False).verdict in (OPEN, PARTLY)
+    assert claims.scaling(noisy, ("alexp",), "grows", grows=True).verdict == OPEN
 
 
 def test_growth_is_judged_at_every_size_and_the_one_that_stands_out_is_explained():
     flat = {(f"scaling-{p}", "alexp"): 2.0 for p in range(9, 14)}
     found = results(flat, [tried("alexp", f"scaling-{p}", 2.0, gamma=0.01, eta=10.0) for p in (9, 11, 12, 13)])
-    assert regret.stands_out(found, "alexp") == []
+    assert claims.stands_out(found, "alexp") == []
     found.runs["scaling-12", "alexp"][:4] = [record(40.0, late=10.0)] * 4  # in the middle: both ends are as they were
     found.tuned.grid["scaling-12"]["alexp"] = {"gamma": 0.01, "eta": 90.0}
     found.tuned.grid["easy"] = found.tuned.grid["scaling-9"]
-    claim = regret.scaling(found, ("alexp",), "flat", grows=False)
+    claim = claims.scaling(found, ("alexp",), "flat", grows=False)
     assert claim.verdict == PARTLY
-    (said,) = regret.stands_out(found, "alexp")
+    (said,) = claims.stands_out(found, "alexp")
     assert said == claim.evidence[1]
     assert (
         "ALExp at M = 78 stands out: mean 17.2, 2.0 to 2.0 at the other sizes; 4 of 10 runs are locked, 0 to 0" in said
@@ -125,13 +124,13 @@ def test_dynamics():
     sharp = np.zeros(165, np.float32)
     sharp[[7, 8]] = 0.6, 0.4
     decided = results({("large", "alexp"): 1.0}, snapshot=sharp)
-    assert dynamics.ruled_out(decided).verdict == HOLDS
-    assert dynamics.leads(decided).verdict == HOLDS
+    assert claims.ruled_out(decided).verdict == HOLDS
+    assert claims.leads(decided).verdict == HOLDS
     undecided = results({("large", "alexp"): 1.0}, visited=40, q_true=0.5)
-    assert dynamics.ruled_out(undecided).verdict == FAILS
+    assert claims.ruled_out(undecided).verdict == FAILS
     behind = sharp.copy()
     behind[[7, 8]] = 0.4, 0.6
-    second = dynamics.leads(results({("large", "alexp"): 1.0}, snapshot=behind))
+    second = claims.leads(results({("large", "alexp"): 1.0}, snapshot=behind))
     assert second.verdict == FAILS
     assert "seed 4, it has rank 2 of 165, with 0.67 of the largest q; 1 models" in second.evidence[1]
 
@@ -147,7 +146,7 @@ def test_dynamics():
     ids=["rises", "rises-too-far", "never-rises", "rises-and-falls"],
 )
 def test_staying_below_a_quarter_is_no_merit_of_those_who_never_rise(q_true, verdict):
-    assert dynamics.below_quarter(results({("large", "alexp"): 1.0}, q_true=q_true)).verdict == verdict
+    assert claims.below_quarter(results({("large", "alexp"): 1.0}, q_true=q_true)).verdict == verdict
 
 
 def tried(method, scenario, level, stage="grid", **values):
@@ -171,15 +170,15 @@ def explored(best):
 )
 def test_best_exploration_is_around_twenty_or_it_is_not(best, verdict):
     found = results({}, explored(dict(zip(("easy", "large"), best, strict=True))))
-    assert tuning.best_exploration(found).verdict == verdict
+    assert claims.best_exploration(found).verdict == verdict
 
 
 def test_optima_at_ten_are_not_around_twenty():
     names = [f"scaling-{p}" for p in (9, 10, 11, 12, 13)]
     two_of_five = results({}, explored(dict(zip(names, (10, 10, 18, 18, 10), strict=True))))
-    assert tuning.best_exploration(two_of_five).verdict == PARTLY
+    assert claims.best_exploration(two_of_five).verdict == PARTLY
     one_of_five = results({}, explored(dict(zip(names, (10, 10, 18, 10, 10), strict=True))))
-    assert tuning.best_exploration(one_of_five).verdict == FAILS
+    assert claims.best_exploration(one_of_five).verdict == FAILS
 
 
 def test_robustness_and_transfer():
@@ -188,19 +187,19 @@ def test_robustness_and_transfer():
     rivals += explored({"easy": 18, "large": 18})
     ours = [tried("alexp", n, 1.0 + 0.1 * i, gamma=0.01, eta=float(i)) for n in ("easy", "large") for i in range(5)]
     found = results({}, ours + rivals)
-    assert tuning.robust(found).verdict == HOLDS
-    assert tuning.transfer(found).verdict == HOLDS
+    assert claims.robust(found).verdict == HOLDS
+    assert claims.transfer(found).verdict == HOLDS
     fragile = [
         tried("alexp", name, 1.0 if i == best else 50.0, gamma=0.01, eta=float(i))
         for best, name in enumerate(("easy", "large"))
         for i in range(5)
     ]
     found = results({}, fragile + rivals)
-    assert tuning.robust(found).verdict == FAILS
-    assert tuning.transfer(found).verdict == FAILS
+    assert claims.robust(found).verdict == FAILS
+    assert claims.transfer(found).verdict == FAILS
     # A rival that the paper has and an earlier rule forgot.
     strong = results({}, [*ours, *rivals, tried("naive", "easy", 0.5, ridge=0.5)])
-    assert tuning.robust(strong).verdict == PARTLY
+    assert claims.robust(strong).verdict == PARTLY
 
 
 def test_means_that_hang_on_locked_runs_are_named():
@@ -217,4 +216,4 @@ def test_means_that_hang_on_locked_runs_are_named():
 
 def test_equal_runs_are_no_victory():
     level = {(name, method): 3.0 for name in MAIN_SCENARIOS for method in ("alexp", "etc")}
-    assert regret.beats(results(level), "etc").verdict == OPEN
+    assert claims.beats(results(level), "etc").verdict == OPEN

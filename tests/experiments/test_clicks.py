@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
-from alexp_experiments.contextual.rewards import bernoulli, drift, playing, rules
-from alexp_experiments.contextual.rewards.logistic import LogisticMixture, sigmoid
+from alexp_experiments.contextual.rewards import bernoulli, drift, rules
+from alexp_experiments.contextual.rewards.bernoulli import LogisticMixture, sigmoid
 
 
 def test_one_reward_is_the_laplace_approximation():
@@ -85,6 +85,6 @@ def test_rules_and_forgetting(module, capsys):
     assert head == "| | " + " | ".join(stream.name for stream in module.STREAMS) + " |"
     assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in module.ENTRANTS]
     stream, (name, settings) = replace(module.STREAMS[-1], rounds=5), list(module.ENTRANTS.items())[-1]
-    regrets = [playing.play(stream, settings, seed) for seed in range(2)]
+    regrets = [rules.play(stream, settings, seed) for seed in range(2)]
     assert rows[-1].startswith(f"| {name} | ")
     assert f"| {np.mean(regrets):.1f} ± " in rows[-1]

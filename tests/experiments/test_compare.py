@@ -7,14 +7,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from alexp_experiments.comparison import advice, contest, entries, tuning
-from alexp_experiments.comparison.figure import draw
-from alexp_experiments.comparison.report import report
-from alexp_experiments.comparison.told import told
+from alexp_experiments.comparison import contest, entries, report, tuning
+from alexp_experiments.comparison.entries import TWELVE, WELL_SPECIFIED
+from alexp_experiments.comparison.problems import TableScenario, told
 from alexp_experiments.core.runner import sweep
-from alexp_experiments.core.tables import TableScenario
 from alexp_experiments.core.tasks import Record, build
-from alexp_experiments.core.well_specified import TWELVE, WELL_SPECIFIED
 
 DOCS = Path(__file__).parents[2] / "docs"
 ENTRANTS = ["told ids", "oracle", "evidence-mixture", "squarecb", "squarecb, tuned", "alexp", "uniform"]
@@ -125,14 +122,14 @@ def test_advice_by_hand():
         [
             {"scenario": s, "algorithm": name, "mean": mean} | common
             for name, both in means.items()
-            for s, mean in zip((advice.USUAL, "noise stated ×3"), both, strict=True)
+            for s, mean in zip((report.USUAL, "noise stated ×3"), both, strict=True)
         ]
     )
-    scenarios = [advice.USUAL, "noise stated ×3"]
-    assert advice.times(frame, "evidence-mixture, ucb", "evidence-mixture", scenarios) == pytest.approx(0.5)
-    assert advice.times(frame, "alexp", "evidence-mixture", scenarios) is None
-    assert advice.beside(frame, "evidence-mixture", "noise stated ×3") == "4.00 ± 0.41"  # 4 x |(.025, .1)|
-    text = advice.advice(frame, scenarios)
+    scenarios = [report.USUAL, "noise stated ×3"]
+    assert report.times(frame, "evidence-mixture, ucb", "evidence-mixture", scenarios) == pytest.approx(0.5)
+    assert report.times(frame, "alexp", "evidence-mixture", scenarios) is None
+    assert report.beside(frame, "evidence-mixture", "noise stated ×3") == "4.00 ± 0.41"  # 4 x |(.025, .1)|
+    text = report.advice(frame, scenarios)
     assert '`rule="ucb"` has 0.50 times the regret of the default rule' in text
     assert "exp4-ix, the best of them with chosen constants, has 3.00 times the regret" in text
     assert "with nothing stated regret" not in text, "it has not played"
@@ -148,11 +145,11 @@ def test_table_page_and_figure(short, tmp_path):
     result = contest.store(result, tmp_path / "compare.csv")
     again = contest.stored(tmp_path / "compare.csv")
     pd.testing.assert_frame_equal(again, result, check_exact=False, rtol=1e-5)
-    page = report(again, tuning.stored_sweep(), "figures/compare.png")
+    page = report.report(again, tuning.stored_sweep(), "figures/compare.png")
     assert "EvidenceMixture pays" in page
     assert "the best rival is squarecb" in page
     assert all(name in page for name in ENTRANTS)
-    draw(again, tmp_path / "figures" / "compare.png")
+    report.draw(again, tmp_path / "figures" / "compare.png")
     assert (tmp_path / "figures" / "compare.png").stat().st_size > 10_000
 
 
@@ -170,7 +167,7 @@ def test_named_rows_are_added_to_the_table(short, tmp_path):
 
 
 def test_the_committed_page_is_made_from_the_committed_table():
-    page = report(contest.stored(DOCS / "compare.csv"), tuning.stored_sweep(), "figures/compare.png")
+    page = report.report(contest.stored(DOCS / "compare.csv"), tuning.stored_sweep(), "figures/compare.png")
     committed = (DOCS / "which-algorithm.md").read_text().partition("\n<!-- made by ")[0]
     assert page == committed
 

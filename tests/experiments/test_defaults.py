@@ -101,12 +101,13 @@ def test_the_words_follow_from_the_numbers():
     assert "is below the naive" in said
     assert "2 at eta = 3, 2 at eta = 4. " in said
     rows[0]["median"] = 3.5
-    assert "is not always below the naive" in defaults.about_stability(pd.DataFrame(rows))
+    assert "is not always below the naive" in " ".join(defaults.about_stability(pd.DataFrame(rows)).split())
     default = alexp.Schedules()
     grid = [(default.gamma, 5.0, default.lam, 0, 4.0), (default.gamma, default.eta, default.lam, 2, 6.0)]
     table = pd.DataFrame(grid, columns=["gamma", "eta", "lam", "locked", "gmean"])
-    assert "first row without a locked seed has eta = 5" in defaults.about_tuning(table)
-    assert "are row 2 of 2: gmean 6, 2 locked seeds" in defaults.about_tuning(table)
+    said = " ".join(defaults.about_tuning(table).split())
+    assert "first row without a locked seed has eta = 5" in said
+    assert "are row 2 of 2: gmean 6, 2 locked seeds" in said
 
 
 def test_wrong_names_are_refused():

@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp_experiments.comparison.peers import base
-from alexp_experiments.comparison.peers.acquisition import acquisition, log_improvement
-from alexp_experiments.comparison.peers.base import Peer, PeerTask
-from alexp_experiments.comparison.peers.botorch import BotorchGP
-from alexp_experiments.comparison.peers.optuna import TPE
-from alexp_experiments.comparison.peers.sklearn import Forest, SklearnGP
-from alexp_experiments.comparison.tables import entrants
-from alexp_experiments.comparison.tables.scenario import RealScenario
+from alexp_experiments.comparison import peers
+from alexp_experiments.comparison.peers import TPE, BotorchGP, Forest, Peer, PeerTask, SklearnGP, log_improvement
+from alexp_experiments.comparison.tables import contest
+from alexp_experiments.comparison.tables.data import RealScenario
 from alexp_experiments.core.tasks import run_task
 
 MODULES = {BotorchGP: "botorch", TPE: "optuna", SklearnGP: "sklearn", Forest: "sklearn"}
@@ -102,12 +98,12 @@ def test_categories(kind):
 def test_what_is_not_installed_is_said(monkeypatch):
     models, domain, _ = problem()
     monkeypatch.setattr(Forest, "package", "no-such-package")
-    with pytest.raises(ImportError, match=r"pip install 'alexp\[peers\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'alexp-experiments\[peers\]'"):
         Forest(models, domain)
-    with pytest.raises(ImportError, match=r"alexp\[peers\]"):
-        base.library("no_such_module", "no_such_module")
+    with pytest.raises(ImportError, match=r"alexp-experiments\[peers\]"):
+        peers.library("no_such_module", "no_such_module")
     said = []
-    playing = entrants.playing_peers(said.append)
+    playing = contest.playing_peers(said.append)
     assert "random forest" not in playing
     assert any("random forest does not play" in line for line in said)
 
@@ -130,14 +126,14 @@ def test_peers_are_no_algorithms_of_the_registry():
 def test_a_peer_s_runs_are_kept_under_its_own_code(tmp_path, monkeypatch):
     x = np.random.default_rng(0).standard_normal((30, 2))
     np.savez(tmp_path / "t.npz", y=x[:, 0], m_linear=x)
-    entrant = entrants.TABLE_ENTRANTS["random forest"]
+    entrant = contest.TABLE_ENTRANTS["random forest"]
     scenario = next(entrant.scenarios(RealScenario.of(str(tmp_path / "t.npz"), steps=8)))
     task = entrant.task(scenario, "sum", 0)
     assert isinstance(task, PeerTask)
     assert task.key != entrant.task(scenario, "best", 0).key
     assert np.array_equal(run_task(task).chosen, run_task(task).chosen)
     before = task.configuration
-    monkeypatch.setattr(base, "read_module", lambda name: (b"changed" * name.endswith("sklearn"), []))
+    monkeypatch.setattr(peers, "read_module", lambda name: (b"changed" * name.endswith("peers"), []))
     assert entrant.task(scenario, "sum", 0).configuration != before
 
 
@@ -151,4 +147,4 @@ def test_log_improvement_against_the_plain_formula():
     far = log_improvement(-np.array([1e1, 1e2, 1e3, 1e5]), np.ones(4), 0.0)
     assert np.all(np.isfinite(far))
     assert np.all(np.diff(far) < 0.0)
-    assert np.array_equal(acquisition("ucb", mean, std, 2.0, best), mean + 2.0 * std)
+    assert np.array_equal(peers("ucb", mean, std, 2.0, best), mean + 2.0 * std)

@@ -9,12 +9,10 @@ from typer.testing import CliRunner
 
 import alexp
 from alexp.simulation import simulate
-from alexp_experiments.comparison.tables import arylation, contest, entrants, reading, report
-from alexp_experiments.comparison.tables.data import ARYLATION, load_table, table_sources
-from alexp_experiments.comparison.tables.design import far_apart
+from alexp_experiments.comparison.tables import arylation, contest, report
+from alexp_experiments.comparison.tables.data import ARYLATION, RealScenario, far_apart, load_table, table_sources
 from alexp_experiments.comparison.tables.sample import write_tables
-from alexp_experiments.comparison.tables.scenario import RealScenario
-from alexp_experiments.core import kept
+from alexp_experiments.core import cache
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.tasks import Record, Task, build, run_task
 
@@ -113,7 +111,7 @@ def test_results_are_kept_by_content_not_by_place(hill, tmp_path):
 def test_everybody_is_told_the_same_first_rows_and_no_row_comes_twice(hill, plate):
     runs = {}
     for name in QUICK:
-        entrant = entrants.TABLE_ENTRANTS[name]
+        entrant = contest.TABLE_ENTRANTS[name]
         scenario = next(entrant.scenarios(RealScenario.of(hill, steps=20, plate=plate)))
         runs[name] = run_task(entrant.task(scenario, "sum", 3))
     firsts = {tuple(run.chosen[:5]) for run in runs.values()}
@@ -123,7 +121,7 @@ def test_everybody_is_told_the_same_first_rows_and_no_row_comes_twice(hill, plat
         assert np.unique(run.chosen).size == 20
         assert run.regret[-1] == pytest.approx(np.sort(scores)[-20:].sum() - scores[run.chosen].sum())
         assert run.regret.min() >= 0.0
-    other = run_task(entrants.TABLE_ENTRANTS["random"].task(RealScenario.of(hill, steps=20), "sum", 4))
+    other = run_task(contest.TABLE_ENTRANTS["random"].task(RealScenario.of(hill, steps=20), "sum", 4))
     assert tuple(other.chosen[:5]) not in firsts
 
 
@@ -147,7 +145,7 @@ def test_an_algorithm_that_repeats_is_offered_what_is_left(bits):
 def test_the_mixture_finds_more_than_chance(bits):
     means = {}
     for name in ("mixture, kernels", "random"):
-        entrant = entrants.TABLE_ENTRANTS[name]
+        entrant = contest.TABLE_ENTRANTS[name]
         scenario = next(entrant.scenarios(RealScenario.of(bits, steps=20)))
         means[name] = np.mean([run_task(entrant.task(scenario, "sum", seed)).regret[-1] for seed in range(3)])
     assert means["mixture, kernels"] < 0.6 * means["random"]
@@ -178,7 +176,7 @@ def test_outcome_by_hand(hill):
     assert contest.outcome(table, record([order[-1]], [0.0]))["top"] == 1.0
 
 
-REFERENCES = (reading.BEST_OF_ONE, entrants.BOTORCH)
+REFERENCES = (report.BEST_OF_ONE, contest.BOTORCH)
 
 
 def by_hand(rows):
@@ -194,15 +192,15 @@ def test_the_best_model_in_hindsight_and_ratios_by_hand():
     rows += [("A", "LinUCB on one map", "good", k, 1.0) for k in range(3)]
     rows += [("B", "LinUCB on one map", "poor", k, 1.0) for k in range(3)]
     runs = by_hand([*rows, ("A", "random", "", 0, 8.0)])
-    own = reading.chosen(runs, 9, 1, False, "sum")
-    assert reading.by_table(own)["LinUCB on one map", "A"].model == "good"
-    found = reading.regret_ratio(own, "LinUCB on one map", ["A", "B"])
+    own = report.chosen(runs, 9, 1, False, "sum")
+    assert report.by_table(own)["LinUCB on one map", "A"].model == "good"
+    found = report.regret_ratio(own, "LinUCB on one map", ["A", "B"])
     assert found.mean == pytest.approx(0.5), "geometric mean of 1/4 and 1"
     assert found.low == pytest.approx(found.high)
-    assert reading.regret_ratio(own, "random", ["A", "B"]) is None
-    more = reading.chosen(by_hand([*rows, ("A", old, "", 3, 400.0)]), 9, 1, False, "sum")
-    assert reading.regret_ratio(more, "LinUCB on one map", ["A", "B"]).mean == pytest.approx(0.5), "seeds of both"
-    assert reading.chosen(runs, 9, 1, False, "best").empty
+    assert report.regret_ratio(own, "random", ["A", "B"]) is None
+    more = report.chosen(by_hand([*rows, ("A", old, "", 3, 400.0)]), 9, 1, False, "sum")
+    assert report.regret_ratio(more, "LinUCB on one map", ["A", "B"]).mean == pytest.approx(0.5), "seeds of both"
+    assert report.chosen(runs, 9, 1, False, "best").empty
 
 
 def test_ratios_to_the_best_of_one_and_to_botorch_by_hand():
@@ -210,11 +208,11 @@ def test_ratios_to_the_best_of_one_and_to_botorch_by_hand():
     rows += [("A", "LinUCB on one map", "m", k, 4.0) for k in range(3)]
     rows += [("A", "Gaussian process, one kernel", "m", k, 5.0) for k in range(3)]
     rows += [("B", "Gaussian process, one kernel", "m", k, 12.0) for k in range(3)]
-    rows += [("A", entrants.BOTORCH, "m", k, 3.0) for k in range(2)]
-    own = reading.chosen(by_hand(rows), 9, 1, False, "sum")
-    best = reading.best_of_one(own)
+    rows += [("A", contest.BOTORCH, "m", k, 3.0) for k in range(2)]
+    own = report.chosen(by_hand(rows), 9, 1, False, "sum")
+    best = report.best_of_one(own)
     assert dict(best.groupby("table")["regret"].mean()) == {"A": 4.0, "B": 12.0}, "of ours, not of peers"
-    single, botorch = (report._against(own, reading.entrants_in(own), ["A", "B"], who) for who in REFERENCES)
+    single, botorch = (report._against(own, report.entrants_in(own), ["A", "B"], who) for who in REFERENCES)
     assert "(3 seeds)" in single[0]
     assert "| mixture, kernels | 1.50 | 0.50 | 0.87" in single[1]
     assert "LinUCB" not in single[1], "they are the reference"
@@ -252,9 +250,9 @@ def test_tables_for_a_quick_look(tmp_path):
 def test_new_runs_replace_those_of_the_same_entrant_and_protocol():
     old = by_hand([("A", "random", "", 0, 8.0), ("A", "random", "", 1, 8.0), ("B", "random", "", 0, 7.0)])
     new = by_hand([("A", "random", "", 0, 6.0)])
-    both = kept.merged(old, new, contest.KEY)
+    both = cache.merged(old, new, contest.KEY)
     assert sorted(both["regret"]) == [6.0, 7.0]
-    assert len(kept.merged(old, new.assign(plate=5), contest.KEY)) == 4
+    assert len(cache.merged(old, new.assign(plate=5), contest.KEY)) == 4
 
 
 def test_unknown_names_are_listed(hill):
@@ -318,12 +316,12 @@ def played(level, runs=40, spread=1.0):
     ("level", "words"), [(96.0, ("level", "behind")), (99.9, ("ahead", "level")), (80.0, ("behind",) * 2)]
 )
 def test_who_is_ahead_follows_from_the_intervals(level, words):
-    lines = arylation.standing(played(level, spread=0.2)).splitlines()
+    lines = report.standing(played(level, spread=0.2)).splitlines()
     assert lines[0].startswith("40 runs beside 50 of EDBO and 50 chemists.")
     beside = {line.partition(" beside ")[2][:4]: line for line in lines[2:]}
     assert [beside["EDBO"].split(": *")[k + 1].partition("*")[0] for k in range(2)] == list(words)
     assert ("*ahead*" in beside["50 c"]) == (level > 90)
-    assert arylation.standing(played(level).drop(columns=[str(k) for k in range(20, 51)])) == ""
+    assert report.standing(played(level).drop(columns=[str(k) for k in range(20, 51)])) == ""
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
@@ -333,10 +331,10 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
     import typer
 
     from alexp_experiments.commands.compare import compare as command
-    from alexp_experiments.comparison.tables import data, pages
+    from alexp_experiments.comparison.tables import data, report
 
     monkeypatch.setattr(data, "ARYLATION", str(folder / "bits.npz"))  # in place of 1,728 reactions
-    monkeypatch.setattr(pages, "arylation_tasks", lambda seeds, first_seed, experiments: few_reactions)
+    monkeypatch.setattr(report, "arylation_tasks", lambda seeds, first_seed, experiments: few_reactions)
     app = typer.Typer()
     app.command()(command)
     out = ["--tables", str(folder), "--out", str(tmp_path), "--cache", str(tmp_path / "cache")]
@@ -346,7 +344,7 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
     assert (tmp_path / "figures" / "arylation.png").stat().st_size > 10_000
     again = CliRunner().invoke(app, [*out, *small, "--repeats"])
     assert again.exit_code == 0, again.output
-    runs = kept.stored_runs(tmp_path / "real-tables.csv", "alexp")
+    runs = cache.stored_runs(tmp_path / "real-tables.csv", "alexp")
     assert set(runs["repeats"]) == {True, False}
     page = (tmp_path / "real-tables.md").read_text()
     for said in (
@@ -358,7 +356,7 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
     ):
         assert said in page
     assert "Rows that were not made anew" not in page, "all of them were"
-    assert page == report.tables_report(runs, kept.stored_runs(tmp_path / "arylation.csv", "alexp"))
+    assert page == report.tables_report(runs, cache.stored_runs(tmp_path / "arylation.csv", "alexp"))
     stored = CliRunner().invoke(app, [*out, "--stored"])
     assert stored.exit_code == 0, stored.output
     assert (tmp_path / "real-tables.md").read_text() == page

@@ -8,12 +8,10 @@ from alexp.cli import app
 from alexp_experiments.core import runner
 from alexp_experiments.core.cache import ResultCache
 from alexp_experiments.core.runner import sweep
-from alexp_experiments.paper.grids import MAIN_SCENARIOS, Grid
-from alexp_experiments.paper.methods import MIXTURES, PAPER, task_of
-from alexp_experiments.paper.pages.beyond import write_beyond
-from alexp_experiments.paper.pages.captions import stem
+from alexp_experiments.paper.pages import stem, write_beyond
 from alexp_experiments.paper.reproduce import DRAW, check_figures, reproduce
 from alexp_experiments.paper.results import FIGURES, Scope, collect, needed_runs
+from alexp_experiments.paper.tuning import MAIN_SCENARIOS, MIXTURES, PAPER, Grid, task_of
 
 TINY = Scope(
     seeds=(0, 1),

@@ -6,26 +6,29 @@ import pytest
 from alexp_experiments.core.runner import run_task, sweep
 from alexp_experiments.core.scenarios import SCENARIOS
 from alexp_experiments.core.statistics import estimate
-from alexp_experiments.paper.grids import (
+from alexp_experiments.paper.results import Scope
+from alexp_experiments.paper.tuning import (
+    EXTRA,
     LAMBDAS,
     MAIN_SCENARIOS,
+    METHODS,
+    MIXTURES,
     N_SETTINGS,
+    PAPER,
     SETTINGS,
     TUNED_SCENARIOS,
     TUNING_SEEDS,
     WIDTHS,
+    Attempt,
     Grid,
     Try,
-)
-from alexp_experiments.paper.methods import EXTRA, METHODS, MIXTURES, PAPER, settings_of, task_of
-from alexp_experiments.paper.results import Scope
-from alexp_experiments.paper.tuning import (
-    Attempt,
     Tuned,
     choose,
     load_tuned,
     save_sweep,
+    settings_of,
     stored_rows,
+    task_of,
     try_of,
     tune,
 )

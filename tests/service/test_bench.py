@@ -1,8 +1,7 @@
 """The benchmark runs and checks itself; its numbers are for people to read."""
 
 from alexp_experiments.bench import service
-from alexp_experiments.bench.page.report import markdown
-from alexp_experiments.bench.page.targets import verdicts
+from alexp_experiments.bench.page import markdown, verdicts
 
 
 def test_records(tmp_path, monkeypatch):

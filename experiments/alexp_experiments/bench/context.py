@@ -11,11 +11,9 @@ import numpy as np
 from alexp.algorithms.assumptions import quietly
 from alexp_experiments.bench.records import Lap, Measurement, median_ms, one_blas_thread, record, timed
 from alexp_experiments.bench.worker import in_fresh_process, peak_mb, resident_mb
-from alexp_experiments.contextual.entrants import OWN, ContextEntrant
-from alexp_experiments.contextual.playing import Chooser
-from alexp_experiments.contextual.scenario import ContextScenario
+from alexp_experiments.contextual.contest import OWN, ContextEntrant
+from alexp_experiments.contextual.playing import OURS, Chooser, ContextScenario
 from alexp_experiments.contextual.streams import ContextStream
-from alexp_experiments.contextual.tasks import OURS
 
 _PEERS = "alexp_experiments.contextual.peers"
 ROUNDS = 2_000  # different contexts; longer runs meet them again

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+import alexp
 from alexp_experiments.bench.records import Measurement, record
 from alexp_experiments.bench.worker import one_blas_thread_environment
 
@@ -49,7 +50,7 @@ CASES = {
     "mixture": "EvidenceMixture, M=165",
     "matrices": "EvidenceMixture, three matrices",
 }
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(alexp.__file__).parent
 _PARTS = {"import": "import alexp", "steps": "construction and two steps", "all": "process"}
 
 

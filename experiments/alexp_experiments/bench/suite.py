@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TypedDict
 
 from alexp.common.files import write_text
-from alexp_experiments.bench.page.report import machine
+from alexp_experiments.bench.page import machine
 from alexp_experiments.bench.records import Measurement
 
 # What a plain `alexp bench` runs, in the order of the page.
@@ -87,11 +87,11 @@ def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measu
 
         return bench_lasso(quick, python=rivals_python)
     if name == "growth":
-        from alexp_experiments.bench.growth import bench_growth
+        from alexp_experiments.bench.step import bench_growth
 
         return bench_growth(quick)
     if name == "memory":
-        from alexp_experiments.bench.memory import bench_memory
+        from alexp_experiments.bench.worker import bench_memory
 
         return bench_memory(quick)
     if name == "floor":
@@ -111,7 +111,7 @@ def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measu
 
         return bench_gpu(quick)
     if name == "wide":
-        from alexp_experiments.bench.wide import bench_wide
+        from alexp_experiments.bench.worker import bench_wide
 
         return bench_wide(quick)
     if name == "service":

@@ -1,4 +1,7 @@
-"""Measurements that need a process of their own; `python -m alexp_experiments.bench.worker TASK JSON` prints JSON."""
+"""Measurements that need a process of their own: memory, a long study, wide tables.
+
+`python -m alexp_experiments.bench.worker TASK JSON` prints JSON.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +22,7 @@ from alexp.algorithms.warming import warm_up
 from alexp.common.arrays import AnyArray
 from alexp.problem import FiniteSet, ModelClass
 from alexp_experiments.bench.problems import LegendreProblem, Player
-from alexp_experiments.bench.records import timed
+from alexp_experiments.bench.records import Measurement, record, timed
 
 EARLY = 1_000  # round at which a long study is first looked at
 
@@ -144,7 +148,7 @@ def context(subject: int, quick: int, rounds: int, window: int) -> dict[str, flo
 
 def agreement(case: int, bits: int, rounds: int, rounded: int) -> dict[str, float]:
     """Decisions of a GPU against those of the CPU."""
-    from alexp_experiments.bench.device.agreement import DUELS, duel
+    from alexp_experiments.bench.device.wide import DUELS, duel
 
     return asdict(duel(DUELS[case], f"float{bits}", rounds, "cuda", bool(rounded)))
 
@@ -163,6 +167,93 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
     "context": context,
     "agreement": agreement,
 }
+
+
+MEMORY_CASES = ((LegendreProblem(10, 3), 20), (LegendreProblem(182, 3), 4))
+MEMORY_QUICK = ((LegendreProblem(4, 2, 100), 3),)
+
+
+def bench_memory(quick: bool = False, tells: int = 100_000) -> list[Measurement]:
+    """Fresh processes: peak resident memory at M = 165 and 10^6, and a study of `tells` rounds at M = 165."""
+    out = []
+    for problem, steps in MEMORY_QUICK if quick else MEMORY_CASES:
+        found = in_fresh_process(
+            "memory", degree=problem.degree, size=problem.size, resolution=problem.resolution, steps=steps
+        )
+        out.append(
+            record(
+                "memory", problem.label, "peak resident memory",
+                median_ms=found["step_ms"], cpu_ms=found["step_cpu_ms"], peak_mb=found["peak_mb"],
+                imported_mb=found["imported_mb"], constructed_mb=found["constructed_mb"],
+            )
+        )  # fmt: skip
+    tells, early = (60, 20) if quick else (tells, EARLY)
+    found = in_fresh_process("long_study", tells=tells, early=early, compared=5 if quick else 400)
+    instance = f"Legendre s=3, p=10, M=165, N=2000, {tells:,} rounds"
+    return [
+        *out,
+        record("memory", instance, f"step at t={early:,}", median_ms=found["early_ms"], ratio=1.0),
+        record(
+            "memory", instance, f"step at t={tells:,}",
+            median_ms=found["late_ms"], ratio=found["slowdown"], mean_ratio=found["mean_slowdown"],
+            growth_mb=found["growth_mb"], log_growth_mb=found["log_growth_mb"],
+        ),
+    ]  # fmt: skip
+
+
+class WideCase(NamedTuple):
+    """Three tables of n candidates and d features, in single precision or double, and how many steps are timed."""
+
+    n: int
+    d: int
+    single: bool = False
+    steps: int = 20
+
+    @property
+    def label(self) -> str:
+        """In words."""
+        precision = "single" if self.single else "double"
+        return f"three maps, N={self.n:,}, d={self.d:,}, {precision}, rounds 4 to {self.steps + 3}"
+
+
+# With 64 features the rounds go on until values have been made anew twice, which takes far longer than other steps.
+WIDE_CASES = tuple(
+    WideCase(n, d, single=n * d > 2e7, steps=220 if d == 64 else 20) for n in (10_000, 100_000) for d in (64, 512, 2048)
+)
+HUGE = WideCase(1_000_000, 512, single=True, steps=3)
+ROOM_GB = 12.0  # memory of a machine on which the largest case is measured
+WIDE_QUICK = (WideCase(500, 64, steps=3), WideCase(500, 64, single=True, steps=3))
+
+
+def bench_wide(quick: bool = False) -> list[Measurement]:
+    """Fresh processes: CPU time of a step, its ratio to three products, and peak memory; the largest if it fits.
+
+    Default settings, but without repeats, so that every round has a new point.
+    `limit_mb` is 1.3 times the tables, 60 MB for every million values kept, and what importing took.
+    """
+    cases = WIDE_QUICK if quick else (*WIDE_CASES, HUGE) if _memory_gb() >= ROOM_GB else WIDE_CASES
+    return [_measured(case) for case in cases]
+
+
+def _memory_gb() -> float:
+    """Memory of this machine; zero if it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    except (AttributeError, ValueError, OSError):
+        return 0.0
+
+
+def _measured(case: WideCase) -> Measurement:
+    found = in_fresh_process("wide", n=case.n, d=case.d, single=int(case.single), steps=case.steps)
+    return record(
+        "wide", case.label, "step",
+        median_ms=found["step_ms"], cpu_ms=found["step_cpu_ms"], ratio=found["ratio"],
+        mean_ratio=found["mean_ratio"], slowest_ms=found["slowest_ms"], product_ms=found["product_ms"],
+        peak_mb=found["peak_mb"], table_mb=found["table_mb"],
+        limit_mb=found["imported_mb"] + 1.3 * found["table_mb"] + 60.0 * found["values"] / 1e6,
+        ratio_of="one product of each table with a vector, in CPU time",
+    )  # fmt: skip
+
 
 if __name__ == "__main__":
     print(json.dumps(TASKS[sys.argv[1]](**json.loads(sys.argv[2]))))

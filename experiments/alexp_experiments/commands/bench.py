@@ -45,10 +45,8 @@ def bench(
     from rich.console import Console
 
     from alexp.common.files import write_text
-    from alexp_experiments.bench.page.figure import draw
-    from alexp_experiments.bench.page.report import markdown as page
-    from alexp_experiments.bench.page.tables import present, table
-    from alexp_experiments.bench.page.targets import verdicts
+    from alexp_experiments.bench.page import draw, present, table, verdicts
+    from alexp_experiments.bench.page import markdown as page
     from alexp_experiments.bench.suite import run_benchmarks
 
     notes = Console(stderr=True)

@@ -105,8 +105,7 @@ def _on_scenarios(
     """The grid of scenarios."""
     from alexp.common.files import write_text
     from alexp_experiments.comparison import contest
-    from alexp_experiments.comparison.figure import draw
-    from alexp_experiments.comparison.report import report
+    from alexp_experiments.comparison.report import draw, report
     from alexp_experiments.comparison.tuning import stored_sweep
 
     path, figure, page = out / "compare.csv", out / "figures" / "compare.png", out / "which-algorithm.md"
@@ -137,23 +136,23 @@ def _on_tables(
 ) -> list[Path]:
     """Real tables, and direct arylation in plates."""
     from alexp_experiments.comparison.tables import arylation as reactions
-    from alexp_experiments.comparison.tables import contest, entrants, pages
+    from alexp_experiments.comparison.tables import contest, report
     from alexp_experiments.comparison.tables.data import table_sources
 
     start = contest.FIRST_SEED if first_seed is None else first_seed
     goal, rounds, plate, repeats = how
     if tables is not None and not stored:
-        goals = entrants.GOALS if goal == "both" else (goal,)
-        wanted = names or [*entrants.OURS, *(entrants.playing_peers(typer.echo) if peers else [])]
+        goals = contest.GOALS if goal == "both" else (goal,)
+        wanted = names or [*contest.OURS, *(contest.playing_peers(typer.echo) if peers else [])]
         planned = contest.TableContest.of(
             table_sources(tables), wanted, goals, 20 if seeds is None else seeds, start, rounds or 100, plate, repeats
         )
-        new = pages.add_runs(planned, run, out)
+        new = report.add_runs(planned, run, out)
         typer.echo(contest.overview(new).to_string(float_format=lambda value: f"{value:.3g}"))
     if arylation and not stored:
         experiments = rounds or reactions.EXPERIMENTS
-        pages.add_arylation(reactions.SEEDS if seeds is None else seeds, start, experiments, run, out)
-    return list(pages.write_pages(out))
+        report.add_arylation(reactions.SEEDS if seeds is None else seeds, start, experiments, run, out)
+    return list(report.write_pages(out))
 
 
 def _on_contexts(
@@ -168,14 +167,14 @@ def _on_contexts(
     out: Path,
 ) -> list[Path]:
     """Rounds with contexts."""
-    from alexp_experiments.contextual import contest, entrants, pages
+    from alexp_experiments.contextual import contest, report
 
     if not stored:
-        wanted = names or [*entrants.OWN, *(entrants.playing_libraries(typer.echo) if peers else [])]
+        wanted = names or [*contest.OWN, *(contest.playing_libraries(typer.echo) if peers else [])]
         number = seeds if seeds is not None else 2 if quick else 10
         start = contest.FIRST_SEED if first_seed is None else first_seed
         planned = contest.ContextContest.of(scenarios, wanted, number, start, 60 if quick else None)
-        new = pages.add_context_runs(planned, run, out)
+        new = report.add_context_runs(planned, run, out)
         means = new.groupby(["scenario", "entrant", "set"], sort=False)[["regret", "late", "ms"]].mean()
         typer.echo(means.to_string(float_format=lambda value: f"{value:.3g}"))
-    return list(pages.write_context_pages(out))
+    return list(report.write_context_pages(out))

@@ -28,7 +28,7 @@ def tables(
     from alexp_experiments.core.cache import ResultCache
     from alexp_experiments.core.runner import sweep
     from alexp_experiments.core.tasks import Record, Task
-    from alexp_experiments.sparse.tables import contest, pages
+    from alexp_experiments.sparse.tables import contest, report
 
     console, store = Console(), None if stored else ResultCache(cache)
     names = None if rows is None else [name.strip() for name in rows.split(";") if name.strip()]
@@ -39,13 +39,13 @@ def tables(
     try:
         if not stored:
             start = contest.FIRST_SEED if first_seed is None else first_seed
-            pages.add_runs(contest.SparseContest.of(names, seeds, start, quick), run, out)
-        written = list(pages.write_pages(out))
+            report.add_runs(contest.SparseContest.of(names, seeds, start, quick), run, out)
+        written = list(report.write_pages(out))
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
     except KeyboardInterrupt:
         console.print("stopped; finished runs are kept, the same command goes on from here")
         raise typer.Exit(130) from None
-    typer.echo(pages.printed(out))
+    typer.echo(report.printed(out))
     for path in written:
         console.print(f"{path}")

@@ -17,12 +17,11 @@ import numpy as np
 
 from alexp.common.files import write_text
 from alexp.common.validation import count
-from alexp_experiments.comparison.entries import LONG, QUICK, SCENARIOS, TOLD, plays, seeds_for
+from alexp_experiments.comparison.entries import LONG, QUICK, SCENARIOS, TOLD, TWELVE, plays, seeds_for
 from alexp_experiments.comparison.tuning import everybody
-from alexp_experiments.core.kept import merged
+from alexp_experiments.core.cache import merged
 from alexp_experiments.core.statistics import estimate, locked
 from alexp_experiments.core.tasks import Record, Task
-from alexp_experiments.core.well_specified import TWELVE
 
 if TYPE_CHECKING:
     import pandas as pd

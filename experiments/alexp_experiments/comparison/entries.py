@@ -6,12 +6,43 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
-from alexp_experiments.comparison.told import told
-from alexp_experiments.core.plain import Json, Settings
-from alexp_experiments.core.scenarios import Scenario
-from alexp_experiments.core.tables import TableScenario
+from alexp_experiments.comparison.problems import TableScenario, told
+from alexp_experiments.core.scenarios import Json, Scenario, Settings
 from alexp_experiments.core.tasks import Task
-from alexp_experiments.core.well_specified import WELL_SPECIFIED, legendre, maps
+
+N = 201  # candidates on the interval; regret hardly changes beyond, run time does
+
+
+def legendre(size: int, noise_std: float) -> Scenario:
+    """Subsets of `size` Legendre polynomials of degree up to 10."""
+    return Scenario(size=size, noise_std=noise_std, resolution=N)
+
+
+def maps(noise_std: float) -> Scenario:
+    """Fifty independent maps of five Gaussian features on 500 candidates."""
+    return Scenario(family="gaussian", size=5, n_maps=50, resolution=500, noise_std=noise_std)
+
+
+WELL_SPECIFIED: dict[str, Scenario] = {
+    "s=2 σ=.01": legendre(2, 0.01),
+    "s=3 σ=.01": legendre(3, 0.01),
+    "s=9 σ=.01": legendre(9, 0.01),
+    "s=2 σ=.1": legendre(2, 0.1),
+    "s=3 σ=.1": legendre(3, 0.1),
+    "s=9 σ=.1": legendre(9, 0.1),
+    "s=3 σ=.3": legendre(3, 0.3),
+    "s=9 σ=.3": legendre(9, 0.3),
+    "s=2 σ=.5": legendre(2, 0.5),
+    "s=3 σ=.5": legendre(3, 0.5),
+    "M=4495 σ=.1": legendre(3, 0.1).with_(degree=30),
+    "50 maps σ=.1": maps(0.1),
+    "50 maps σ=.3": maps(0.3),
+}
+
+# The twelve on which algorithms are held against agents that are told the true model. The first measurement of the kind
+# has not named its twelve of these thirteen; without this one its regrets of both UCB agents and of ALExp are met best.
+TWELVE: dict[str, Scenario] = {name: one for name, one in WELL_SPECIFIED.items() if name != "s=9 σ=.01"}
+
 
 MIS_STATED: dict[str, Scenario] = {
     "misfit 10%": legendre(3, 0.1).with_(misfit=0.1),

@@ -16,10 +16,9 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, one_of
-from alexp_experiments.comparison.entries import ENTRANTS, TOLD
+from alexp_experiments.comparison.entries import ENTRANTS, TOLD, TWELVE
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.statistics import MeanEstimate, locked
-from alexp_experiments.core.well_specified import TWELVE
 
 UNTOLD, HEIR = "evidence-mixture, nothing stated", "told ids"
 FIRST_SEED, SEEDS = 95_000, 40

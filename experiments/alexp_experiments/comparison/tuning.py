@@ -21,7 +21,7 @@ import numpy as np
 
 from alexp.common.files import write_text
 from alexp_experiments.comparison.entries import ENTRANTS, SCENARIOS, TUNABLE, Constants, Entrant
-from alexp_experiments.core.kept import merged
+from alexp_experiments.core.cache import merged
 from alexp_experiments.core.statistics import estimate
 from alexp_experiments.core.tasks import Record, Task
 

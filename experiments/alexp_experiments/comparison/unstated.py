@@ -20,10 +20,9 @@ from alexp.common.codec import State
 from alexp.problem import FiniteSet, ModelClass
 from alexp.simulation import Environment
 from alexp_experiments.comparison.contest import FIRST_SEED
-from alexp_experiments.comparison.entries import ENTRANTS, SCENARIOS, SHORT
+from alexp_experiments.comparison.entries import ENTRANTS, SCENARIOS, SHORT, WELL_SPECIFIED
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.statistics import MeanEstimate
-from alexp_experiments.core.well_specified import WELL_SPECIFIED
 
 TOLD, UNTOLD = "evidence-mixture", "evidence-mixture, nothing stated"
 SEEDS = 100

@@ -1,16 +1,87 @@
-"""docs/contextual-results.md, from the stored runs of `alexp compare --contextual`."""
+"""docs/contextual-results.md and its figure, from the stored runs of `alexp compare --contextual`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alexp_experiments.contextual.contest import ContextSummary, against, summaries
-from alexp_experiments.contextual.entrants import COBA, CONTEXT_ENTRANTS, MIXTURE, OWN, VOWPAL
-from alexp_experiments.contextual.text import ENTRANTS, MADE_BY, PROTOCOL
+from alexp.common.files import write_text
+from alexp.common.style import DASHES, legend_below, method_colour, new_figure, save_figure
+from alexp_experiments.contextual.contest import (
+    ALONE,
+    COBA,
+    CONTEXT_ENTRANTS,
+    KEY,
+    MIXTURE,
+    OWN,
+    VOWPAL,
+    ContextContest,
+    ContextSummary,
+    against,
+    moments,
+    summaries,
+)
+from alexp_experiments.core.cache import keep_runs, stored_runs
+from alexp_experiments.core.prose import Prose
+from alexp_experiments.core.statistics import mean_and_error
+from alexp_experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
+
+_OURS = (MIXTURE, ALONE, "mixture, ucb", "alexp", "lm-ucb", "linucb, all columns")
+_COLOUR_OF = {
+    MIXTURE: "evidence-mixture",
+    ALONE: "evidence-mixture",
+    "mixture, ucb": "evidence-mixture, ucb",
+    "linucb, all columns": "naive",
+}
+_PLACES = (*_OURS, "coba", "VW")  # who has which dashes in all panels
+
+
+def draw_streams(runs: pd.DataFrame, path: Path) -> None:
+    """Mean regret with standard errors of ours, and of the best entrant of each other library on that stream."""
+    found = summaries(runs)
+    streams = list(dict.fromkeys(scenario for scenario, _ in found))
+    columns = min(len(streams), 3)
+    figure, axes = new_figure(-(-len(streams) // columns), columns, width=4.2, height=4.0)
+    for ax, scenario in zip(axes.ravel(), streams, strict=False):
+        own = {entrant: one for (title, entrant), one in found.items() if title == scenario}
+        rounds = int(runs.loc[runs["scenario"] == scenario, "rounds"].max())
+        _panel(ax, own, rounds)
+        ax.set(title=scenario, xlabel="round t", ylabel="cumulative regret")
+    for ax in axes.ravel()[len(streams) :]:
+        ax.set_visible(False)
+    save_figure(figure, path)
+
+
+def _panel(ax: Axes, own: dict[str, ContextSummary], rounds: int) -> None:
+    for label, name, place in _shown(own):
+        mean, error = mean_and_error(own[name].curves)
+        k = _PLACES.index(place)
+        colour = method_colour(_COLOUR_OF.get(place, place))
+        ax.plot(moments(rounds), mean, color=colour, ls=DASHES[k % len(DASHES)], label=label)
+        ax.fill_between(moments(rounds), mean - error, mean + error, color=colour, alpha=0.15, lw=0)
+    ax.set_ylim(bottom=0.0)
+    legend_below(ax, 2, 7)
+
+
+def _shown(own: dict[str, ContextSummary]) -> Iterator[tuple[str, str, str]]:
+    """Legend, entrant and place of every curve: ours, and the best learner of each other library."""
+    for name in _OURS:
+        if name in own:
+            yield f"mixture, {own[name].chosen} alone" if name == ALONE else name, name, name
+    for place, group in (("coba", COBA), ("VW", VOWPAL)):
+        playing = [name for name in group if name in own]
+        if playing:
+            best = min(playing, key=lambda name: own[name].regret.mean)
+            yield best, best, place
+
+
+PROSE = Prose("alexp_experiments.contextual", "contextual-results.md")
 LIMIT = 1.15  # what choosing among feature sets may cost
 
 
@@ -18,15 +89,22 @@ def context_report(runs: pd.DataFrame, figure: str) -> str:
     """The page as Markdown; `figure` is the path of the figure as the page should link it."""
     found = summaries(runs)
     streams = list(dict.fromkeys(scenario for scenario, _ in found))
-    parts = ["# Rounds with contexts: results", _verdict(found, streams), f"![Regret on each stream]({figure})"]
-    parts += ["## The streams", PROTOCOL, "## Who plays", ENTRANTS]
+    sections = []
     for scenario in streams:
         rows = runs[runs["scenario"] == scenario]
-        seeds = rows["seed"]
-        title = f"## {scenario[0].upper()}{scenario[1:]}"
-        note = f"{int(rows['rounds'].max()):,} rounds, seeds {int(seeds.min())} to {int(seeds.max())}."
-        parts += [title, note, _stream(found, scenario)]
-    return "\n\n".join([*parts, "## How this page is made", MADE_BY, _libraries(runs)]) + "\n"
+        title, seeds, rounds = scenario[0].upper() + scenario[1:], rows["seed"], int(rows["rounds"].max())
+        first, last = int(seeds.min()), int(seeds.max())
+        sections.append(
+            PROSE("stream", title=title, rounds=rounds, first=first, last=last, table=_stream(found, scenario))
+        )
+    text = PROSE(
+        "page",
+        verdict=_verdict(found, streams),
+        figure=figure,
+        streams="\n\n".join(sections),
+        libraries=_libraries(runs),
+    )
+    return text + "\n"
 
 
 def _libraries(runs: pd.DataFrame) -> str:
@@ -122,3 +200,24 @@ def _stream(found: dict[tuple[str, str], ContextSummary], scenario: str) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+COMMAND = "alexp compare --contextual"
+RUNS, FIGURE, PAGE = "contextual-results.csv", "figures/contextual.png", "contextual-results.md"
+
+
+def add_context_runs(contest: ContextContest, sweep: Callable[[list[Task]], list[Record]], out: Path) -> pd.DataFrame:
+    """Run a contest and add its rows to those in `out`."""
+    new = contest.run(sweep)
+    keep_runs(new, out / RUNS, COMMAND, KEY)
+    return new
+
+
+def write_context_pages(out: Path) -> Iterator[Path]:
+    """Page and figure from the runs in `out`; yields what was written."""
+    runs = stored_runs(out / RUNS, COMMAND)
+    yield out / RUNS
+    draw_streams(runs, out / FIGURE)
+    yield out / FIGURE
+    write_text(out / PAGE, context_report(runs, FIGURE))
+    yield out / PAGE

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from math import comb, sqrt
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, non_negative, positive
 from alexp.problem import Domain, FiniteSet, Interval, ModelClass
 from alexp.simulation import ModelEnvironment, Run, SyntheticEnvironment, simulate
-from alexp_experiments.core.plain import Settings
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+Settings: TypeAlias = Mapping[str, Json]
+
 
 _FEATURES, _MISFIT, _HEAVY = 110, 111, 112  # purposes of random numbers, apart from those of environments
 

@@ -25,15 +25,16 @@ import pandas as pd
 from alexp.common.arrays import BoolArray, FloatArray
 from alexp.common.files import write_text
 from alexp.decision import Schedules
+from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.scenarios import Scenario
 from alexp_experiments.core.statistics import LOCKED, locked
 from alexp_experiments.core.tasks import Record, Task
-from alexp_experiments.paper.methods import settings_of
-from alexp_experiments.paper.pages.captions import flow
+from alexp_experiments.paper.tuning import settings_of
 
+PROSE = Prose("alexp_experiments.paper", "defaults.md")
 SCENARIOS = {size: Scenario(size=size) for size in (2, 3, 9)}  # the paper's easy, large and hard classes, p = 10
-STEPS, RESOLUTION, NOISE = Scenario.steps, Scenario.resolution, Scenario.noise_std
+STEPS = Scenario.steps
 TUNING_SEEDS, REPORTED_SEEDS = range(50_000, 50_020), range(80_000, 80_040)
 CHOICES = [
     Schedules(gamma=gamma, eta=eta, lam=lam)
@@ -164,34 +165,35 @@ def about_tuning(table: pd.DataFrame) -> str:
     default = Schedules()
     own = table[(table["gamma"] == default.gamma) & (table["eta"] == default.eta) & (table["lam"] == default.lam)]
     sound = table[table["locked"] == 0]
-    text = "Sorted by the geometric mean (gmean) of the three classes' mean regret."
-    if len(sound):
-        text += f" The first row without a locked seed has eta = {sound.iloc[0]['eta']:g}."
-    if len(own):
-        rank, gmean, stuck = own.index[0] + 1, own.iloc[0]["gmean"], int(own.iloc[0]["locked"])
-        text += (
-            f" The defaults, gamma = {default.gamma:g}, eta = {default.eta:g} and lam = {default.lam:g}, are row "
-            f"{rank} of {len(table)}: gmean {gmean:.3g}, {stuck} locked seeds."
-        )
-    rates = ", ".join(f"{rate:g}" for rate in RATES)
-    return f"{text} The learning rate was decided in a second stage among {rates}, see [stability.md](stability.md)."
+    return PROSE.flow(
+        "tuning",
+        sound=sound.iloc[0]["eta"] if len(sound) else None,
+        default=default,
+        rank=own.index[0] + 1 if len(own) else None,
+        rows=len(table),
+        gmean=own.iloc[0]["gmean"] if len(own) else None,
+        stuck=int(own.iloc[0]["locked"]) if len(own) else None,
+        rates=", ".join(f"{rate:g}" for rate in RATES),
+    )
 
 
 def about_stability(table: pd.DataFrame) -> str:
     """Which learning rate orders most reliably, where the order fails, and what larger rates do."""
     least = table.groupby("eta")["ordered"].min()
     best = float(least.index[int(np.argmax(least.to_numpy()))])
-    weakest = table.iloc[int(np.argmin(table["ordered"].to_numpy()))].to_dict()
     below = bool((table["median"] < table["naive median"]).all())
     stuck = table.groupby("eta")["locked"].sum()
-    every = ", ".join(f"{int(number)} at eta = {rate:g}" for rate, number in stuck.items())
-    return f"""`ordered` and `within 4x` are frequencies over {DRAWS} resamples of {RESAMPLED} seeds: how often the
-    medians are in the order oracle < ALExp < naive, and ALExp's at most four times the oracle's. The rule: the rate
-    whose smallest frequency of `ordered` is the largest. That is eta = {best:g} ({least[best]:.3f}); the default is
-    {Schedules().eta:g}. ALExp's median is {"below" if below else "not always below"} the naive baseline's at every rate
-    and size. The smallest frequency of all is {weakest["ordered"]:.3f}, at eta = {weakest["eta"]:g} and s =
-    {weakest["s"]:g}. Locked seeds, all sizes together: {every}. This stage and its rule were added after a look at
-    seeds 0 to 39, which are not reported for that reason."""
+    return PROSE.flow(
+        "stability",
+        draws=DRAWS,
+        resampled=RESAMPLED,
+        best=best,
+        least=least[best],
+        default=Schedules(),
+        below="below" if below else "not always below",
+        weakest=table.iloc[int(np.argmin(table["ordered"].to_numpy()))].to_dict(),
+        every=", ".join(f"{int(number)} at eta = {rate:g}" for rate, number in stuck.items()),
+    )
 
 
 def about_headline(table: pd.DataFrame) -> str:
@@ -202,8 +204,7 @@ def about_headline(table: pd.DataFrame) -> str:
         f"{medians[size, 'ALExp'] / medians[size, 'Naive UCB']:.2f} times the naive baseline's at s = {size}"
         for size in SCENARIOS
     ]
-    return f"""ALExp with its default schedules beside UCB on the true model (oracle) and on all columns (naive). The
-    defaults were not chosen on these seeds. ALExp's median is {"; ".join(ratios)}."""
+    return PROSE.flow("headline", ratios="; ".join(ratios))
 
 
 class Page(NamedTuple):
@@ -240,12 +241,8 @@ def write(what: str, folder: Path, run: RunTasks = sweep, n_seeds: int | None = 
     seeds = page.seeds[:n_seeds]
     table = page.make(run, seeds)
     write_text(folder / f"{page.name}.csv", table.to_csv(index=False, float_format="%.6g"))
-    note = (
-        f"Seeds {seeds[0]} to {seeds[-1]}, Legendre p = {SCENARIOS[2].degree}, n = {STEPS}, noise {NOISE}, "
-        f"N = {RESOLUTION}; locked: more than {LOCKED} regret per round over the last quarter. Made by "
-        f"`python -m alexp_experiments.paper.defaults {what}`."
-    )
-    parts = [page.title, flow(note), flow(page.about(table)), markdown(table)]
+    note = PROSE.flow("note", first=seeds[0], last=seeds[-1], scenario=SCENARIOS[2], stuck=LOCKED, what=what)
+    parts = [page.title, note, page.about(table), markdown(table)]
     write_text(folder / f"{page.name}.md", "\n\n".join(parts))
     return table
 

@@ -9,11 +9,9 @@ from pathlib import Path
 
 from alexp.common.files import write_text
 from alexp.common.style import save_figure
-from alexp_experiments.core.fingerprint import code_fingerprint
-from alexp_experiments.paper import figures, figures_dynamics
-from alexp_experiments.paper.pages.beyond import write_beyond
-from alexp_experiments.paper.pages.captions import stem
-from alexp_experiments.paper.pages.report import write_report
+from alexp_experiments.core.tasks import code_fingerprint
+from alexp_experiments.paper import figures
+from alexp_experiments.paper.pages import stem, write_beyond, write_report
 from alexp_experiments.paper.results import FIGURES, Results, Scope, collect, needed_runs
 from alexp_experiments.paper.tuning import Sweep, save_sweep
 
@@ -21,10 +19,10 @@ DRAW: dict[str, Callable[[Results], figures.Drawn]] = {
     "1": figures.figure_1,
     "2": figures.figure_2,
     "3": figures.figure_3,
-    "4": figures_dynamics.figure_4,
-    "5": figures_dynamics.figure_5,
+    "4": figures.figure_4,
+    "5": figures.figure_5,
     "6": figures.figure_6,
-    "7": figures_dynamics.figure_7,
+    "7": figures.figure_7,
 }
 
 

@@ -10,9 +10,21 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp_experiments.core.scenarios import BEYOND_DEGREES, SCALING_DEGREES, Scenario
 from alexp_experiments.core.tasks import Record
-from alexp_experiments.paper.grids import MAIN_SCENARIOS, Grid, Try
-from alexp_experiments.paper.methods import EXTRA, MIXTURES, PAPER, task_of
-from alexp_experiments.paper.tuning import Attempt, Sweep, Tuned, attempt, load_tuned, tune
+from alexp_experiments.paper.tuning import (
+    EXTRA,
+    MAIN_SCENARIOS,
+    MIXTURES,
+    PAPER,
+    Attempt,
+    Grid,
+    Sweep,
+    Try,
+    Tuned,
+    attempt,
+    load_tuned,
+    task_of,
+    tune,
+)
 
 FIRST_SEED = 100  # seeds 0 to 19 were looked at before the rules of the verdicts were written; no seed from here on was
 FIGURES = ("1", "2", "3", "4", "5", "6", "7")

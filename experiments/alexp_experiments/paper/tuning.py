@@ -1,10 +1,24 @@
-"""Hyper-parameters by one rule, on seeds that no reported figure uses, and the sweep they come from.
+"""Methods of the paper's comparison, what is tried of their constants, and the choice by one rule.
 
-The rule: per problem and method, the setting with the least *mean* regret over the tuning seeds; the first tried, if
-several have it. The paper tunes means, too. A mean hangs on the few runs that lock, which makes the choice noisy; but
-those runs are what a setting costs, and a median would choose rates that lock up to half of the runs. So the mean
-chooses, and the sweep keeps median and number of locked runs beside it, to see where the median would have chosen
-otherwise. data/sweep.csv has every setting that was tried, and says which were chosen; figures read it.
+A method has *values*, the constants that a table names (gamma_0, n_0, ...), and `settings_of` turns them into settings
+of its algorithm on a scenario; whatever is not among the values is as the paper prints it.
+
+Tried are twenty settings of every method on every problem, along the axes of the paper's appendix:
+
+- ALExp, as printed and as released: 20 log-uniform draws of (gamma_0, eta_0) from [1e-4, 1e-1] x [1, 100]. The paper's.
+- Corral, all three readings: 20 draws from the same box, with gamma = gamma_0 / n, eta = eta_0 sqrt(M / n). Paper: 10.
+- ETC and ETS: n_0 at 20 values in [2, 80]. Paper: 10.
+- Oracle and Naive UCB: lambda-tilde at 20 values in [1e-3, 1], among them the paper's three, 0.01, 0.1 and 0.5.
+- EXP4-IX, which the paper does not have: eta at 20 values in [0.1, 100].
+
+The second stage takes what the first has chosen and tries five values of what the paper holds fixed: the width beta of
+every UCB (2 in the paper), and for ETC, which has none, the scale lambda_0 of its Lasso (0.009 in the paper). lambda_0
+itself is not chosen: ALExp, ETC and ETS have the paper's. A sweep of 20 values in [1e-5, 1] shows its effect on ALExp.
+
+The rule: per problem and method, the setting with the least *mean* regret over the tuning seeds, which no reported
+figure uses; the first tried, if several have it. The paper tunes means, too. A few locked runs make the choice noisy,
+but they are part of what a setting costs: a median would choose rates that lock up to half of the runs. data/sweep.csv
+has every setting that was tried, with median and number of locked runs, and says which were chosen; figures read it.
 """
 
 from __future__ import annotations
@@ -14,16 +28,187 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from io import StringIO
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
 
 from alexp.common.files import write_text
-from alexp_experiments.core.scenarios import SCENARIOS
+from alexp.common.style import DASHES, METHOD_COLOURS
+from alexp_experiments.core.scenarios import SCENARIOS, Json, Scenario, Settings, scenario_named
 from alexp_experiments.core.statistics import MeanEstimate, estimate, locked
 from alexp_experiments.core.tasks import Record, Task
-from alexp_experiments.paper.grids import Grid, Try
-from alexp_experiments.paper.methods import Values, task_of
+
+LAMBDA_0 = 0.009  # scale of every Lasso's regularisation, as printed
+BETA = 2.0  # width of every UCB, as printed
+
+Values = Mapping[str, float]
+SIGNS = {"gamma": "gamma_0", "eta": "eta_0", "n0": "n_0", "ridge": "lambda~", "lambda": "lambda_0", "beta": "beta"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One curve of a figure; `algorithm` is the name of its tasks."""
+
+    name: str
+    algorithm: str
+    label: str
+    colour: str
+    dashes: str | tuple[int, tuple[int, ...]]
+
+
+_LOOKS = [
+    ("alexp", "ALExp", 0),
+    ("oracle", "Oracle UCB", 1),
+    ("naive", "Naive UCB", 4),
+    ("etc", "ETC", 2),
+    ("ets", "ETS", 5),
+    ("corral", "Corral (shared data)", 3),
+    ("corral-own", "Corral (own data)", 6),
+    ("corral-released", "Corral (released code)", 7),
+    ("exp4-ix", "EXP4-IX", 1),
+    ("alexp-released", "ALExp (released code)", 3),
+    ("mixture", "EvidenceMixture (nothing stated)", 0),
+    ("mixture-told", "EvidenceMixture (noise stated)", 3),
+]
+PAPER = ("alexp", "oracle", "naive", "etc", "ets", "corral")  # the curves of the paper's figures
+EXTRA = ("corral-own", "corral-released", "exp4-ix", "alexp-released")
+MIXTURES = ("mixture", "mixture-told")  # what the second set of figures adds; they have no constants
+CORRALS = ("corral", "corral-own", "corral-released")
+METHODS = {
+    name: Method(name, algorithm, label, METHOD_COLOURS[algorithm], DASHES[d])
+    for name, label, d in _LOOKS
+    for algorithm in ["evidence-mixture" if name in MIXTURES else name]
+}
+
+
+def settings_of(method: str, values: Values, scenario: Scenario) -> Settings:
+    """Settings of a method with the constants that `values` names.
+
+    gamma, eta: of ALExp's schedules; Corral's gamma is gamma / n and its eta eta sqrt(M / n), but in the released code,
+    which did not scale it; EXP4-IX has eta alone. n0: rounds of exploration. ridge: lambda-tilde of UCB. lambda: scale
+    of the Lasso's regularisation. beta: width of UCB, whoever plays it.
+    """
+    if method in MIXTURES:
+        return {} if method == "mixture-told" else {"noise_std": None}
+    lam, n = values.get("lambda", LAMBDA_0), scenario.steps
+    agent: dict[str, Json] = {"kind": "UCB", **{key: values[key] for key in ("ridge", "beta") if key in values}}
+    if agent.get("beta") == BETA:  # the default, left out so that the same run has the same settings
+        del agent["beta"]
+    agents: Settings = {} if len(agent) == 1 else {"agents": agent}
+    if method in ("alexp", "alexp-released"):
+        constants: dict[str, Json] = {"gamma": values["gamma"], "eta": values["eta"], "lam": lam}
+        kind: Settings = {"kind": "Schedules"} if method == "alexp" else {"kind": "ReleasedSchedules", "horizon": n}
+        return {"schedules": {**kind, **constants}, **agents}
+    if method in CORRALS:
+        scale = 1.0 if method == "corral-released" else sqrt(scenario.n_models / n)
+        return {"gamma": values["gamma"] / n, "eta": values["eta"] * scale, **agents}
+    if method == "exp4-ix":
+        return {"eta": values["eta"], **agents}
+    one: Settings = {} if len(agent) == 1 else {"agent": agent}
+    if method in ("oracle", "naive"):
+        return one
+    return {"n_explore": int(values["n0"]), "lam": lam, **(one if method == "ets" else {})}
+
+
+def task_of(method: str, values: Values, scenario: Scenario, seed: int) -> Task:
+    """One run of a method."""
+    return Task(scenario, METHODS[method].algorithm, settings_of(method, values, scenario), seed)
+
+
+TUNING_SEEDS = tuple(range(10_000, 10_020))
+MAIN_SCENARIOS = ("easy", "hard-printed", "hard-meant", "large")
+TUNED_SCENARIOS = (*MAIN_SCENARIOS, "scaling-9", "scaling-11", "scaling-12", "scaling-13")
+LAMBDA_SCENARIOS = ("easy", "hard-meant", "large")
+N_SETTINGS = 20
+
+BOX = {"gamma": (1e-4, 1e-1), "eta": (1.0, 1e2)}
+MIDDLE = {"gamma": 0.01, "eta": 10.0}  # about the middle of the box on a log scale
+LAMBDAS = tuple(np.logspace(-5.0, 0.0, N_SETTINGS).tolist())
+WIDTHS = (0.125, 0.25, 0.5, 1.0, BETA)
+LASSO_SCALES = tuple(LAMBDA_0 * factor for factor in (0.01, 0.1, 1.0, 10.0, 100.0))
+
+
+def _draws(seed: int) -> tuple[Values, ...]:
+    """Log-uniform (gamma_0, eta_0) from the box."""
+    low, high = np.log10(list(BOX.values())).T
+    exponents = np.random.default_rng(seed).uniform(low, high, (N_SETTINGS, 2))
+    return tuple({"gamma": float(10.0**g), "eta": float(10.0**e)} for g, e in exponents)
+
+
+def _rounded(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[float]:
+    return [float(f"{value:.4g}") for value in values]
+
+
+_RATES, _CORRAL_RATES = _draws(1), _draws(2)
+_EXPLORATIONS = tuple({"n0": float(n)} for n in np.linspace(2, 80, N_SETTINGS).round())
+_RIDGES = tuple({"ridge": r} for r in sorted([*_rounded(np.logspace(-3.0, 0.0, N_SETTINGS - 1)), 0.5]))
+_ETAS = tuple({"eta": e} for e in _rounded(np.logspace(-1.0, 2.0, N_SETTINGS)))
+
+SETTINGS: dict[str, tuple[Values, ...]] = {
+    "alexp": _RATES,
+    "oracle": _RIDGES,
+    "naive": _RIDGES,
+    "etc": _EXPLORATIONS,
+    "ets": _EXPLORATIONS,
+    **dict.fromkeys(CORRALS, _CORRAL_RATES),
+    "exp4-ix": _ETAS,
+    "alexp-released": _RATES,
+}
+
+
+@dataclass(frozen=True)
+class Try:
+    """A setting to be tried; `stage` is "grid", "width" (what the paper holds fixed) or "lambda" (only shown)."""
+
+    stage: str
+    scenario: str
+    method: str
+    values: Values
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How much is tried, the same number of settings for every method; by default all of it."""
+
+    size: int = N_SETTINGS
+    n_widths: int = len(WIDTHS)
+    seeds: tuple[int, ...] = TUNING_SEEDS
+    scenarios: tuple[str, ...] = TUNED_SCENARIOS
+    shrink: Mapping[str, int] | None = None  # fields of every scenario to replace, for tests
+
+    def scenario(self, name: str) -> Scenario:
+        """A scenario by name, shrunk if the grid says so."""
+        return scenario_named(name).with_(**(self.shrink or {}))
+
+    def methods(self, name: str) -> tuple[str, ...]:
+        """Which methods are tuned on a scenario: all on the main ones, those of the paper elsewhere."""
+        return (*PAPER, *EXTRA) if name in MAIN_SCENARIOS else PAPER
+
+    def tries(self) -> list[Try]:
+        """The first stage, and ALExp with middling rates at every lambda_0."""
+        every = N_SETTINGS // self.size
+        first = [
+            Try("grid", name, method, values)
+            for name in self.scenarios
+            for method in self.methods(name)
+            for values in SETTINGS[method][::every][: self.size]
+        ]
+        names = [name for name in LAMBDA_SCENARIOS if name in self.scenarios]
+        shown = LAMBDAS[::every][: self.size]
+        return first + [Try("lambda", name, "alexp", MIDDLE | {"lambda": lam}) for name in names for lam in shown]
+
+    def widths(self, chosen: Mapping[str, Mapping[str, Values]]) -> list[Try]:
+        """The second stage on the main problems, around what the first has chosen (by scenario and method)."""
+        return [
+            Try("width", name, method, {**chosen[name][method], key: value})
+            for name in self.scenarios
+            if name in MAIN_SCENARIOS
+            for method in self.methods(name)
+            for key, tried in [("lambda", LASSO_SCALES) if method == "etc" else ("beta", WIDTHS)]
+            for value in tried[-self.n_widths :]
+        ]
+
 
 Sweep = Callable[[Sequence[Task], str], list[Record]]
 Key = tuple[str, str, str]  # stage, scenario, method

@@ -8,7 +8,7 @@ import pytest
 import alexp
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.problem.candidates import NOTHING, CandidateTable, Pending
-from alexp_experiments.bench.device.agreement import DUELS, duel
+from alexp_experiments.bench.device.wide import DUELS, duel
 
 from .libraries import ARRAY_API, NAMES, arrays, somewhere
 

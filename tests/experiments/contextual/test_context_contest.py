@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from alexp.cli import app
-from alexp_experiments.contextual import entrants, report
+from alexp_experiments.contextual import contest, report
 from alexp_experiments.contextual.contest import (
     KEY,
     ContextContest,
@@ -14,18 +14,17 @@ from alexp_experiments.contextual.contest import (
     moments,
     summaries,
 )
-from alexp_experiments.contextual.ours import models_of
-from alexp_experiments.contextual.scenario import CONTEXT_SCENARIOS
-from alexp_experiments.core.kept import merged
+from alexp_experiments.contextual.playing import CONTEXT_SCENARIOS, models_of
+from alexp_experiments.core.cache import merged
 from alexp_experiments.core.tasks import run_task
 
 WINE = CONTEXT_SCENARIOS["wine"]
 
 
-@pytest.mark.parametrize("name", [name for name in entrants.OWN if name != "alexp"])
+@pytest.mark.parametrize("name", [name for name in contest.OWN if name != "alexp"])
 @pytest.mark.parametrize("title", ["wine", "new candidates"])
 def test_ours_repeat_under_a_seed(name, title):
-    entrant = entrants.OWN[name]
+    entrant = contest.OWN[name]
     scenario = next(entrant.scenarios(CONTEXT_SCENARIOS[title].with_(steps=12)))
     first, again = (entrant.task(scenario, 3).run() for _ in range(2))
     assert np.array_equal(first.chosen, again.chosen)
@@ -33,13 +32,13 @@ def test_ours_repeat_under_a_seed(name, title):
 
 
 def test_the_mixture_learns_which_arm_and_which_set():
-    task = entrants.OWN["mixture"].task(CONTEXT_SCENARIOS["new candidates"].with_(steps=120), 1)
+    task = contest.OWN["mixture"].task(CONTEXT_SCENARIOS["new candidates"].with_(steps=120), 1)
     record = task.run()
     assert record.recommended == record.true_model
     assert record.q_true[0] > 0.99
     chance = CONTEXT_SCENARIOS["new candidates"].with_(steps=120).stream(task.seeds[0]).regrets.mean(axis=1).sum()
     assert record.regret[-1] < 0.25 * chance
-    wine = entrants.OWN["mixture"].task(WINE, 1).run()
+    wine = contest.OWN["mixture"].task(WINE, 1).run()
     assert wine.regret[-1] < 35  # of 178; chance is wrong 119 times
     assert wine.final_gap < 0.1
 
@@ -53,16 +52,16 @@ def test_models_are_the_feature_sets():
 
 
 def test_what_results_are_kept_under():
-    task = entrants.OWN["mixture"].task(WINE, 0)
-    assert task.key == entrants.OWN["mixture"].task(WINE, 0).key
+    task = contest.OWN["mixture"].task(WINE, 0)
+    assert task.key == contest.OWN["mixture"].task(WINE, 0).key
     others = [
-        entrants.OWN["lm-ucb"].task(WINE, 0),
-        entrants.OWN["mixture"].task(WINE, 1),
-        entrants.OWN["mixture"].task(WINE.with_(passes=2), 0),
-        entrants.OWN["mixture"].task(WINE.with_(only="raw"), 0),
+        contest.OWN["lm-ucb"].task(WINE, 0),
+        contest.OWN["mixture"].task(WINE, 1),
+        contest.OWN["mixture"].task(WINE.with_(passes=2), 0),
+        contest.OWN["mixture"].task(WINE.with_(only="raw"), 0),
     ]
     assert len({task.key, *(other.key for other in others)}) == 5
-    assert run_task(entrants.OWN["uniform"].task(WINE.with_(steps=3), 0)).regret.size == 3
+    assert run_task(contest.OWN["uniform"].task(WINE.with_(steps=3), 0)).regret.size == 3
 
 
 def rows(entrant, chosen, regrets, seeds=range(5)):

@@ -5,13 +5,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from alexp_experiments.comparison.peers import base
-from alexp_experiments.contextual import entrants
+from alexp_experiments.comparison import peers
+from alexp_experiments.contextual import contest
 from alexp_experiments.contextual.contest import ContextContest
-from alexp_experiments.contextual.playing import Pick, play
-from alexp_experiments.contextual.scenario import CONTEXT_SCENARIOS
+from alexp_experiments.contextual.playing import CONTEXT_SCENARIOS, Pick, play
 
-PEERS = {"coba": entrants.COBA, "vowpalwabbit": entrants.VOWPAL}
+PEERS = {"coba": contest.COBA, "vowpalwabbit": contest.VOWPAL}
 NEEDS_BOTH = {"coba VW epsilon", "coba VW squarecb", "coba VW cover"}
 
 
@@ -24,7 +23,7 @@ def playing():
 
 @pytest.mark.parametrize("name", list(playing()))
 def test_peers_repeat_under_a_seed_and_meet_the_same_rounds(name):
-    entrant = entrants.CONTEXT_ENTRANTS[name]
+    entrant = contest.CONTEXT_ENTRANTS[name]
     scenario = CONTEXT_SCENARIOS["wine"].with_(steps=40)
     first, again, other = (entrant.task(scenario, seed).run() for seed in (3, 3, 4))
     assert np.array_equal(first.chosen, again.chosen)
@@ -36,7 +35,7 @@ def test_peers_repeat_under_a_seed_and_meet_the_same_rounds(name):
 
 
 def _seed(seed):
-    return entrants.CONTEXT_ENTRANTS["uniform"].task(CONTEXT_SCENARIOS["wine"], seed).seeds[0]
+    return contest.CONTEXT_ENTRANTS["uniform"].task(CONTEXT_SCENARIOS["wine"], seed).seeds[0]
 
 
 @pytest.mark.parametrize("name", list(playing()))
@@ -44,7 +43,7 @@ def test_those_who_see_contexts_use_them(name):
     """Two passes over wine: chance is wrong in two of three rounds."""
     blind = {"coba epsilon", "coba UCB", "VW"}
     scenario = CONTEXT_SCENARIOS["wine"].with_(passes=3)
-    late = np.mean([entrants.CONTEXT_ENTRANTS[name].task(scenario, seed).run().final_gap for seed in range(3)])
+    late = np.mean([contest.CONTEXT_ENTRANTS[name].task(scenario, seed).run().final_gap for seed in range(3)])
     assert late > 0.5 if name in blind else late < 0.45
 
 
@@ -52,7 +51,7 @@ def test_those_who_see_contexts_use_them(name):
 def test_propensities_are_probabilities_of_what_was_played(name):
     scenario = CONTEXT_SCENARIOS["routing, three models"].with_(steps=60)
     stream = scenario.stream(0)
-    run = play(entrants.CONTEXT_ENTRANTS[name].task(scenario, 0).chooser(stream), stream)
+    run = play(contest.CONTEXT_ENTRANTS[name].task(scenario, 0).chooser(stream), stream)
     assert np.all((run.propensities > 0.0) & (run.propensities <= 1.001))  # Corral of coba rounds
     assert run.weights.size == 0
 
@@ -62,8 +61,8 @@ def test_new_candidates(name):
     if find_spec("coba" if name.startswith("coba") else "vowpalwabbit") is None:
         pytest.skip("not installed")
     scenario = CONTEXT_SCENARIOS["new candidates"].with_(steps=300)
-    run, chance = (entrants.CONTEXT_ENTRANTS[name].task(scenario, seed).run() for seed in (0, 1))
-    stream = scenario.stream(entrants.CONTEXT_ENTRANTS[name].task(scenario, 0).seeds[0])
+    run, chance = (contest.CONTEXT_ENTRANTS[name].task(scenario, seed).run() for seed in (0, 1))
+    stream = scenario.stream(contest.CONTEXT_ENTRANTS[name].task(scenario, 0).seeds[0])
     assert run.regret[-1] < 0.6 * stream.regrets.mean(axis=1).sum()
     assert chance.regret.size == 300
 
@@ -124,9 +123,9 @@ def test_what_is_not_installed_is_said(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(base, "import_module", missing)
+    monkeypatch.setattr(peers, "import_module", missing)
     said = []
-    assert entrants.playing_libraries(said.append) == []
+    assert contest.playing_libraries(said.append) == []
     assert all("alexp-experiments[contextual-peers]" in line for line in said)
     assert len(said) == 2
 

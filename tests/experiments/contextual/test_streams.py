@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from alexp_experiments.contextual import classification
-from alexp_experiments.contextual.linear import linear_stream
-from alexp_experiments.contextual.playing import Pick, play
+from alexp_experiments.contextual import streams
+from alexp_experiments.contextual.playing import CONTEXT_SCENARIOS, ContextScenario, Pick, play
 from alexp_experiments.contextual.routing import routing_stream
-from alexp_experiments.contextual.scenario import CONTEXT_SCENARIOS, ContextScenario
+from alexp_experiments.contextual.streams import linear_stream
 
 
 def test_classification_has_every_row_once_per_pass_and_pays_the_label():
-    stream = classification.classification_stream("wine", 2, 0)
+    stream = streams.classification_stream("wine", 2, 0)
     assert stream.contexts.shape == (2 * 178, 13 + 5)
     assert np.array_equal(stream.rewards.sum(axis=1), np.ones(356))
     assert np.array_equal(np.bincount(stream.rewards[:178].argmax(axis=1)), [59, 71, 48])
@@ -23,7 +22,7 @@ def test_classification_has_every_row_once_per_pass_and_pays_the_label():
 
 
 def test_pixel_blocks_are_what_they_are_called():
-    stream = classification.classification_stream("digits", 1, 0, steps=3)
+    stream = streams.classification_stream("digits", 1, 0, steps=3)
     image = stream.contexts[1, :64].reshape(8, 8)
     own = {name: stream.contexts[1, list(columns)] for name, columns in stream.sets.items()}
     assert np.array_equal(own["top left"], image[:4, :4].ravel())
@@ -42,7 +41,7 @@ def test_pixel_blocks_are_what_they_are_called():
 
 
 def test_principal_components_are_uncorrelated_and_sorted():
-    stream = classification.classification_stream("breast cancer", 1, 3)
+    stream = streams.classification_stream("breast cancer", 1, 3)
     scores = stream.contexts[:, stream.sets["5 components"]]
     spread = np.cov(scores.T)
     assert np.allclose(spread, np.diag(np.diag(spread)), atol=1e-9)
@@ -105,7 +104,7 @@ def test_a_seed_says_everything(name):
 
 
 def test_play_hands_on_what_was_decided():
-    stream = classification.classification_stream("wine", 1, 0, steps=30)
+    stream = streams.classification_stream("wine", 1, 0, steps=30)
 
     class Cyclic:
         def __init__(self):
@@ -133,7 +132,7 @@ def test_play_hands_on_what_was_decided():
 
 def test_wrong_names():
     with pytest.raises(ValueError, match="known are digits, wine"):
-        classification.classification_stream("iris", 1, 0)
+        streams.classification_stream("iris", 1, 0)
     with pytest.raises(ValueError, match="family must be one of"):
         ContextScenario(family="iris")
     with pytest.raises(ValueError, match="no feature set 'x'; known are"):

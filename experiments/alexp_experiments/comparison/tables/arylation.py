@@ -12,10 +12,8 @@ from alexp.common.arrays import FloatArray
 from alexp.common.style import DASHES, METHOD_COLOURS, new_figure, save_figure
 from alexp.common.validation import count
 from alexp.datasets import direct_arylation
-from alexp_experiments.comparison.tables.contest import FIRST_SEED
-from alexp_experiments.comparison.tables.data import ARYLATION
-from alexp_experiments.comparison.tables.entrants import TABLE_ENTRANTS
-from alexp_experiments.comparison.tables.scenario import RealScenario
+from alexp_experiments.comparison.tables.contest import FIRST_SEED, TABLE_ENTRANTS
+from alexp_experiments.comparison.tables.data import ARYLATION, RealScenario
 from alexp_experiments.core.statistics import MeanEstimate, difference, estimate, share
 from alexp_experiments.core.tasks import Record, Task
 
@@ -102,22 +100,6 @@ def compared(found: Mapping[str, FloatArray], name: str, other: str) -> str:
         text = f"after {k} experiments {means[0]} against {means[1]}, difference {gap}: *{word}*"
         parts.append(f"{text}; {GOOD:.0f} reached by {shares[0]} against {shares[1]}")
     return "; ".join(parts)
-
-
-def standing(runs: pd.DataFrame) -> str:
-    """The first player beside EDBO and the chemists, in words that follow from the intervals."""
-    found = curves(runs)
-    ours = next((name for name in found if name not in (CHEMISTS, EDBO)), None)
-    lines = [
-        f"- *{ours}* beside {other}: {said}."
-        for other in (EDBO, CHEMISTS)
-        if ours is not None and (said := compared(found, ours, other))
-    ]
-    head = (
-        f"{len(found[ours])} runs beside {len(found[EDBO])} of EDBO and {len(found[CHEMISTS])} chemists" if ours else ""
-    )
-    note = "Welch's 95% interval for differences, Wilson's for shares; *level*: the interval covers zero."
-    return "\n".join([f"{head}. {note}", "", *lines]) if lines else ""
 
 
 def draw_arylation(runs: pd.DataFrame, path: Path) -> None:

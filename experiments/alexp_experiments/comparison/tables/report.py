@@ -1,33 +1,192 @@
-"""docs/real-tables.md, from stored runs."""
+"""docs/real-tables.md and its figures, from the stored runs of `alexp compare --tables`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from alexp_experiments.comparison.tables.arylation import GOOD, LATE, MARKS, after, curves, reached, standing
-from alexp_experiments.comparison.tables.entrants import BOTORCH, TABLE_ENTRANTS, YARDSTICK
-from alexp_experiments.comparison.tables.reading import (
-    BEST_OF_ONE,
-    Summed,
-    best_of_one,
-    by_table,
-    chosen,
-    entrants_in,
-    regret_ratio,
-    tables_in,
+import numpy as np
+
+from alexp.common.files import write_text
+from alexp.common.style import COLOURS, new_figure, save_figure
+from alexp_experiments.comparison.tables.arylation import (
+    CHEMISTS,
+    EDBO,
+    GOOD,
+    LATE,
+    MARKS,
+    after,
+    arylation_tasks,
+    compared,
+    curves,
+    draw_arylation,
+    reached,
+    run_arylation,
 )
-from alexp_experiments.comparison.tables.text import ARYLATION, ENTRANTS, MADE_BY, PROTOCOL
+from alexp_experiments.comparison.tables.contest import BOTORCH, KEY, TABLE_ENTRANTS, YARDSTICK, TableContest
+from alexp_experiments.core.cache import keep_runs, store_runs, stored_runs
+from alexp_experiments.core.prose import Prose
+from alexp_experiments.core.statistics import MeanEstimate, estimate
+from alexp_experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
+
+_DRAWS = 2000  # of the bootstrap
+_SMALLEST = 1e-3  # regret below this counts as this in ratios
+BEST_OF_ONE = "the best single map or kernel in hindsight"
+DECIDED_BY = {"sum": "regret", "best": "gap"}  # what the best model in hindsight is best in
+
+
+class Summed(NamedTuple):
+    """One entrant on one table: its model, if it played with one at a time, and what its runs reached."""
+
+    model: str
+    seeds: int
+    regret: MeanEstimate
+    median_regret: float
+    gap: MeanEstimate
+    top: MeanEstimate
+    best: MeanEstimate
+    seconds: float
+
+
+def chosen(runs: pd.DataFrame, rounds: int, plate: int, repeats: bool, goal: str) -> pd.DataFrame:
+    """Runs under one protocol and with one goal; of who plays one model at a time, the best model in hindsight."""
+    own = runs[
+        (runs["rounds"] == rounds) & (runs["plate"] == plate) & (runs["repeats"] == repeats) & (runs["goal"] == goal)
+    ]
+    kept = []
+    for _, group in own.groupby(["table", "entrant"], sort=False):
+        means = group.groupby("model", sort=False)[DECIDED_BY[goal]].mean()
+        kept.append(group[group["model"] == means.index[int(np.argmin(means.to_numpy()))]])
+    return own.iloc[:0] if not kept else own.loc[[k for group in kept for k in group.index]]
+
+
+def summed(group: pd.DataFrame) -> Summed:
+    """Means over the seeds of one entrant on one table."""
+    return Summed(
+        str(group["model"].iloc[0]),
+        len(group),
+        estimate(group["regret"]),
+        float(group["regret"].median()),
+        estimate(group["gap"]),
+        estimate(group["top"]),
+        estimate(group["best"]),
+        float(group["seconds"].median()),
+    )
+
+
+def by_table(runs: pd.DataFrame) -> dict[tuple[str, str], Summed]:
+    """Entrant and table -> what was reached, for runs as `chosen` returns them."""
+    return {
+        (str(entrant), str(table)): summed(group)
+        for (entrant, table), group in runs.groupby(["entrant", "table"], sort=False)
+    }
+
+
+def entrants_in(runs: pd.DataFrame) -> list[str]:
+    """Entrants in the order of the list of them."""
+    present = set(runs["entrant"])
+    return [name for name in TABLE_ENTRANTS if name in present]
+
+
+def tables_in(runs: pd.DataFrame) -> list[str]:
+    """Tables by name."""
+    return sorted(set(runs["table"]), key=str.lower)
+
+
+def best_of_one(runs: pd.DataFrame) -> pd.DataFrame:
+    """Who of ours plays one model at a time and lost least on a table, as an entrant of its own."""
+    kept = []
+    for _, own in runs[[TABLE_ENTRANTS[name].is_told for name in runs["entrant"]]].groupby("table", sort=False):
+        means = own.groupby("entrant", sort=False)["regret"].mean()
+        kept += [own[own["entrant"] == means.index[int(np.argmin(means.to_numpy()))]]]
+    return runs.iloc[:0] if not kept else runs.loc[[k for own in kept for k in own.index]].assign(entrant=BEST_OF_ONE)
+
+
+def regret_ratio(
+    runs: pd.DataFrame, entrant: str, tables: Sequence[str], reference: str = YARDSTICK
+) -> MeanEstimate | None:
+    """Geometric mean over tables of the ratio of mean regrets, with a 95% interval: seeds drawn again in pairs.
+
+    On the seeds that both have played; None where there are fewer than two of them on one of the tables.
+    """
+    pairs = []
+    for table in tables:
+        above, below = (
+            runs[(runs["table"] == table) & (runs["entrant"] == name)].set_index("seed")["regret"]
+            for name in (entrant, reference)
+        )
+        both = above.index.intersection(below.index).sort_values()
+        if len(both) < 2:
+            return None
+        pairs.append((above[both].to_numpy(), below[both].to_numpy()))
+    if not pairs:
+        return None
+    rng = np.random.default_rng(0)
+    draws = np.array([_log_ratio(pairs, rng) for _ in range(_DRAWS)])
+    centre = float(np.exp(_log_ratio(pairs)))
+    low, high = np.exp(np.quantile(draws, [0.025, 0.975]))
+    return MeanEstimate(centre, centre * float(draws.std()), float(low), float(high))
+
+
+def _log_ratio(pairs: Sequence[tuple[np.ndarray, np.ndarray]], rng: np.random.Generator | None = None) -> float:
+    logs = []
+    for above, below in pairs:
+        picks = slice(None) if rng is None else rng.integers(above.size, size=above.size)
+        logs.append(np.log(max(above[picks].mean(), _SMALLEST)) - np.log(max(below[picks].mean(), _SMALLEST)))
+    return float(np.mean(logs))
+
+
+_MARKERS = "osD^vPX*<>"
+
+
+def draw_tables(runs: pd.DataFrame, rounds: int, plate: int, path: Path) -> None:
+    """Left: mean regret over that of the mixture of 0.1.0, goal "sum", same seeds. Right: top 1% found, goal "best"."""
+    ours = {goal: chosen(runs, rounds, plate, False, goal) for goal in ("sum", "best")}
+    names = [name for name in entrants_in(runs) if any((own["entrant"] == name).any() for own in ours.values())]
+    figure, axes = new_figure(1, 2, width=6.2, height=1.6 + 0.32 * len(names))
+    for k, table in enumerate(tables_in(runs)):
+        style = {"color": COLOURS[k % len(COLOURS)], "marker": _MARKERS[k % len(_MARKERS)], "ls": "", "ms": 5.0}
+        ratios = [(row, regret_ratio(ours["sum"], name, [table])) for row, name in enumerate(names)]
+        known = [(row, ratio.mean) for row, ratio in ratios if ratio is not None]
+        axes[0, 0].plot([ratio for _, ratio in known], [row for row, _ in known], **style)
+        found = by_table(ours["best"])
+        rows = [(row, found[name, table]) for row, name in enumerate(names) if (name, table) in found]
+        axes[0, 1].plot([own.top.mean for _, own in rows], [row for row, _ in rows], label=table, **style)
+    axes[0, 0].set_xscale("log")
+    low, high = axes[0, 0].get_xlim()
+    ticks = [tick for tick in (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20) if low <= tick <= high]
+    axes[0, 0].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes[0, 0].minorticks_off()
+    axes[0, 0].axvline(1.0, color="0.5", lw=0.8, zorder=0)
+    axes[0, 0].set_title(f'R({rounds}), goal "sum", in units of the mixture of 0.1.0', fontsize=9)
+    axes[0, 1].set_title(f'share of the top 1% found by round {rounds}, goal "best"', fontsize=9)
+    _label(axes[0, 0], names)
+    _label(axes[0, 1], [""] * len(names))
+    handles, labels = axes[0, 1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    save_figure(figure, path)
+
+
+def _label(ax: Axes, names: list[str]) -> None:
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    for row in range(0, len(names), 2):
+        ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=-1)
+
+
+PROSE = Prose("alexp_experiments.comparison.tables", "real-tables.md")
 Found = TypeVar("Found")
 
 
 def tables_report(runs: pd.DataFrame | None, arylation: pd.DataFrame | None, figures: str = "figures") -> str:
     """The page as Markdown."""
-    parts = ["# Real tables", PROTOCOL, "## Who plays", ENTRANTS, *([] if runs is None else [_stored(runs)])]
+    parts = [PROSE("introduction"), *([] if runs is None else [_stored(runs)])]
     for rounds, plate, repeats in [] if runs is None else protocols(runs):
         assert runs is not None
         how = f"n = {rounds}" + (f", plates of {plate}" if plate > 1 else "") + (", with repeats" if repeats else "")
@@ -36,11 +195,10 @@ def tables_report(runs: pd.DataFrame | None, arylation: pd.DataFrame | None, fig
             if len(own):
                 parts += [f"## {title}, {how}", *_section(own, goal, repeats)]
         if not repeats:
-            parts += [f"![Regret and top 1% found, table by table]({figures}/{figure_name(rounds, plate)})"]
+            parts += [PROSE("figure", figure=f"{figures}/{figure_name(rounds, plate)}")]
     if arylation is not None:
-        parts += ["## Direct arylation, in plates of five", ARYLATION, standing(arylation), _arylation(arylation)]
-        parts += [f"![Best yield after k experiments]({figures}/arylation.png)"]
-    return "\n\n".join([*(part for part in parts if part), "## How this page is made", MADE_BY]) + "\n"
+        parts += [_arylation(arylation, figures)]
+    return "\n\n".join([*(part for part in parts if part), PROSE("end")]) + "\n"
 
 
 def _stored(runs: pd.DataFrame) -> str:
@@ -56,13 +214,7 @@ def _stored(runs: pd.DataFrame) -> str:
         said = ", ".join(versions) or "version not recorded"
         first, last = int(own["seed"].min()), int(own["seed"].max())
         lines.append(f"- *{name}*: {said}; {numbers} seeds a table, from {first} to {last}.")
-    if not lines:
-        return ""
-    head = (
-        "**Rows that were not made anew.** Other libraries take hours, so their rows are stored runs of an earlier "
-        "time; the command of this page makes ours alone."
-    )
-    return "\n".join([head, "", *lines])
+    return PROSE.line("stored", libraries="\n".join(lines)) if lines else ""
 
 
 def figure_name(rounds: int, plate: int) -> str:
@@ -182,7 +334,7 @@ def _grid(
     return "\n".join(lines)
 
 
-def _arylation(runs: pd.DataFrame) -> str:
+def _arylation(runs: pd.DataFrame, figures: str) -> str:
     """Mean best yield after k experiments, and who has reached a yield of 99."""
     titles = [*(str(k) for k in MARKS), *(f"{GOOD:.0f} reached by {k}" for k in LATE)]
     lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
@@ -195,6 +347,58 @@ def _arylation(runs: pd.DataFrame) -> str:
             share = reached(curve, k)
             cells.append("" if share is None else str(share))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    seeds = runs["seed"]
-    note = f"Mean best yield after k experiments with 95% intervals; seeds {int(seeds.min())} to {int(seeds.max())}."
-    return "\n".join(lines) + "\n\n" + note
+    first, last = int(runs["seed"].min()), int(runs["seed"].max())
+    said, table = standing(runs) or None, "\n".join(lines)
+    return PROSE("arylation", standing=said, table=table, first=first, last=last, figures=figures)
+
+
+def standing(runs: pd.DataFrame) -> str:
+    """The first player beside EDBO and the chemists, in words that follow from the intervals."""
+    found = curves(runs)
+    ours = next((name for name in found if name not in (CHEMISTS, EDBO)), None)
+    lines = [
+        f"- *{ours}* beside {other}: {said}."
+        for other in (EDBO, CHEMISTS)
+        if ours is not None and (said := compared(found, ours, other))
+    ]
+    if ours is None or not lines:
+        return ""
+    sizes = {"runs": len(found[ours]), "edbo": len(found[EDBO]), "chemists": len(found[CHEMISTS])}
+    return PROSE.line("arylation, standing", lines="\n".join(lines), **sizes)
+
+
+Sweep = Callable[[list[Task]], list[Record]]
+COMMAND = "alexp compare --tables DIR"
+RUNS, PLATES, PAGE = "real-tables.csv", "arylation.csv", "real-tables.md"
+
+
+def add_runs(contest: TableContest, sweep: Sweep, out: Path) -> pd.DataFrame:
+    """Run a contest and add its rows to those in `out`."""
+    new = contest.run(sweep)
+    keep_runs(new, out / RUNS, COMMAND, KEY)
+    return new
+
+
+def add_arylation(seeds: int, first_seed: int, experiments: int, sweep: Sweep, out: Path) -> pd.DataFrame:
+    """Run direct arylation in plates; earlier runs in `out` are replaced."""
+    runs = run_arylation(arylation_tasks(seeds, first_seed, experiments), sweep)
+    store_runs(runs, out / PLATES)
+    return runs
+
+
+def write_pages(out: Path) -> Iterator[Path]:
+    """Page and figures from the runs in `out`; yields what was written."""
+    plates = stored_runs(out / PLATES, COMMAND) if (out / PLATES).exists() else None
+    runs = None if plates is not None and not (out / RUNS).exists() else stored_runs(out / RUNS, COMMAND)
+    if runs is not None:
+        runs = runs[runs["entrant"].isin(list(TABLE_ENTRANTS))]  # those that are no more are not shown
+    for rounds, plate, repeats in [] if runs is None else protocols(runs):
+        if not repeats:
+            assert runs is not None
+            draw_tables(runs, rounds, plate, out / "figures" / figure_name(rounds, plate))
+            yield out / "figures" / figure_name(rounds, plate)
+    if plates is not None:
+        draw_arylation(plates, out / "figures" / "arylation.png")
+        yield out / "figures" / "arylation.png"
+    write_text(out / PAGE, tables_report(runs, plates))
+    yield out / PAGE

@@ -20,9 +20,8 @@ from alexp.common.arrays import AnyArray
 from alexp.common.files import writing
 from alexp.datasets import direct_arylation
 from alexp.problem.kernel_models import Component, find_levels
-from alexp_experiments.comparison.tables.contest import TableContest
-from alexp_experiments.comparison.tables.entrants import OURS
-from alexp_experiments.comparison.tables.pages import add_runs
+from alexp_experiments.comparison.tables.contest import OURS, TableContest
+from alexp_experiments.comparison.tables.report import add_runs
 from alexp_experiments.core.runner import sweep
 
 ROWS = 80

@@ -10,7 +10,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import one_of
-from alexp_experiments.comparison.peers.base import library
+from alexp_experiments.comparison.peers import library
 from alexp_experiments.contextual.playing import Pick
 from alexp_experiments.contextual.streams import ContextRound, ContextStream
 

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp_experiments.comparison.peers.base import library
+from alexp_experiments.comparison.peers import library
 from alexp_experiments.contextual.playing import Pick
 from alexp_experiments.contextual.streams import ContextRound, ContextStream
 

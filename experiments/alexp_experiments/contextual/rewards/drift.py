@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from alexp.common.codec import State
-from alexp_experiments.contextual.rewards.playing import Stream, table
+from alexp_experiments.contextual.rewards.rules import Stream, table
 
 STREAMS = (
     Stream("nothing changes", 10, 1000, 0.5),

@@ -7,11 +7,92 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import sqrt
 
+import numpy as np
+
+from alexp.algorithms import EvidenceMixture
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
+from alexp.problem import Arms, Candidates, ModelClass
 from alexp.rules import Matching
-from alexp_experiments.contextual.rewards.playing import Stream, table
+from alexp_experiments.core.runner import spread
+
+_SETS, _SIZE = 10, 3  # feature sets, and columns of each
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Ten feature sets of three standard normal columns each; the reward is linear in the first set, of variance one.
+
+    Attributes
+    ----------
+    candidates : of a round; or arms, each with coefficients of its own, on one context.
+    per_arm : whether they are arms.
+    period : rounds after which all coefficients are drawn anew; 0 for never.
+    drift : standard deviation of a random walk of the coefficients, per round, in units of their own.
+    """
+
+    name: str
+    candidates: int
+    rounds: int
+    noise: float
+    per_arm: bool = False
+    period: int = 0
+    drift: float = 0.0
+
+
+def play(stream: Stream, settings: State, seed: int) -> float:
+    """Regret of `EvidenceMixture` with these settings; all see the same candidates and the same noise."""
+    rng = np.random.default_rng([11, seed])
+    groups = [np.arange(_SIZE * k, _SIZE * (k + 1)) for k in range(_SETS)]
+    opt = _algorithm(stream, groups, settings, seed)
+    width, n, total = _SETS * _SIZE, stream.candidates, 0.0
+    shape = (n, _SIZE) if stream.per_arm else (_SIZE,)
+    theta = rng.standard_normal(shape) / sqrt(_SIZE)
+    for t in range(stream.rounds):
+        if stream.period and t and t % stream.period == 0:
+            theta = rng.standard_normal(shape) / sqrt(_SIZE)
+        step = stream.drift  # keeps the variance: an autoregressive walk
+        theta = sqrt(1.0 - step**2) * theta + step * rng.standard_normal(shape) / sqrt(_SIZE)
+        rows = rng.standard_normal(width) if stream.per_arm else rng.standard_normal((n, width))
+        values: FloatArray = theta @ rows[:_SIZE] if stream.per_arm else rows[:, :_SIZE] @ theta
+        noise = stream.noise * rng.standard_normal()
+        trial = opt.ask(context=rows) if stream.per_arm else opt.ask(features=rows)
+        opt.tell(trial, float(values[trial.index]) + noise)
+        total += float(values.max() - values[trial.index])
+    return total
+
+
+def _algorithm(stream: Stream, groups: Sequence[IntArray], settings: State, seed: int) -> EvidenceMixture:
+    if not stream.per_arm:
+        models = ModelClass.from_blocks({f"set {k}": len(group) for k, group in enumerate(groups)})
+        return EvidenceMixture(models, Candidates(), random_state=seed, **settings)
+    arms = Arms([f"arm {k}" for k in range(stream.candidates)])
+    sets = {f"set {k}": group.tolist() for k, group in enumerate(groups)}
+    return EvidenceMixture(ModelClass.per_arm(sets, arms), arms, random_state=seed, **settings)
+
+
+def table(streams: Sequence[Stream], entrants: dict[str, State], seeds: int, workers: int | None = None) -> str:
+    """Mean regret and its standard error, one row per entrant."""
+    runs = [(stream, entrants[name], seed) for name in entrants for stream in streams for seed in range(seeds)]
+    found: FloatArray = np.reshape(spread(_play, runs, workers), (len(entrants), len(streams), seeds))
+    lines = [
+        f"Mean ± standard error of {seeds} seeds.",
+        "",
+        "| | " + " | ".join(stream.name for stream in streams) + " |",
+        "|---|" + "---|" * len(streams),
+    ]
+    for name, row in zip(entrants, found, strict=True):
+        cells = [f"{values.mean():.1f} ± {values.std(ddof=1) / sqrt(seeds):.1f}" for values in row]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _play(run: tuple[Stream, State, int]) -> float:
+    return play(*run)
+
 
 STREAMS = (
     Stream("10 new candidates", 10, 500, 0.5),

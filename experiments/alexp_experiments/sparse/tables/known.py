@@ -13,11 +13,11 @@ from alexp.algorithms.streams import Streams
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.simulation import PROBLEM, ModelEnvironment, RoundEnvironment
-from alexp_experiments.core.plain import Settings
+from alexp_experiments.core.scenarios import Settings
 from alexp_experiments.core.statistics import estimate
 from alexp_experiments.sparse.reference import BAND, INSTANCES, ROUNDS, STEPS, Measured
-from alexp_experiments.sparse.tables.cells import SparseCell
 from alexp_experiments.sparse.tables.instances import SparseScenario
+from alexp_experiments.sparse.tables.tasks import SparseCell
 
 if TYPE_CHECKING:
     import pandas as pd

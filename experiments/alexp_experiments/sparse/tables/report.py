@@ -1,22 +1,86 @@
-"""The page of `alexp tables`: what the paper prints, what was measured, and whether the one goes with the other."""
+"""docs/tables.md and its figure: what the paper prints, what was measured, and whether they agree."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from alexp.common.files import write_text
+from alexp.common.style import DASHES, METHOD_COLOURS, new_figure, save_figure
+from alexp_experiments.core.cache import keep_runs, stored_runs
+from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.statistics import MeanEstimate, estimate
-from alexp_experiments.sparse.tables.entrants import ENTRANTS
-from alexp_experiments.sparse.tables.figure import CONTEXTS, VECTOR_SETS
+from alexp_experiments.core.tasks import Record, Task
+from alexp_experiments.sparse.tables.contest import ENTRANTS, GRID, KEY, SIZES, VECTORS, WIDE, SparseContest
 from alexp_experiments.sparse.tables.known import MASTER_ROUNDS, MASTERS, MASTERS_KNOWN, released
-from alexp_experiments.sparse.tables.measures import Exponent, in_rounds, in_width, promised, verdict
-from alexp_experiments.sparse.tables.printed import CORRECTIONS, TABLE_1, TABLE_2, PrintedRow
-from alexp_experiments.sparse.tables.text import GROWTH, HOW, INTRODUCTION, MASTERS_TEXT, READING, RELEASED_TEXT
+from alexp_experiments.sparse.tables.measures import (
+    FLAT,
+    TABLE_1,
+    TABLE_2,
+    Exponent,
+    PrintedRow,
+    in_rounds,
+    in_width,
+    log_slope,
+    promised,
+    verdict,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
+
+CONTEXTS = (
+    "even play, contexts", "LASSO Bandit", "Li 2022", "ModCB", "DR Lasso", "LinUCB, all columns, contexts",
+    "ALExp, contexts", "SA Lasso", "TH Lasso", "Corral", "mixture, contexts", "oracle, contexts",
+)  # fmt: skip
+VECTOR_SETS = (
+    "even play", "ESTC", "PopArt", "O2CS-EW, width x .05", "Corral, vectors", "EXP4-LS, vectors",
+    "LinUCB, all columns", "ALExp", "mixture", "oracle",
+)  # fmt: skip
+
+
+def draw(runs: pd.DataFrame, path: Path) -> None:
+    """Two panels for contexts and two for the fixed set."""
+    figure, axes = new_figure(2, 2, width=6.2, height=4.2)
+    for names, (left, right), title in (
+        (CONTEXTS, axes[0], "contexts"),
+        (VECTOR_SETS, axes[1], "fixed set of vectors"),
+    ):
+        for k, name in enumerate(one for one in names if one in ENTRANTS):
+            _curve(left, in_rounds(runs, name), name, k)
+            _curve(right, in_width(runs, name), name, k)
+        left.set(title=title, xlabel="rounds n", ylabel="mean regret")
+        right.set(title=f"{title}, growth", xlabel="columns p")
+        right.legend(
+            *left.get_legend_handles_labels(), frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5)
+        )
+    save_figure(figure, path)
+
+
+def colour_of(name: str) -> str:
+    """The colour of the algorithm behind a row: the same on contexts and on vectors, and in every other figure."""
+    one = ENTRANTS[name]
+    told = {"linucb": "oracle" if "model" in one.settings else "naive"}
+    return METHOD_COLOURS[told.get(one.algorithm, one.algorithm)]
+
+
+def _curve(ax: Axes, found: Exponent | None, name: str, k: int) -> None:
+    from matplotlib.ticker import NullLocator
+
+    if found is not None:
+        dash, marker = DASHES[k % len(DASHES)], ".v"[k // len(DASHES) % 2]
+        ax.loglog(found.x, found.means, color=colour_of(name), ls=dash, marker=marker, ms=5, label=name)
+        ax.set_xticks(found.x, [f"{x:.0f}" for x in found.x])
+        ax.xaxis.set_minor_locator(NullLocator())
+
+
+PROSE = Prose("alexp_experiments.sparse.tables", "tables.md")
 _EVEN = {"contexts": "even play, contexts", "vectors": "even play"}
 _PARTS = {
     "n": "growth in n",
@@ -29,31 +93,34 @@ Line = Sequence[str]
 
 def page(runs: pd.DataFrame, figure: str) -> str:
     """The whole page, from the lines of all runs."""
-    parts = [
-        INTRODUCTION,
-        "## Table 2 as printed",
-        markdown(*printed_2()),
-        "\n".join(f"{number}. {text}" for number, text in CORRECTIONS.items()),
-        "## Table 2, measured",
-        markdown(*measured_2(runs)),
-        READING,
-        f"![Regret against n and against p]({figure})",
-        loud_points(runs),
-        "## Table 1, with what was measured",
-        markdown(*printed_1()),
-        markdown(*measured_1(runs)),
-        GROWTH,
-        "## Yardsticks",
-        markdown(*yardsticks(runs)),
-        HOW,
-        MASTERS_TEXT,
-        markdown(*masters_beside(runs)),
-        RELEASED_TEXT,
-        markdown(*released_beside(runs)),
-        seeds_text(runs),
-        f"All runs together took {core_minutes(runs):.0f} minutes of one core.",
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    text = PROSE(
+        "page",
+        figure=figure,
+        printed_1=markdown(*printed_1()),
+        printed_2=markdown(*printed_2()),
+        corrections=PROSE.line("corrections").replace("\n\n", "\n"),
+        measured_1=markdown(*measured_1(runs)),
+        measured_2=markdown(*measured_2(runs)),
+        grid=", ".join(map(str, GRID)),
+        flat=FLAT,
+        loud=loud_points(runs),
+        contexts=_log_growth(WIDE, SIZES["contexts"][0]),
+        vectors=_log_growth(VECTORS, SIZES["vectors"][0]),
+        yardsticks=markdown(*yardsticks(runs)),
+        masters=markdown(*masters_beside(runs)),
+        released=markdown(*released_beside(runs)),
+        first=runs["seed"].min(),
+        last=runs["seed"].max(),
+        seeds=seeds_text(runs),
+        minutes=core_minutes(runs),
+    )
+    return text + "\n"
+
+
+def _log_growth(widths: Sequence[int], size: int) -> str:
+    """The exponent of log M in p over the widths that growth is measured on, with the numbers of models."""
+    models = np.array(widths, dtype=np.float64) / size
+    return f"{float(log_slope(models, np.log(models))):.2f} (M = {models[0]:.0f} .. {models[-1]:.0f})"
 
 
 def core_minutes(runs: pd.DataFrame) -> float:
@@ -63,7 +130,7 @@ def core_minutes(runs: pd.DataFrame) -> float:
     return sum(float((own["ms"] * own["n"]).sum()) for own in (runs[apart], once)) / 60e3
 
 
-def loud_points(runs: pd.DataFrame) -> str:
+def loud_points(runs: pd.DataFrame) -> str | None:
     """Points of the figure whose mean is made by a few runs: more than twice the median over seeds."""
     loud = []
     for name in dict.fromkeys((*CONTEXTS, *VECTOR_SETS)):
@@ -75,7 +142,7 @@ def loud_points(runs: pd.DataFrame) -> str:
                 where = f"n = {n}" if part == "n" else f"p = {p}"
                 runs_above = f"{far} of {len(cell)} runs above twice it"
                 loud.append(f"{name} at {where} (mean {mean:.1f}, median {median:.1f}; {runs_above})")
-    return f"Points that a few runs make, with a mean of more than twice the median: {'; '.join(loud)}." if loud else ""
+    return PROSE.line("loud", points="; ".join(loud)) if loud else None
 
 
 def printed_2() -> tuple[Line, list[Line]]:
@@ -188,14 +255,9 @@ def released_beside(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
 
 
 def seeds_text(runs: pd.DataFrame) -> str:
-    """Which seeds the page is made from, and how many of them: part by part, and who has others than most."""
+    """Numbers of seeds: part by part, and entrants with other numbers than most."""
     seeds = {(str(name), str(part)): rows["seed"].nunique() for (name, part), rows in runs.groupby(["entrant", "part"])}
-    first, last = runs["seed"].min(), runs["seed"].max()
-    lines = [
-        f"**Seeds** {first} to {last}; no constant was chosen on them. Every seed has its own coefficients, contexts",
-        "or vectors, and noise. How many of them:",
-        "",
-    ]
+    lines = []
     for part, title in _PARTS.items():
         own = {key: n for key, n in seeds.items() if key[1].split()[0] == part}
         counts = [n for n, _ in Counter(own.values()).most_common()]
@@ -254,3 +316,31 @@ def _ends(found: Exponent | None) -> str:
     if found is None:
         return "-"
     return f"{found.means[0]:.0f} at {found.x[0]:.0f}, {found.means[-1]:.0f} at {found.x[-1]:.0f}"
+
+
+COMMAND = "alexp tables"
+RUNS, FIGURE, PAGE = "tables.csv", "figures/tables.png", "tables.md"
+
+
+def add_runs(contest: SparseContest, sweep: Callable[[list[Task]], list[Record]], out: Path) -> pd.DataFrame:
+    """Run a contest and add its lines to those in `out`."""
+    new = contest.run(sweep)
+    keep_runs(new, out / RUNS, COMMAND, KEY)
+    return new
+
+
+def write_pages(out: Path) -> Iterator[Path]:
+    """Page and figure from the runs in `out`; yields what was written."""
+    runs = stored_runs(out / RUNS, COMMAND)
+    yield out / RUNS
+    draw(runs, out / FIGURE)
+    yield out / FIGURE
+    write_text(out / PAGE, page(runs, FIGURE))
+    yield out / PAGE
+
+
+def printed(out: Path) -> str:
+    """Both tables, as printed and as measured."""
+    runs = stored_runs(out / RUNS, COMMAND)
+    tables = [printed_1(), measured_1(runs), printed_2(), measured_2(runs)]
+    return "\n\n".join(markdown(*table) for table in tables)

@@ -10,11 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from alexp_experiments.core.runner import sweep
-from alexp_experiments.sparse.tables.cells import SparseCell
-from alexp_experiments.sparse.tables.contest import FIRST_SEED, SparseContest
-from alexp_experiments.sparse.tables.entrants import AT, ENTRANTS
+from alexp_experiments.sparse.tables.contest import AT, ENTRANTS, FIRST_SEED, SparseContest
 from alexp_experiments.sparse.tables.known import MASTERS, MasterScenario
-from alexp_experiments.sparse.tables.pages import add_runs
+from alexp_experiments.sparse.tables.report import add_runs
+from alexp_experiments.sparse.tables.tasks import SparseCell
 
 ROUNDS = 40
 SEEDS = (FIRST_SEED, FIRST_SEED + 1)

@@ -1,10 +1,11 @@
-"""One run of a row as data, for the runner and its cache."""
+"""One run of a row as data, for the runner and its cache, and the lines that the runs of a cell leave in the table."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,8 +15,8 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.components import component_from_dict
 from alexp.common.codec import State
 from alexp.simulation import ModelEnvironment, RoundEnvironment, simulate
-from alexp_experiments.core.fingerprint import code_fingerprint
-from alexp_experiments.core.tasks import RECORD_FORMAT, Record, Task, algorithm_class, resolve
+from alexp_experiments.core.scenarios import Settings
+from alexp_experiments.core.tasks import RECORD_FORMAT, Record, Task, algorithm_class, code_fingerprint, resolve
 from alexp_experiments.sparse.tables.instances import SparseScenario
 
 _CODE_OF_EVERY_RUN = ("alexp.simulation",)
@@ -85,3 +86,35 @@ class SparseTask(Task):
             final_gap=0.0,
             seconds=played.seconds,
         )
+
+
+@dataclass(frozen=True)
+class SparseCell:
+    """One entrant in one scenario; its regret is kept at `moments`."""
+
+    name: str
+    part: str
+    scenario: SparseScenario
+    moments: tuple[int, ...]
+    algorithm: str
+    settings: Settings
+    seeds: tuple[int, ...]
+
+    @property
+    def tasks(self) -> list[Task]:
+        """One run per seed."""
+        return [SparseTask(self.scenario, self.algorithm, self.settings, seed) for seed in self.seeds]
+
+    def rows(self, records: Sequence[Record]) -> Iterator[dict[str, object]]:
+        """One line per seed and moment."""
+        for seed, record in zip(self.seeds, records, strict=True):
+            for n in self.moments:
+                yield {
+                    "entrant": self.name,
+                    "part": self.part,
+                    "p": self.scenario.n_columns,
+                    "n": n,
+                    "seed": seed,
+                    "regret": float(record.regret[n - 1]),
+                    "ms": 1e3 * record.seconds / self.scenario.steps,
+                }

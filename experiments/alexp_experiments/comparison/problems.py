@@ -1,7 +1,8 @@
-"""Real tables as candidate pools: what happens when no model is true.
+"""Scenarios that only the comparison has: real tables of scikit-learn, where no model is true, and a told true model.
 
-The tables ship inside scikit-learn. Candidates are rows, rewards are a standardised column, and the models are feature
-maps that somebody might reasonably have tried.
+Tables: candidates are rows, rewards are a standardised column, and the models are feature maps that one might
+reasonably try. Told: the class of models that an algorithm gets holds the true one only. Regret there, with the same
+prior and the same rule, is what an algorithm would pay if choosing a model was free.
 """
 
 from __future__ import annotations
@@ -161,3 +162,37 @@ def _digits_maps(data: FloatArray) -> dict[str, FloatArray]:
         "20 random waves": np.cos(angles),
         "all pixels": data,
     }
+
+
+@dataclass(frozen=True)
+class ToldScenario(Scenario):
+    """A scenario of which only the true model is shown."""
+
+    def environment(self, seed: int) -> ModelEnvironment:
+        """The environment of a seed, rewards and noise as ever."""
+        return _with_one_model(super().environment(seed))
+
+
+@dataclass(frozen=True)
+class ToldTable(TableScenario):
+    """A table of which only the model with the largest adjusted R^2 is shown."""
+
+    def environment(self, seed: int) -> ModelEnvironment:
+        """The environment of a seed, rewards and noise as ever."""
+        return _with_one_model(super().environment(seed))
+
+
+def _with_one_model(environment: ModelEnvironment) -> ModelEnvironment:
+    environment.models = environment.models.only(environment.true_model)
+    environment.true_model = 0
+    return environment
+
+
+def told(scenario: Scenario) -> Scenario:
+    """The same problem with the true model told.
+
+    >>> told(Scenario()).environment(0).models.n_models
+    1
+    """
+    kind = ToldTable if isinstance(scenario, TableScenario) else ToldScenario
+    return kind.from_dict(scenario.to_dict())

@@ -1,1 +1,0 @@
-"""Tables, targets and the figure of the benchmarks page."""

@@ -1,1 +1,0 @@
-"""Methods of other libraries, asked and told like ours."""
