@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: browser demo test test-all tests test-lowest install lint docs pages pages-check mutants rivals soak
+.PHONY: browser demo test test-all test-slow test-lowest install lint docs pages pages-check mutants rivals soak
 
 demo: install
 	$(BIN)/alexp demo --out demo
@@ -11,12 +11,12 @@ demo: install
 LEFT_OUT := PostgreSQL, servers and browsers, killed and interrupted processes, experiments, benchmarks, stand-ins for GPUs, \
   most settings of the conformance suite, code blocks of the documentation, stale pages
 test: install lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --disable-warnings -m "not slow"
 	@echo "make test leaves out: $(LEFT_OUT). make test-all runs them."
 
-# Every test; the fast tier is part of it.
-tests: install browser
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+# What the fast tier leaves out.
+test-slow: install browser
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --disable-warnings -m slow
 
 # What the tests of the dashboard need beside .venv: Debian's Chromium, if we may install it, and axe-core, if there is
 # npm. Neither is a must: what is missing is skipped, and the tests say so.
@@ -51,7 +51,7 @@ pages: install
 	$(BIN)/python tools/pages.py make $(PAGES)
 
 # Everything that can be tested without hours: the tests, the documentation, and whether its numbers are still true.
-test-all: lint tests docs pages-check
+test-all: test test-slow docs pages-check
 
 # Not part of `make test`: breaks the code on purpose, more than seven hundred times, and asks whether the tests notice.
 mutants: install

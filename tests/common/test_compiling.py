@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.common.compiling import _code_cache as kept
-from alexp.common.compiling._notice import TEXT, Notice
+from alexp.common import compiling as kept
+from alexp.common._numba_pipeline import TEXT, Notice
 
 PACKAGE = Path(alexp.__file__).parent
 NOBODY = 65534
@@ -131,12 +131,12 @@ def test_ordinary_compiled_code_may_call_kernels():
 
 def test_all_kernel_files_count_and_no_others():
     names = {path.relative_to(PACKAGE).as_posix() for path in kept.kernel_files()}
-    assert {"common/compiling/_pipeline.py", "estimation/lasso/_linalg.py", "estimation/ridge/_blocks.py"} <= names
+    assert {"common/_numba_pipeline.py", "estimation/lasso/_linalg.py", "estimation/ridge/_blocks.py"} <= names
     assert "algorithms/alexp.py" not in names
     marked = {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
-        if "numba import njit" in path.read_text() and path.parent.name != "compiling"
+        if "numba import njit" in path.read_text() and path.name != "compiling.py"
     }
     assert not marked  # compiled past the cache
 

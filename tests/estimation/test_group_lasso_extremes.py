@@ -10,8 +10,15 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from alexp.estimation.lasso._careful import Sight, graded, least_zero, penalties, power_of_two
-from alexp.estimation.lasso.group_lasso import ConvergenceWarning, GroupLasso
+from alexp.estimation.lasso.group_lasso import (
+    ConvergenceWarning,
+    GroupLasso,
+    SolverData,
+    graded,
+    least_zero,
+    penalties,
+    power_of_two,
+)
 from tests.estimation.group_lasso_twin import filled, flat
 
 
@@ -172,8 +179,8 @@ def test_powers_of_two_scale_solutions_exactly():
 def test_graded_data_say_the_same():
     path, rows, y = with_outlier(1e3, regime="rows")
     assert path._rho[0] > 0.0  # twelve rows have become four, and more has been left over
-    sight = Sight(path._xt, path._n_rows, path._z, path._rho[0], np.zeros((0, 0)))
-    again, unit = graded(sight)
+    data = SolverData(path._xt, path._n_rows, path._z, path._rho[0], np.zeros((0, 0)))
+    again, unit = graded(data)
     assert unit == power_of_two(np.abs(path._xt).max())
     np.testing.assert_allclose(unit**2 * again.xt @ again.xt.T, rows.T @ rows, rtol=1e-12)
     np.testing.assert_allclose(unit * again.xt @ again.z, rows.T @ y, rtol=1e-12)
@@ -184,9 +191,9 @@ def test_graded_data_say_the_same():
 
 def test_penalties_rise_to_the_zero_solution():
     path, rows, y = with_outlier(1.0, regime="rows")
-    sight = Sight(path._xt, path._n_rows, path._z, 0.0, np.zeros((0, 0)))
+    data = SolverData(path._xt, path._n_rows, path._z, 0.0, np.zeros((0, 0)))
     pull = np.abs(rows.T @ y)
-    assert least_zero(sight, path._groups, 1) == pytest.approx(max(pull[0] + pull[1], pull[2], pull[3] + pull[0]))
+    assert least_zero(data, path._groups, 1) == pytest.approx(max(pull[0] + pull[1], pull[2], pull[3] + pull[0]))
     values = list(penalties(1e-12, 1.0))
     assert values[0] == 1e-12
     assert values == sorted(values)

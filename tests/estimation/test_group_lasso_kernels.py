@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from alexp.estimation.lasso import (
-    _cone,
-    _data,
-    _groups,
-    _linalg,
-    _quadratic,
-    _subsets,
-)
-from alexp.estimation.lasso._working import Groups
+from alexp.estimation.lasso import _linalg, _solve_groups, _solve_subsets
+from alexp.estimation.lasso._newton import Groups
 
 
 def positive_definite(rng, n):
@@ -72,7 +65,7 @@ def test_products(shape):
 
 @njit
 def is_acceptable(trial, value, slope, derivative):
-    return _quadratic.acceptable(trial, value, slope, derivative)
+    return _solve_groups.acceptable(trial, value, slope, derivative)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +85,7 @@ def test_steps_are_accepted_by_their_decrease(trial, slope, wanted):
 @njit
 def minimise(h, c, low, damping):
     x = np.zeros(c.size)
-    _quadratic.bounded_quadratic(h, c, low, c.size, damping, x)
+    _solve_groups.bounded_quadratic(h, c, low, c.size, damping, x)
     return x
 
 
@@ -115,7 +108,7 @@ def test_bounded_quadratic_satisfies_its_optimality_conditions(seed):
 @njit
 def minimise_in_cone(h, c, size, cost, damping, d, low, tau):
     x = np.zeros(c.size)
-    return x, _cone.cone_quadratic(h, c, c.size, size, cost, damping, d, low, tau, x)
+    return x, _solve_subsets.cone_quadratic(h, c, c.size, size, cost, damping, d, low, tau, x)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -152,7 +145,7 @@ def test_rows_rotate_into_the_triangular_factor():
     rows[:, 4] = rows[:, 1]
     xt, z, rho, gram = np.zeros((6, 6)), np.zeros(6), np.zeros(1), np.zeros((6, 6))
     for t, (row, value) in enumerate(zip(rows, y, strict=True), start=1):
-        _data.rotate_in(xt, z, rho, gram, row, value)
+        _linalg.rotate_in(xt, z, rho, gram, row, value)
         np.testing.assert_allclose(xt @ xt.T, rows[:t].T @ rows[:t], atol=1e-12)
         np.testing.assert_allclose(xt @ z, rows[:t].T @ y[:t], atol=1e-12)
         assert z @ z + rho[0] ** 2 == pytest.approx(y[:t] @ y[:t])
@@ -163,7 +156,7 @@ def test_rows_rotate_into_the_triangular_factor():
 def test_centred_rows_have_the_centred_gram_matrix():
     rng = np.random.default_rng(2)
     rows, y, mean = rng.normal(size=(20, 3)) + 10.0, rng.normal(size=20), np.zeros(4)
-    kept = [_data.centre_row(row, value, mean, t) for t, (row, value) in enumerate(zip(rows, y, strict=True), 1)]
+    kept = [_linalg.centre_row(row, value, mean, t) for t, (row, value) in enumerate(zip(rows, y, strict=True), 1)]
     helmert = np.array([row for row, _ in kept])
     centred = rows - rows.mean(axis=0)
     np.testing.assert_allclose(helmert.T @ helmert, centred.T @ centred, atol=1e-10)
@@ -174,7 +167,7 @@ def test_centred_rows_have_the_centred_gram_matrix():
 @njit
 def scan(g, groups, limit, taken, room):
     worst, which = np.empty(room), np.empty(room, dtype=np.int64)
-    top, found = _groups.worst_groups(g, groups, limit, taken, taken.size, worst, which)
+    top, found = _solve_groups.worst_groups(g, groups, limit, taken, taken.size, worst, which)
     return top, which[:found]
 
 
@@ -195,21 +188,21 @@ def test_the_pass_over_groups_finds_the_worst():
 
 @njit
 def rank(subset, binomial):
-    return _subsets.rank_subset(subset, binomial, subset.size)
+    return _solve_subsets.rank_subset(subset, binomial, subset.size)
 
 
 @njit
 def split(d, tau, binomial):
-    return _subsets.decompose(d, tau, binomial)
+    return _solve_subsets.decompose(d, tau, binomial)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (5, 1), (6, 3), (7, 7), (9, 4)])
 def test_ranks_are_lexicographic(n, size):
-    table = _subsets.binomial_table(n, size)
+    table = _solve_subsets.binomial_table(n, size)
     subset = np.empty(size, dtype=np.int64)
     for j, expected in enumerate(itertools.combinations(range(n), size)):
         assert rank(np.array(expected), table) == j
-        _subsets.subset_of(j, table, size, subset)
+        _solve_subsets.subset_of(j, table, size, subset)
         assert tuple(subset) == expected
 
 
@@ -218,7 +211,7 @@ def test_decomposition_into_subsets_is_exact(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
     size = int(rng.integers(1, n + 1))
-    table = _subsets.binomial_table(n, size)
+    table = _solve_subsets.binomial_table(n, size)
     d = np.zeros(n)
     for _ in range(int(rng.integers(1, 6))):
         d[rng.choice(n, size, replace=False)] += rng.exponential()
@@ -226,7 +219,7 @@ def test_decomposition_into_subsets_is_exact(seed):
     ids, eta = split(d, max(tau, d.max()), table)
     again, subset = np.zeros(n), np.empty(size, dtype=np.int64)
     for j, value in zip(ids, eta, strict=True):
-        _subsets.subset_of(j, table, size, subset)
+        _solve_subsets.subset_of(j, table, size, subset)
         again[subset] += value
     np.testing.assert_allclose(again, d, atol=1e-13 * tau)
     assert eta.sum() == pytest.approx(tau)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from alexp.common.compiling import _forking as compiling_forks
+from alexp.common import compiling as compiling_forks
 from alexp.study import StorageError, load_study
 from alexp.study.forking import Transactions
 

@@ -12,8 +12,9 @@ canonical one has the least norm; it depends on no order of columns, groups or o
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +25,14 @@ from alexp.common.schema import floats, number, record, whole
 from alexp.common.validation import LARGEST
 from alexp.common.warning import caution
 from alexp.estimation.estimate import Estimate
-from alexp.estimation.lasso._careful import Sight, graded, least_zero, penalties
-from alexp.estimation.lasso._data import centre_row, rotate_in
-from alexp.estimation.lasso._kernels import solve as solve_groups
-from alexp.estimation.lasso._problem import explicit_groups, least_weights, subset_groups
-from alexp.estimation.lasso._subset_kernels import solve_subsets
-from alexp.estimation.lasso._subsets import subset_of
-from alexp.estimation.lasso._working import Groups
+from alexp.estimation.lasso._linalg import centre_row, rotate_in
+from alexp.estimation.lasso._newton import Groups
+from alexp.estimation.lasso._solve_groups import solve as solve_groups
+from alexp.estimation.lasso._solve_subsets import binomial_table, solve_subsets, subset_of
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
+
 
 # Up to this many columns the P x P factor and Gram matrix pay for themselves (see docs/solver.md).
 GRAM_COLUMNS = 256
@@ -214,35 +213,35 @@ class GroupLassoPath:
             groups, magnitudes = start.groups, start.magnitudes
             if groups.size and not 0 <= groups[0] <= groups[-1] < self.n_groups:
                 raise ValueError(f"start has groups outside 0..{self.n_groups - 1}; it is not a fit of these groups")
-        sight = Sight(self._xt, self._n_rows, self._z, float(self._rho[0]), self._gram)
-        found = self._attempt(sight, lam * self.n_observations, groups, magnitudes)
+        data = SolverData(self._xt, self._n_rows, self._z, float(self._rho[0]), self._gram)
+        found = self._attempt(data, lam * self.n_observations, groups, magnitudes)
         if not found[3] <= self.spec.tol:
-            found, lam = self._carefully(sight, lam)
+            found, lam = self._solve_graded(data, lam)
         beta, active, eta, gap, iterations = found
         intercept = float(self._mean[-1] - self._mean[:-1] @ beta) if self._intercept else 0.0
         return LassoFit(beta, intercept, active, eta, lam, gap, iterations)
 
     def _attempt(
-        self, sight: Sight, mu: float, groups: IntArray = _NO_GROUPS, magnitudes: FloatArray = _NO_MAGNITUDES
+        self, data: SolverData, mu: float, groups: IntArray = _NO_GROUPS, magnitudes: FloatArray = _NO_MAGNITUDES
     ) -> Solution:
         """Solve at ``mu`` = lambda t; certified if the gap says so."""
-        data = sight.xt, sight.n, sight.z, sight.rho**2, sight.gram, self._groups
+        problem = data.xt, data.n, data.z, data.rho**2, data.gram, self._groups
         tol = fine = self.spec.tol
         kappa = 0.0
         if self.spec.canonical:  # half of tol with the ridge; the gap without it is larger by at most kappa
             kappa, tol, fine = min(_KAPPA, 0.5 * tol), 0.5 * tol, min(0.5 * tol, _FINE)
         start, until = (mu, self._squares, kappa, groups, magnitudes), (tol, fine, self.spec.max_iter)
         if self._binomial is None:
-            return solve_groups(*data, *start, *until)
-        return solve_subsets(*data, self._binomial, self._groups.weights[0], *start, *until)
+            return solve_groups(*problem, *start, *until)
+        return solve_subsets(*problem, self._binomial, self._groups.weights[0], *start, *until)
 
-    def _carefully(self, sight: Sight, lam: float) -> tuple[Solution, float]:
+    def _solve_graded(self, data: SolverData, lam: float) -> tuple[Solution, float]:
         """A certified solution at ``lam`` in graded coordinates, or else at the smallest larger one that has one."""
-        t, largest = self.n_observations, float(np.abs(sight.xt[:, : sight.n]).max(initial=0.0))
-        sight, unit = graded(sight)
-        zero = least_zero(sight, self._groups, 1 if self._binomial is None else self._binomial.shape[1] - 1)
+        t, largest = self.n_observations, float(np.abs(data.xt[:, : data.n]).max(initial=0.0))
+        data, unit = graded(data)
+        zero = least_zero(data, self._groups, 1 if self._binomial is None else self._binomial.shape[1] - 1)
         for mu in penalties(lam * t / unit, zero):
-            beta, active, eta, gap, iterations = self._attempt(sight, mu)
+            beta, active, eta, gap, iterations = self._attempt(data, mu)
             if gap <= self.spec.tol:
                 solved = lam if mu == lam * t / unit else mu * unit / t
                 break
@@ -250,7 +249,7 @@ class GroupLassoPath:
             beta, active, eta, gap, iterations = np.zeros(self.n_columns), _NO_GROUPS, _NO_MAGNITUDES, 0.0, 0
             solved = zero * unit / t
         if solved != lam and not self._warned:
-            size = float(np.abs(sight.z).max(initial=sight.rho))
+            size = float(np.abs(data.z).max(initial=data.rho))
             self._warned = caution(
                 f"rewards of up to {size:.2g} with features of up to {largest:.2g} span too many digits for the group "
                 f"Lasso at lambda = {lam:.2g}; it is solved at {solved:.2g}, the next that can be certified. If a "
@@ -331,3 +330,114 @@ class GroupLassoPath:
 
     def _allocate(self, capacity: int) -> None:
         self._xt, self._z = np.zeros((self.n_columns, capacity)), np.zeros(capacity)
+
+
+def explicit_groups(
+    n_columns: int, columns: npt.ArrayLike | None, offsets: npt.ArrayLike | None, weights: npt.ArrayLike | None
+) -> Groups:
+    """Return the groups as checked arrays; equal weights of 1 if none are given."""
+    if columns is None or offsets is None:
+        raise ValueError("columns and offsets are required unless subset_size is given")
+    flat = np.array(columns, dtype=np.int64)
+    bounds = np.array(offsets, dtype=np.int64)
+    if flat.ndim != 1 or bounds.ndim != 1 or bounds.size < 2 or bounds[0] != 0 or bounds[-1] != flat.size:
+        raise ValueError("offsets must be one-dimensional, start at 0, end at len(columns) and define a group")
+    sizes = np.diff(bounds)
+    if (sizes < 1).any():
+        raise ValueError(f"group {int(np.argmax(sizes < 1))} is empty; offsets must increase strictly")
+    if flat.min() < 0 or flat.max() >= n_columns:
+        raise ValueError(f"columns must lie in 0..{n_columns - 1}, got {flat.min()}..{flat.max()}")
+    keys = np.sort(np.repeat(np.arange(sizes.size), sizes) * n_columns + flat)
+    repeated = keys[1:][keys[1:] == keys[:-1]]
+    if repeated.size:
+        raise ValueError(f"group {repeated[0] // n_columns} holds column {repeated[0] % n_columns} twice")
+    values = np.ones(sizes.size) if weights is None else np.array(weights, dtype=np.float64)
+    if values.shape != (sizes.size,):
+        raise ValueError(f"weights must have shape ({sizes.size},), got {values.shape}")
+    if not (np.isfinite(values).all() and (values > 0.0).all()):
+        raise ValueError("weights must be positive and finite")
+    return Groups(flat, bounds, values)
+
+
+def least_weights(groups: Groups, n_columns: int) -> FloatArray:
+    """The least weight of a group with each column, (P,); zero for columns in no group."""
+    out = np.full(n_columns, np.inf)
+    np.minimum.at(out, groups.columns, np.repeat(groups.weights, np.diff(groups.offsets)))
+    return np.where(np.isfinite(out), out, 0.0)
+
+
+def subset_groups(n_columns: int, size: int, weights: npt.ArrayLike | None) -> tuple[Groups, IntArray]:
+    """Return the single columns as groups, each with the common weight, and the table that ranks subsets."""
+    if not 1 <= size <= n_columns:
+        raise ValueError(f"subset_size must lie in 1..{n_columns}, got {size!r}")
+    values = np.ones(1) if weights is None else np.array(weights, dtype=np.float64).ravel()
+    if values.size == 0 or (values != values[0]).any() or not (math.isfinite(values[0]) and values[0] > 0.0):
+        raise ValueError("with subset_size the weights must be equal, positive and finite")
+    singles = Groups(np.arange(n_columns), np.arange(n_columns + 1), np.full(n_columns, values[0]))
+    return singles, binomial_table(n_columns, size)
+
+
+# Lambdas to try, as shares of the largest, 2^-k. Of random problems that a plain solve fails on, four in five end at
+# the first of these, and all at the fourth.
+_DEPTHS = (80, 65, 50, 35, 20, 10)
+
+
+class SolverData(NamedTuple):
+    """What the solver sees of the data: ||y - B beta||^2 = ||z - xt' beta||^2 + rho^2, on the first ``n`` entries."""
+
+    xt: FloatArray  # (P, >= n)
+    n: int
+    z: FloatArray  # (>= n,)
+    rho: float
+    gram: FloatArray  # (P, P), or empty where it is not kept
+
+
+def graded(data: SolverData) -> tuple[SolverData, float]:
+    """The same data in graded coordinates, with xt divided by a power of two, and that power.
+
+    A certificate needs X'r to a relative accuracy of tol. Of a column x with ||x|| ||r|| >> lambda t only the rounding
+    of x'r may be left. In graded coordinates, those of a QR decomposition whose columns come in the order of their
+    size, the largest column has one entry, the next two, and so on: x'r is then a sum over few entries of r, each of
+    which is accurate by itself. The power of two is exact, and keeps squares from overflowing. Dividing columns one by
+    one would change nothing: the solver sees sqrt(d_i) x_i only, and d_i adapts.
+    """
+    rows, z = data.xt[:, : data.n].T, data.z[: data.n]
+    unit = power_of_two(float(np.abs(rows).max(initial=0.0)))
+    rows = rows / unit
+    order = np.argsort(-np.square(rows).sum(axis=0), kind="stable")
+    factor: FloatArray = np.linalg.qr(np.column_stack([rows[:, order], z]), mode="r")  # type: ignore[assignment]
+    n = min(factor.shape[0], order.size)
+    xt = np.zeros((order.size, n))
+    xt[order] = factor[:n, :-1].T
+    rho = math.hypot(data.rho, factor[n, -1]) if factor.shape[0] > n else data.rho
+    gram = xt @ xt.T if data.gram.size else data.gram
+    return SolverData(xt, n, np.ascontiguousarray(factor[:n, -1]), rho, gram), unit
+
+
+def least_zero(data: SolverData, groups: Groups, size: int) -> float:
+    """A lambda t at which every coefficient is zero, within a factor of sqrt(d) of the least one.
+
+    The ``groups`` are single columns where all subsets of this ``size`` are meant; else it is 1.
+    """
+    pull = np.abs(data.xt[:, : data.n] @ data.z[: data.n])
+    return size * float((np.add.reduceat(pull[groups.columns], groups.offsets[:-1]) / groups.weights).max())
+
+
+def penalties(mu: float, zero: float) -> Iterator[float]:
+    """Values of lambda t from ``mu`` upwards, all below the ``zero`` at which everything is zero.
+
+    Graded coordinates have a limit, too: with coefficients rounded to 53 bits a residual of size 1e-16 ||y|| remains,
+    whose square is more than tol lambda ||theta|| if lambda is below about 1e-26 of ``zero``. Every larger lambda has a
+    well-defined solution.
+    """
+    yield mu
+    yield from (larger for k in _DEPTHS if (larger := math.ldexp(zero, -k)) > mu)
+
+
+def power_of_two(size: float) -> float:
+    """The power of two just above ``size``; 1 for 0.
+
+    >>> power_of_two(5.0), power_of_two(0.0)
+    (8.0, 1.0)
+    """
+    return math.ldexp(1.0, math.frexp(size)[1]) if size > 0.0 else 1.0

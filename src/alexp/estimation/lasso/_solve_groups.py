@@ -9,24 +9,18 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import compact
-from alexp.estimation.lasso._groups import worst_groups
-from alexp.estimation.lasso._linalg import floats, integers
-from alexp.estimation.lasso._newton import evaluate, hessian
-from alexp.estimation.lasso._quadratic import (
+from alexp.estimation.lasso._linalg import ZERO, cholesky, floats, integers, matrix, solve_factored
+from alexp.estimation.lasso._newton import (
     FIRST_DAMPING,
     LARGEST_DAMPING,
     LEAST_DAMPING,
     POLISH,
     RETREATS,
     SETTLED,
-    acceptable,
-    bounded_quadratic,
-    relaxed,
-)
-from alexp.estimation.lasso._working import (
     Groups,
     Point,
     Working,
+    acceptable,
     copied,
     copied_integers,
     correlations,
@@ -34,14 +28,118 @@ from alexp.estimation.lasso._working import (
     empty_point,
     empty_working,
     enlarged_point,
+    evaluate,
     fitted_ridge,
     gap_terms,
+    hessian,
     include,
+    keep_worst,
     relative_gap,
+    relaxed,
     rounding,
     scaled_copy,
     with_groups,
 )
+
+
+@compact.kernel
+def contains(values: IntArray, count: int, value: int) -> bool:
+    """Whether value is among values[:count]."""
+    for i in range(count):  # noqa: SIM110 (generators do not compile)
+        if values[i] == value:
+            return True
+    return False
+
+
+@compact.kernel
+def worst_groups(
+    g: FloatArray, groups: Groups, limit: float, taken: IntArray, n_taken: int, worst: FloatArray, which: IntArray
+) -> tuple[float, int]:
+    """Return max_j ||g_{S_j}||^2 / w_j^2 and collect the worst groups above ``limit`` outside ``taken``."""
+    top = 0.0
+    found = ZERO
+    columns = groups.columns
+    square = floats(g.size)
+    for i in range(g.size):
+        square[i] = g[i] * g[i]
+    for j in range(groups.weights.size):
+        total = 0.0
+        for e in range(groups.offsets[j], groups.offsets[j + 1]):
+            total += square[columns[e]]
+        total /= groups.weights[j] * groups.weights[j]
+        if total > top:
+            top = total
+        better = total > limit and (found < worst.size or total > worst[found - 1])
+        if better and not contains(taken, n_taken, j):
+            found = keep_worst(total, j, worst, which, found)
+    return top, found
+
+
+@compact.kernel
+def bounded_quadratic(h: FloatArray, c: FloatArray, low: FloatArray, k: int, damping: float, x: FloatArray) -> None:
+    """Minimise 1/2 x'(H + damping diag(H))x + c'x over x >= low by block principal pivoting (Kim and Park 2011)."""
+    free = integers(k)
+    for a in range(k):
+        free[a] = 1
+    best = k + 1
+    patience = 3
+    system = matrix(k, k)
+    rhs = floats(k)
+    index = integers(k)
+    swap = integers(k)
+    scratch = floats(5 * k)
+    for _ in range(20 * k + 20):
+        f = ZERO
+        for a in range(k):
+            x[a] = low[a]
+            if free[a] == 1:
+                index[f] = a
+                f += 1
+        for a in range(f):
+            row = index[a]
+            for b in range(a + 1):
+                system[a, b] = h[row, index[b]]
+            system[a, a] *= 1.0 + damping
+            total = -c[row]
+            for b in range(k):
+                if free[b] == 0:
+                    total -= low[b] * (h[row, b] if b <= row else h[b, row])
+            rhs[a] = total
+        cholesky(system, f, 0.5 * damping, scratch)
+        solve_factored(system, rhs, f)
+        for a in range(f):
+            x[index[a]] = rhs[a]
+        wrong = 0
+        for a in range(k):
+            if free[a] == 1:
+                if x[a] < low[a]:
+                    swap[wrong] = a
+                    wrong += 1
+            else:
+                total = c[a] + h[a, a] * damping * x[a]
+                size = abs(c[a])
+                for b in range(k):
+                    term = x[b] * (h[a, b] if b <= a else h[b, a])
+                    total += term
+                    size += abs(term)
+                if total < -1e-13 * size:
+                    swap[wrong] = a
+                    wrong += 1
+        if wrong == 0:
+            break
+        if wrong < best:
+            best = wrong
+            patience = 3
+        elif patience > 0:
+            patience -= 1
+        else:
+            swap[0] = swap[wrong - 1]
+            wrong = 1
+        for i in range(wrong):
+            free[swap[i]] = 1 - free[swap[i]]
+    for a in range(k):
+        x[a] = max(x[a], low[a])
+
 
 MAX_ADDED = 8
 # A pass over all groups is made when it costs less than a Newton step, when the gap on the working set is below the
@@ -53,7 +151,7 @@ PATIENCE = 3
 class Model(NamedTuple):
     """The quadratic model of F around the current eta, for the groups that may move."""
 
-    who: IntArray  # (>= f,) their position in the working set
+    moving: IntArray  # (>= f,) their position in the working set
     q: FloatArray  # (>= f,) ||g_{S_j}|| / (mu w_j)
     scale: FloatArray  # (>= f,) mu w_j^2
     eta: FloatArray  # (>= f,)
@@ -66,7 +164,7 @@ class Model(NamedTuple):
 def enlarged_model(model: Model, work: Working) -> Model:
     """Return a quadratic model with room for every group of the working set."""
     k = work.ids.size
-    if model.who.size == k:
+    if model.moving.size == k:
         return model
     return Model(integers(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k))
 
@@ -84,7 +182,7 @@ def choose_free(mu: float, work: Working, at: Point, model: Model) -> None:
     for j in range(work.tally[0]):
         if work.eta[j] > 0.0 or at.q[j] > 1.0:
             a = work.tally[4]
-            model.who[a] = j
+            model.moving[a] = j
             model.q[a] = at.q[j]
             model.scale[a] = mu * work.weight[j] * work.weight[j]
             model.eta[a] = work.eta[j]
@@ -159,7 +257,7 @@ def retreat(model: Model, at: Point, k: int, fraction: float) -> float:
     """
     repaired = False
     for a in range(k):
-        if model.eta[a] > 0.0 and model.step[a] == -model.eta[a] and at.q[model.who[a]] > 1.0:
+        if model.eta[a] > 0.0 and model.step[a] == -model.eta[a] and at.q[model.moving[a]] > 1.0:
             model.step[a] = -0.9 * model.eta[a]
             repaired = True
     derivative = 0.0
@@ -247,13 +345,13 @@ def solve(
     pass_cost = n * n_columns + groups.columns.size
     while True:
         for a in range(work.tally[4]):
-            work.eta[model.who[a]] = max(0.0, model.eta[a] + model.step[a])
+            work.eta[model.moving[a]] = max(0.0, model.eta[a] + model.step[a])
         trial, factor = evaluate(xt, n, z, full, mu, eps, work, at)
         total = total_weight(work)
         trial += 0.5 * mu * total
         slope = 0.0
         for a in range(work.tally[4]):
-            q = at.q[model.who[a]]
+            q = at.q[model.moving[a]]
             slope += 0.5 * model.scale[a] * (1.0 - q * q) * model.step[a]
         if acceptable(trial, value, slope, derivative):
             before = scale
@@ -286,7 +384,7 @@ def solve(
                 work, at = include(work, at, n, mu, groups, which, worst, found, g)
             model = enlarged_model(model, work)
             choose_free(mu, work, at, model)
-            h = hessian(xt, n, full, mu, eps, work, at, factor, model.who)
+            h = hessian(xt, n, full, mu, eps, work, at, factor, model.moving)
             limit_falls(h, model, work.tally[4])
             rejected = 0
         else:

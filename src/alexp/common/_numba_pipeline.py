@@ -1,20 +1,33 @@
-"""How Numba is made to compile this library: every function is translated once and optimised once.
+"""How Numba is made to compile this library faster: private internals of Numba, used for versions that were tried.
+
+The first rounds of ALExp with nothing kept take 10 to 25 s of processor time with this, 63 to 76 s with Numba's own
+`njit(cache=True)`; those of EvidenceMixture 3 to 5 s and 4 to 7 s.
 
 Left to itself Numba optimises a function, emits machine code for it, and does both again inside each caller, at every
-level of the call tree.  Functions that only compiled code calls are therefore left as translated; their code is linked
-into the entry points that reach them, which alone are optimised and made executable.  Steps of Numba's front end that
-these functions have no use for are left out: object mode, closures, array expressions, branches on None.
+level of the call tree. Here every function is translated once and optimised once. Functions that only compiled code
+calls are left as translated; their code is linked into the entry points that reach them, which alone are optimised and
+made executable. Steps of Numba's front end that these functions have no use for are left out: object mode, closures,
+array expressions, branches on None. What Numba would look up again for every line is looked up once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
+import numpy as np
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompileResult
+from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
 from numba.core.lowering import Lower
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -24,9 +37,138 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
-from alexp.common.compiling._internals import Internal
-from alexp.common.compiling._notice import Notice
-from alexp.common.compiling._shortcuts import QuickFlags, Sizes, nothing_new, remembered_signatures, without_collector
+Internal = Any  # Numba's and LLVM's own objects are typed in part, and differently by every version
+
+TEXT = "alexp: compiling for this machine, once; later runs start at once (`alexp warmup` does it ahead)"
+
+
+class Notice:
+    """What this process has spent on compiling, and whether it has said so."""
+
+    patience: ClassVar[float] = 1.0  # seconds of compiling, all together, that need no explanation
+    spent: ClassVar[float] = 0.0
+    said: ClassVar[bool] = False
+    _depth: ClassVar[int] = 0
+
+    @classmethod
+    @contextmanager
+    def while_compiling(cls) -> Iterator[None]:
+        """Count the time of the block (that of the outermost, if nested) and speak up when it gets long."""
+        cls._depth += 1  # compilations hold Numba's lock, so no other thread is here
+        outermost = cls._depth == 1
+        timer = None
+        if outermost and not cls.said and sys.stderr is not None and sys.stderr.isatty():
+            timer = threading.Timer(max(cls.patience - cls.spent, 0.0), cls._say)
+            timer.daemon = True
+            timer.start()
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            cls._depth -= 1
+            if outermost:
+                cls.spent += time.perf_counter() - begin
+            if timer is not None:
+                timer.cancel()
+
+    @classmethod
+    def _say(cls) -> None:
+        if not cls.said:
+            cls.said = True
+            print(TEXT, file=sys.stderr, flush=True)
+
+
+# -- what is looked up once ----------------------------------------------------------------------------------------
+
+_SAME_FOR_ALL = hash(Flags())  # Numba hashes flags by their names only
+
+
+class QuickFlags(Flags):  # type: ignore[misc]
+    """Flags that remember their values: Numba compares them for every operator of every line."""
+
+    __slots__ = ("_known",)
+    _known: Mapping[str, Internal]
+
+    def values(self) -> Mapping[str, Internal]:
+        """All options; flags do not change any more once they are compared."""
+        if not hasattr(self, "_known"):
+            self._known = super().values()
+        return self._known
+
+    def __hash__(self) -> int:
+        return _SAME_FOR_ALL
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(super().__eq__(other))
+
+
+def nothing_new() -> None:
+    """Do not look for newly registered operations: Numba has just done so, and would again for every array element."""
+
+
+class Sizes:
+    """Sizes in memory, looked up once: Numba has LLVM read a small program to learn each, for every array element."""
+
+    _known: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, measure: Callable[[Internal], int]) -> None:
+        self._measure = measure
+
+    def __call__(self, kind: Internal) -> int:
+        name = str(kind)
+        if name not in self._known:
+            self._known[name] = self._measure(kind)
+        return self._known[name]
+
+
+_SIGNATURES: dict[Internal, Internal] = {}
+# Their code is the same whatever the options of the caller, and need not be compiled for each of them.
+_INDIFFERENT = {min, max, int, np.empty, np.zeros, np.ones}
+_FUNCTION: Internal = types.Function
+_look_up = _FUNCTION.get_call_type
+
+
+def _recall(self: Internal, context: Internal, args: Internal, keywords: Internal) -> Internal:
+    """The signature of a function or operator for these types, as Numba found it the first time."""
+    flags = None if self.typing_key in _INDIFFERENT else ConfigStack.top_or_none()
+    options = None if flags is None else (flags.error_model, frozenset(flags.fastmath.flags), flags.nrt)
+    try:
+        key = self, tuple(args), tuple(keywords.items()), options
+        known = _SIGNATURES.get(key)
+    except TypeError:  # a constant that cannot be hashed
+        return _look_up(self, context, args, keywords)
+    if known is None:
+        known = _SIGNATURES[key] = _look_up(self, context, args, keywords)
+    return known
+
+
+@contextmanager
+def remembered_signatures() -> Iterator[None]:
+    """Let Numba remember what it makes of an operator: it tries all that might apply, twice for every line.
+
+    Compiling is under a lock, and what is compiled otherwise goes on without this.
+    """
+    before = _FUNCTION.get_call_type
+    _FUNCTION.get_call_type = _recall
+    try:
+        yield
+    finally:
+        _FUNCTION.get_call_type = before
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Compiling makes a hundred thousand objects that live to its end: there is no garbage to look for among them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+# -- what is compiled once -----------------------------------------------------------------------------------------
 
 _FRONT = (
     TranslateByteCode,

@@ -1,9 +1,19 @@
-"""Compiled code on disk.
+"""Compilation: how functions are marked for it, and where their code is kept.
 
-A folder holds the code of one state of the sources: its name is a hash of every file of this library that holds
-compiled functions, and of the versions of Numba, llvmlite and Python.  Each function and signature is one file, which
-begins with a hash of what follows.  Files are written under another name and renamed, so that processes may share a
-folder; a file that is damaged counts as missing and is written again.
+`checked` and `ieee` differ in what division by zero does, an exception or infinity and NaN.  `compact` is `ieee` for
+functions whose own loops are short: made for size, their code takes half the time to compile and is no slower.  Long
+loops belong in functions that these call.  Each has three decorators:
+
+* ``entry``: Python may call it.  Its code, with that of all it calls, is kept on disk.
+* ``kernel``: only compiled code calls it.
+* ``leaf``: a kernel that makes no arrays.  It does without reference counts, which Numba otherwise keeps for every
+  slice and which cost as much as the work on a small model.
+
+Nothing here needs attention when a kernel changes: kept code is valid for the sources it was made of.  A folder holds
+the code of one state of the sources: its name is a hash of every file of this library that holds compiled functions,
+and of the versions of Numba, llvmlite and Python.  Each function and signature is one file, which begins with a hash of
+what follows.  Files are written under another name and renamed, so that processes may share a folder; a file that is
+damaged counts as missing and is written again.
 
 ``NUMBA_CACHE_DIR`` names the place of such folders.  Without it they are beside the sources and in the user's cache
 folder: both are read, the first that can be written to is written to.  If there is none, a private folder for temporary
@@ -20,28 +30,107 @@ import shutil
 import stat
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
 import llvmlite
 import numba
 from llvmlite.binding import parse_bitcode
+from numba import njit
 from numba.core import config
 from numba.core.caching import _Cache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from alexp.common.compiling._internals import Internal
 from alexp.common.files import write_bytes
 from alexp.common.memory import is_lack_of_memory
 
-PACKAGE = Path(__file__).resolve().parents[2]
+Internal = Any  # Numba's and LLVM's own objects are typed in part, and differently by every version
+
+# The first and the last version of Numba whose inner workings were tried; others compile the same code, slowly.
+_TRIED = ((0, 63), (0, 68))
+
+PIPELINES: dict[str, type[Internal]] = {}
+if _TRIED[0] <= tuple(int(part) for part in numba.__version__.split(".")[:2]) <= _TRIED[1]:
+    from alexp.common._numba_pipeline import PIPELINES
+
+__all__ = ["cache_folder", "checked", "compact", "ieee", "variant"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class Decorators:
+    """Ways to compile functions that agree on division by zero (`error_model` of Numba)."""
+
+    def __init__(self, error_model: str, style: str = "") -> None:
+        self._common: dict[str, Any] = {"nogil": True, "error_model": error_model}
+        self._style = style
+
+    def entry(self, function: Function) -> Function:
+        """Compile a function that Python calls, and keep the result."""
+        return self._entry(function)
+
+    def fused_entry(self, function: Function) -> Function:
+        """``entry`` where the compiler may turn a product and a sum into one operation, which rounds differently."""
+        return self._entry(function, fastmath={"contract"})
+
+    def kernel(self, function: Function) -> Function:
+        """Compile a function that compiled code calls."""
+        return _compiled(function, self._common | _INNER | self._pipeline("kernel"))
+
+    def leaf(self, function: Function) -> Function:
+        """Compile a function that compiled code calls and that makes no arrays."""
+        return _compiled(function, self._common | _INNER | self._pipeline("kernel") | {"_nrt": False})
+
+    def loose_leaf(self, function: Function) -> Function:
+        """``leaf`` where the compiler may fuse and reorder sums: only for what allows for both."""
+        options = {"_nrt": False, "fastmath": {"contract", "reassoc"}}
+        return _compiled(function, self._common | _INNER | self._pipeline("loop") | options)
+
+    def _entry(self, function: Function, **options: Any) -> Function:
+        options |= {"no_cfunc_wrapper": True}  # for calls from C, of which there are none
+        compiled = _compiled(function, self._common | self._pipeline("entry") | options)
+        if isinstance(compiled, Dispatcher):  # and not the function itself, as NUMBA_DISABLE_JIT asks for
+            vars(compiled)["_cache"] = CodeCache(function)
+        return compiled
+
+    def _pipeline(self, kind: str) -> dict[str, Any]:
+        found = PIPELINES.get(self._style + kind)
+        return {} if found is None else {"pipeline_class": found}
+
+
+def variant(kind: str) -> Callable[[Function], Function]:
+    """Give a function that is defined several times over, inside another, a name for this time.
+
+    Code is linked and kept under the names of functions, so two that differ must not share one.
+    """
+
+    def named(function: Function) -> Function:
+        function.__qualname__ = f"{function.__qualname__}.{kind}"
+        return function
+
+    return named
+
+
+def _compiled(function: Function, options: dict[str, Any]) -> Function:
+    decorate: Callable[[Function], Function] = njit(**options)
+    return decorate(function)
+
+
+# -- code on disk ---------------------------------------------------------------------------------------------------
+
+PACKAGE = Path(__file__).resolve().parents[1]
 _MARK = b"alexp.common.compiling"  # what a file with compiled functions imports
 _PREFIX = "alexp-code-"
 _DIGEST = 32
@@ -51,8 +140,7 @@ _FORGOTTEN = 60 * 86_400.0  # seconds after which the code of other sources is t
 
 def kernel_files(package: Path = PACKAGE) -> list[Path]:
     """The files that decide what compiled code does, in a fixed order."""
-    names = ("compiling.py", "_pipeline.py", "_shortcuts.py", "_code_cache.py")
-    compilers = {package / "common" / name for name in names}
+    compilers = {package / "common" / name for name in ("compiling.py", "_numba_pipeline.py")}
     return sorted(path for path in package.rglob("*.py") if path in compilers or _MARK in path.read_bytes())
 
 
@@ -133,7 +221,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _private_folder(name: str) -> Path | None:
-    """A folder for temporary files that nobody else can write to, or None.
+    """A folder for temporary files that no other user can write to, or None.
 
     What is read from there is executed.  A folder that others own or may enter, or a link, is therefore not used.
     """
@@ -193,9 +281,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
             if data is not None:
                 try:
                     return _rebuilt(target, pickle.loads(data))
-                except (
-                    Exception
-                ) as error:  # made by something that is not here any more; whatever it is, compiling helps
+                except Exception as error:  # the code is of something that has gone: compiling it again helps
                     if is_lack_of_memory(error):
                         raise
                     _discard(folder / name)
@@ -294,10 +380,61 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Put a file into place at once, whoever else may be writing it; one that a crash has damaged is noticed."""
+    """Put a file into place at once, also while others write it; one that a crash has damaged is noticed."""
     write_bytes(path, hashlib.sha256(data).digest() + data, sync=False)
 
 
 def _discard(path: Path) -> None:
     with contextlib.suppress(OSError):
         path.unlink()
+
+
+# -- forks ----------------------------------------------------------------------------------------------------------
+# A child inherits Numba's lock, and none of the threads. If another thread compiles at that moment, the lock would stay
+# locked in the child for ever. A fork therefore waits until no thread compiles. Where that takes too long, compiling in
+# the child raises an error that says why, and does not hang.
+
+PATIENCE = 120.0  # seconds for which a fork waits; everything together compiles in less
+_holding = threading.local()
+
+
+class _Torn:
+    """In the place of a lock whose owner does not exist in this process."""
+
+    def acquire(self, *_: object, **__: object) -> NoReturn:
+        """Refuse."""
+        raise RuntimeError(
+            f"this process was forked while another thread compiled for more than {PATIENCE:g} s, and cannot compile: "
+            "fork before threads use alexp, start workers with multiprocessing's 'spawn', or run `alexp warmup` once"
+        )
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+    def _is_owned(self) -> bool:
+        return False
+
+
+def _before() -> None:
+    _holding.lock = global_compiler_lock._lock.acquire(timeout=PATIENCE)
+
+
+def _after_in_parent() -> None:
+    if _holding.lock:
+        global_compiler_lock._lock.release()
+
+
+def _after_in_child() -> None:
+    if _holding.lock:
+        global_compiler_lock._lock.release()
+    else:
+        global_compiler_lock._lock = _Torn()
+
+
+if hasattr(os, "register_at_fork") and hasattr(global_compiler_lock, "_lock"):
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+
+
+checked = Decorators("python")
+ieee = Decorators("numpy")
+compact = Decorators("numpy", "compact ")
