@@ -70,6 +70,17 @@ def test_a_sample_that_differs_makes_a_page_stale(tool, capsys):
     assert "speed" not in said
 
 
+def test_a_sample_that_fails_makes_a_page_stale(tool, capsys):
+    tool.main(["make"])
+    (tool.ROOT / "value.txt").unlink()
+    capsys.readouterr()
+    assert tool.main(["check"]) == 1
+    said = capsys.readouterr().out
+    assert "docs/page.md#part" in said
+    assert "its sample cannot be made: `cat value.txt` failed with status 1" in said
+    assert "2 of 3 entries are stale" in said
+
+
 def test_changes_by_hand_are_noticed(tool, capsys):
     tool.main(["make"])
     page = tool.ROOT / "docs/page.md"

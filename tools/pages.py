@@ -193,7 +193,11 @@ def reasons(entry: Entry) -> list[str]:
     ]
     if entry.per_version:
         return found + ([] if old.get("version") == new["version"] else [f"made with version {old.get('version')}"])
-    if difference := first_difference(before.rstrip("\n"), sample(entry)):
+    try:
+        now = sample(entry)
+    except SystemExit as error:  # a page that holds its own numbers to be what they were
+        return [*found, f"its sample cannot be made: {error}"]
+    if difference := first_difference(before.rstrip("\n"), now):
         changed = [key for key in new if key.startswith("defaults of ") and old.get(key) != new[key]]
         found.append(f"its sample {difference}" + (f" ({', '.join(changed)} differ)" if changed else ""))
     return found
@@ -237,7 +241,7 @@ def check(chosen: Sequence[Entry]) -> list[Entry]:
             print(f"{', '.join(entry.makes)} (`{entry.command}`): stale: {'; '.join(found)}", flush=True)
         else:
             for note in notes(entry):
-                print(f"{', '.join(entry.pages)}: {note}", flush=True)
+                print(f"{', '.join(entry.pages or entry.makes)}: {note}", flush=True)
     print(f"{len(stale)} of {len(chosen)} entries are stale")
     return stale
 
