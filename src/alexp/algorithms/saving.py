@@ -12,7 +12,7 @@ from alexp.common.memory import exceeds_memory, is_lack_of_memory
 from alexp.common.schema import MOST, Check, a_dict, text, whole
 
 _T = TypeVar("_T")
-FORMAT = 3  # version of what to_dict writes
+FORMAT = 1  # version of what to_dict writes
 FIELDS: dict[str, Check] = {
     "format": whole(FORMAT, FORMAT),
     "settings": a_dict,
