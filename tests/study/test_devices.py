@@ -5,6 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
+from alexp.extend import Certain
 from alexp.study import check, create_study, load_study
 from alexp.study.events import decompress
 from alexp.study.records import events
@@ -82,7 +83,7 @@ def test_it_goes_on_without_the_card_and_back_on_it(begun):
 def test_the_same_device_decides_again_and_a_difference_is_noticed(begun, monkeypatch):
     study = load_study("s", begun[0], models(somewhere()), DOMAIN)
     assert study.replayed().taken == {}
-    monkeypatch.setattr(alexp.EvidenceMixture, "_index_rule", lambda self, round_: 7)
+    monkeypatch.setattr(type(study.algorithm.rule), "play", lambda self, belief, round: Certain(7))
     with pytest.raises(alexp.study.ReplayError, match="but replaying gives"):
         study.replayed()
 

@@ -58,9 +58,9 @@ def test_what_alexp_decided_on_a_card_is_taken_from_the_log(tmp_path, monkeypatc
     assert report.taken == {"Some GPU": 8, "the CPU": 8}  # after returns of a card's, others are not made again
 
 
-@pytest.mark.parametrize("name", ["small", "alexp"])
+@pytest.mark.parametrize("name", ["alexp"])
 def test_a_study_that_was_begun_on_a_real_card_goes_on_without_one(tmp_path, name):
-    """40 rounds on an NVIDIA H200 of sin(5 x) + .3 x: EvidenceMixture and ALExp over the subsets of 3 of 20 columns."""
+    """40 rounds on an NVIDIA H200 of sin(5 x) + .3 x: ALExp over the subsets of 3 of 20 columns."""
     packed = Path(__file__).parent / "data" / "begun-on-an-h200.db.gz"
     (tmp_path / "moved.db").write_bytes(gzip.decompress(packed.read_bytes()))
     where = f"sqlite:///{tmp_path}/moved.db"

@@ -51,17 +51,17 @@ def test_a_table_is_measured_once_unless_told_otherwise(path):
 def test_a_mixture_looks_for_the_best_row_of_a_table(path):
     own = {"name": "t", "storage": path}
     with alexp.create_study(MODELS, TABLE, random_state=0, **own) as study:
-        assert (study.algorithm.goal, study.algorithm.rule) == ("best", "ei+ucb")
+        assert (study.algorithm.goal, study.algorithm.rule) == ("best", alexp.rules.ExpectedImprovement(2.0, 0.7))
     again = alexp.create_study(MODELS, TABLE, load_if_exists=True, **own)  # nothing said: as it is
     assert again.algorithm.goal == "best"
     with pytest.raises(StudyExistsError, match="goal = best, not sum"):
         alexp.create_study(MODELS, TABLE, goal="sum", load_if_exists=True, **own)
     summed = {"name": "sum", "storage": path, "goal": "sum"}
-    assert alexp.create_study(MODELS, TABLE, **summed).algorithm.rule == "ucb"
+    assert alexp.create_study(MODELS, TABLE, **summed).algorithm.rule == alexp.rules.UCB(0.7)
     del summed["goal"]
     assert alexp.create_study(MODELS, TABLE, load_if_exists=True, **summed).algorithm.goal == "sum"
     ruled = alexp.create_study(MODELS, TABLE, name="rule", storage=path, rule="ids")
-    assert (ruled.algorithm.goal, ruled.algorithm.rule) == ("sum", "ids")
+    assert (ruled.algorithm.goal, ruled.algorithm.rule) == ("sum", alexp.rules.IDS(0.7))
     line = alexp.create_study(alexp.ModelClass.legendre(3, 1), alexp.Interval(resolution=9), name="line", storage=path)
     assert line.algorithm.goal == "sum"
 
