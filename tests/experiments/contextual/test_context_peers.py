@@ -135,5 +135,14 @@ def test_names_are_checked():
         ContextContest.of(["x"])
     with pytest.raises(ValueError, match="no entrant 'x'; known are mixture"):
         ContextContest.of(["wine"], ["x"])
-    cells = ContextContest.of(["new candidates"], ["coba UCB", "mixture, one set"]).cells
-    assert [cell.scenario.only for cell in cells] == [f"block {k}" for k in range(8)]
+
+
+def test_who_plays_what():
+    def sets(title, *names):
+        return [(cell.entrant, cell.scenario.only) for cell in ContextContest.of([title], names).cells]
+
+    # Arms stay the same on wine only; new candidates have another best set under every seed; on digits two are slow.
+    wine = [("mixture, one set", name) for name in CONTEXT_SCENARIOS["wine"].sets]
+    assert sets("wine", "mixture, one set", "coba UCB") == [*wine, ("coba UCB", None)]
+    assert sets("new candidates", "mixture", "mixture, one set", "coba UCB") == [("mixture", None)]
+    assert sets("digits", "alexp", "coba LinTS", "lm-ucb") == [("lm-ucb", None)]
