@@ -98,5 +98,5 @@ def test_bad_parameters(make, message):
 
 
 def test_a_rule_is_a_name_or_an_object():
-    with pytest.raises(TypeError, match="rule must be a name or an object of alexp.rules, got 3"):
+    with pytest.raises(ValueError, match="rule must be one of .*, got 3"):
         alexp.EvidenceMixture(MODELS, DOMAIN, rule=3)

@@ -131,7 +131,7 @@ def test_ordinary_compiled_code_may_call_kernels():
 
 def test_all_kernel_files_count_and_no_others():
     names = {path.relative_to(PACKAGE).as_posix() for path in kept.kernel_files()}
-    assert {"common/_numba_pipeline.py", "estimation/lasso/_linalg.py", "estimation/ridge/_blocks.py"} <= names
+    assert {"common/_numba_pipeline.py", "estimation/lasso/_linalg.py", "estimation/ridge/_values.py"} <= names
     assert "algorithms/alexp.py" not in names
     marked = {
         path.relative_to(PACKAGE).as_posix()

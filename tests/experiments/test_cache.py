@@ -105,11 +105,13 @@ def test_results_are_kept_by_the_code_that_made_them(tmp_path, monkeypatch):
 
 def test_what_is_not_behind_a_result_does_not_make_it_stale():
     lasso, mixture = "alexp.estimation.lasso.group_lasso", "alexp.estimation.mixture.mixture"
-    behind = {name: sources(f"alexp.algorithms.{name}") for name in ("alexp", "evidence_mixture", "baselines.squarecb")}
-    assert lasso in behind["alexp"]
-    assert mixture in behind["evidence_mixture"]
-    assert lasso not in {**behind["evidence_mixture"], **behind["baselines.squarecb"]}
-    assert "alexp.algorithms.evidence_mixture" not in behind["baselines.squarecb"]
+    alexp, ours, theirs = map(
+        sources, ("alexp.algorithms.alexp", "alexp.algorithms.evidence_mixture", "alexp.rivals.squarecb")
+    )
+    assert lasso in alexp
+    assert mixture in ours
+    assert lasso not in {**ours, **theirs}
+    assert "alexp.algorithms.evidence_mixture" not in theirs
     named = {"oracle": {"kind": "Evidence"}, "agents": [{"kind": "UCB"}, {"kind": "Greedy"}]}
     with_components = [Task(Scenario(), "alexp", settings).configuration for settings in ({}, named)]
     assert len(set(with_components)) == 2
@@ -125,7 +127,7 @@ def test_an_algorithm_of_another_package_depends_on_that_package(tmp_path, monke
         "helper.py": "x = 1\n",
         "other.py": "y = 1\n",
         "mine.py": """
-from alexp.algorithms import UniformRandom
+from alexp import UniformRandom
 from .helper import x
 
 class Mine(UniformRandom):
@@ -159,7 +161,7 @@ def test_an_algorithm_of_a_script_can_be_kept(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         """
-from alexp.algorithms import UniformRandom
+from alexp import UniformRandom
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.scenarios import Scenario
 from alexp_experiments.core.tasks import Task

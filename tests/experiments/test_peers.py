@@ -7,7 +7,16 @@ import pytest
 
 import alexp
 from alexp_experiments.comparison import peers
-from alexp_experiments.comparison.peers import TPE, BotorchGP, Forest, Peer, PeerTask, SklearnGP, log_improvement
+from alexp_experiments.comparison.peers import (
+    TPE,
+    BotorchGP,
+    Forest,
+    Peer,
+    PeerTask,
+    SklearnGP,
+    acquisition,
+    log_improvement,
+)
 from alexp_experiments.comparison.tables import contest
 from alexp_experiments.comparison.tables.data import RealScenario
 from alexp_experiments.core.tasks import run_task
@@ -147,4 +156,4 @@ def test_log_improvement_against_the_plain_formula():
     far = log_improvement(-np.array([1e1, 1e2, 1e3, 1e5]), np.ones(4), 0.0)
     assert np.all(np.isfinite(far))
     assert np.all(np.diff(far) < 0.0)
-    assert np.array_equal(peers("ucb", mean, std, 2.0, best), mean + 2.0 * std)
+    assert np.array_equal(acquisition("ucb", mean, std, 2.0, best), mean + 2.0 * std)

@@ -35,6 +35,7 @@ from alexp_experiments.core.scenarios import Scenario, Settings
 _OWN = frozenset({"alexp", "alexp_experiments"})
 # It imports every kind of component there is. A task names those that it uses, and an algorithm imports its own.
 _KNOWS_ALL = "alexp.algorithms.components"
+_DOOR = "alexp.extend"  # it imports all that extensions may need, each of which needs little of it
 
 
 @lru_cache(maxsize=64)
@@ -90,9 +91,20 @@ def _imported(tree: ast.Module, package: str, packages: frozenset[str]) -> Itera
             yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in packages)
         elif isinstance(node, ast.ImportFrom):
             module = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
-            if module.partition(".")[0] in packages:
+            if module == _DOOR:
+                yield from (_behind_the_door()[alias.name] for alias in node.names)
+            elif module.partition(".")[0] in packages:
                 yield module
                 yield from (f"{module}.{alias.name}" for alias in node.names if _is_module(module, alias.name))
+
+
+@lru_cache(maxsize=1)
+def _behind_the_door() -> dict[str, str]:
+    """Modules that the names of `alexp.extend` come from."""
+    path, _ = _find(_DOOR)
+    assert path is not None
+    imports = (node for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.ImportFrom))
+    return {alias.name: node.module or "" for node in imports for alias in node.names}
 
 
 def _run(tree: ast.AST) -> Iterator[ast.AST]:

@@ -266,10 +266,8 @@ class EvidenceMixture(Certified):
         forget: float | None = None,
         **shared: Unpack[Shared],
     ) -> None:
-        if isinstance(rule, str):
+        if not isinstance(rule, Rule | None):
             rule_named(rule)
-        elif not isinstance(rule, Rule | None):
-            raise TypeError(f"rule must be a name or an object of alexp.rules, got {rule!r}")
         self.goal = one_of("goal", goal, ("sum", "best"))
         super().__init__(models, domain, **shared)
         usual = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None)
