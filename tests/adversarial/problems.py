@@ -80,7 +80,7 @@ def _arguments(rng: np.random.Generator, kind: Kind, unit: float) -> dict[str, A
     for name, choices in _SETTINGS.items():
         if name in known and rng.random() < 0.3:
             out[name] = choices[rng.integers(len(choices))]
-    if ".sparse." in kind.__module__ and "oracle" in out:  # these solve a plain Lasso
+    if kind.__name__ in _PLAIN_LASSO and "oracle" in out:
         out["oracle"] = alexp.GroupLasso(regime="rows")
     if "horizon" in known and out.get("variant") == "released-code":
         out["horizon"] = 20
@@ -92,6 +92,7 @@ def _arguments(rng: np.random.Generator, kind: Kind, unit: float) -> dict[str, A
     return out
 
 
+_PLAIN_LASSO = {"SALasso", "THLasso", "DRLasso", "LassoBandit", "ModCB", "PopArt", "ESTC", "SLUCB"}
 _SETTINGS: dict[str, list[Any]] = {
     "agents": [alexp.Greedy(), alexp.ThompsonSampling(), alexp.EpsilonGreedy()],
     "agent": [alexp.Greedy(), alexp.ThompsonSampling()],
