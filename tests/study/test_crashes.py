@@ -15,7 +15,7 @@ from tests.adversarial.kills import MARK, STEP, start_worker
 from .conftest import in_memory, new_study, reward
 
 KILLS = 40
-MOST_MARKS = 120  # in a life
+MOST_MARKS = 180  # in a life
 
 
 def work_for_ever(storage, pipe):
