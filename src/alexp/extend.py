@@ -18,11 +18,10 @@ domain one of `Domain`. Other packages announce algorithms and commands by entry
 
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.assumptions import Stated, quietly
-from alexp.algorithms.base import Algorithm, Decision, Observation, Shared, Told
+from alexp.algorithms.base import AGENTS, ASK, Algorithm, Decision, Observation, Shared, Streams, Told
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.log import Trial, read_notes
 from alexp.algorithms.registry import algorithm_named
-from alexp.algorithms.streams import AGENTS, ASK, Streams
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.schema import (

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.algorithms.base import Algorithm
+from alexp.algorithms.base import Algorithm, RandomState, Streams
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.log import Trial
-from alexp.algorithms.streams import RandomState, Streams
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import count, non_negative, positive

@@ -26,7 +26,7 @@ import numpy as np
 import alexp
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.log import AbandonedTrialError, AlreadyToldError
-from alexp.estimation.ridge import grid
+from alexp.estimation.ridge import bank as grid
 from alexp.testing.settings import Setting, make, on_tables, reward, settings_for
 
 ERRORS: tuple[type[BaseException], ...] = (KeyboardInterrupt, MemoryError, ArithmeticError)

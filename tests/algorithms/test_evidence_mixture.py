@@ -7,7 +7,7 @@ import pytest
 
 import alexp
 from alexp import testing
-from alexp.decision.selection import information_directed, upper_confidence
+from alexp.rules import information_directed, upper_confidence
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=6, size=2), alexp.Interval(resolution=60)
 STATED = {"noise_std": 0.1, "reward_bound": 1.0}

@@ -76,7 +76,7 @@ def test_a_lucky_measurement_stands_where_nothing_is_measured_twice(table):
         opt = alexp.EvidenceMixture(models, domain, goal="best", repeats=repeats, random_state=0)
         for index in range(15):
             opt.observe(index, lucky[index])
-        incumbents[repeats] = opt.belief.incumbent()
+        incumbents[repeats] = opt.belief.incumbent
     assert incumbents[False] == 9.0
     assert incumbents[True] < 7.0
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.algorithms.base import ASK, Streams
 from alexp.algorithms.log import read_log
-from alexp.algorithms.streams import ASK, Streams
 from alexp.common.codec import unpack
 from alexp.testing import on_tables
 

@@ -41,7 +41,7 @@ def exact(*candidates):
 def expectations(opt):
     """Of the models, whatever is known of single candidates."""
     round_ = opt._everything
-    mean, variance = opt.belief.mixture.moments(opt.belief.weights(), round_.wide)
+    mean, variance = opt.belief.mixture.moments(opt.belief.weights, round_.wide)
     return np.concatenate([mean, variance, opt.probabilities, [opt.noise_estimate]])
 
 
@@ -80,7 +80,7 @@ def test_replays_make_their_own_candidates_sure_and_no_others(models):
     np.testing.assert_array_equal(mean[others], mean_once[others])
     np.testing.assert_array_equal(std[others], std_once[others])
     np.testing.assert_array_equal(mean[[3, 20]], EXACT[[3, 20]])
-    noise = np.sqrt(opt.belief.mixture.noise_variance(opt.belief.weights()))
+    noise = np.sqrt(opt.belief.mixture.noise_variance(opt.belief.weights))
     np.testing.assert_allclose(std[[3, 20]], noise * np.sqrt([1 / (2 * 3), 1 / (3 * 4)]), rtol=1e-12)
 
 
@@ -182,7 +182,7 @@ def test_looking_back_expects_what_was_expected_at_the_time(models, direction):
     opt, expected = mixture(models, direction=direction), []
     for candidate in (3, 8, 20, 3, 41, 7, 3, 20, 11, 3):
         mean, std = opt.predict(candidate)
-        noise = opt.belief.mixture.noise_variance(opt.belief.weights())
+        noise = opt.belief.mixture.noise_variance(opt.belief.weights)
         expected.append((mean, np.sqrt(std**2 + noise), opt.probabilities))
         opt.observe(candidate, float(EXACT[candidate]))
     seen = opt.hindsight([0, 1])
@@ -298,7 +298,7 @@ def test_replayed_is_what_holding_would_have_led_to():
             if one.release():
                 learned[: t + 1] = True
         two, mask = replayed(candidates, rewards, True)
-        assert (one._first, one._held, one.watched) == (two._first, two._held, two.watched)
+        assert (one._first, one.held, one.watched) == (two._first, two.held, two.watched)
         assert one.watched == (changed is None)
         assert len(one) == 30 - learned.sum()
         assert (len(one) > 0) == one.watched

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.estimation.mixture.mixture import StudentMixture
-from alexp.estimation.mixture.student import spectrum
+from alexp.estimation.mixture.mixture import StudentMixture, spectrum
 from alexp.kernels import Linear, Matern
 
 RNG = np.random.default_rng(0)
@@ -68,7 +67,7 @@ def test_where_rewards_cannot_tell_it_is_an_upper_bound():
 def test_larger_noise_is_that_of_the_grid():
     """Where the smallest ratio has no weight, nothing is looked into."""
     found, opt = estimate("table", 1.0)
-    weights = opt.belief.weights()
+    weights = opt.belief.weights
     assert weights[0].sum() < 1e-6
     assert found == pytest.approx(np.sqrt(opt.belief.mixture.noise_variance(weights)), rel=1e-6)
 

@@ -7,11 +7,11 @@ import pytest
 
 from alexp.decision.omd import log_barrier_omd
 from alexp.decision.schedules import ReleasedSchedules, Schedules, anytime_lasso_lambda
-from alexp.decision.selection import information_directed, upper_confidence
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights
 from alexp.decision.widths import model_radii, ucb_width
 from alexp.rivals.losses import LossScale
+from alexp.rules import information_directed, upper_confidence
 
 # -- schedules -----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from alexp.decision.selection import expected_excess, expected_improvement
+from alexp.estimation.mixture.mixture import expected_excess, expected_improvement
 from alexp.estimation.posteriors import Component
 
 

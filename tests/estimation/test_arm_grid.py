@@ -6,7 +6,7 @@ import pytest
 from alexp.common.codec import pack, unpack
 from alexp.estimation.arms import ArmGrid, block_of
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
-from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.estimation.ridge.bank import RidgeGrid
 from alexp.problem.candidates import Pending
 from tests.estimation.test_arm_banks import ARMS, LOCAL, SIZE, choices, groups, row
 

@@ -5,8 +5,7 @@ import pytest
 
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.estimation.ridge.bank import RidgeBank, RidgeGrid
 from alexp.problem.candidates import Choices, Pending
 
 COLUMNS, OFFSETS = np.array([0, 1, 2, 1, 3]), np.array([0, 3, 5])

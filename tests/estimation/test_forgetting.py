@@ -131,7 +131,7 @@ def test_states_continue_bit_for_bit():
 
 
 def test_who_forgets_does_not_sleep(monkeypatch):
-    from alexp.estimation.ridge import grid
+    from alexp.estimation.ridge import bank as grid
 
     monkeypatch.setattr(grid, "_LAZY", 1)
     ridges = [RIDGE]

@@ -19,7 +19,7 @@ def test_what_was_expected_at_the_time(stated, direction):
         trial = opt.ask()
         expected, spread = opt.predict(trial.x)
         mean.append(expected)
-        noise = opt.belief.mixture.noise_variance(opt.belief.weights())  # what is expected is that of the grid
+        noise = opt.belief.mixture.noise_variance(opt.belief.weights)  # what is expected is that of the grid
         std.append(np.hypot(spread, np.sqrt(noise)))
         opt.tell(trial, float(np.cos(2 * trial.x) + 0.1 * rng.normal()))
         weights.append(opt.probabilities)

@@ -6,7 +6,7 @@ import pytest
 import alexp
 from alexp import testing
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.estimation.ridge import grid as module
+from alexp.estimation.ridge import bank as module
 from alexp.problem.candidates import Choices
 
 MODELS = alexp.ModelClass.legendre(degree=8, size=2)

@@ -6,7 +6,7 @@ from scipy.stats import multivariate_t
 
 from alexp.estimation.mixture.calibrating import trace_divisors
 from alexp.estimation.mixture.mixture import StudentMixture
-from alexp.estimation.ridge import grid as module
+from alexp.estimation.ridge import bank as module
 from alexp.problem.candidates import Choices
 
 GROUPS = [[0, 1], [1, 2], [0, 2, 3], [3]]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.streams import Streams
+from alexp.algorithms.base import Streams
 from alexp.cli.demo import demo_figure, demo_table, run_demo
 
 

@@ -11,8 +11,7 @@ from alexp.estimation.factory import Extent, prefers_one_pass, prefers_points
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import PosteriorGrid, Posteriors
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.estimation.ridge.bank import RidgeBank, RidgeGrid
 from alexp.problem import CandidateTable, FiniteSet, ModelClass
 from alexp_experiments.bench.records import Measurement, one_blas_thread, record
 

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm, Decision, Observation, Shared
-from alexp.algorithms.streams import AGENTS
+from alexp.algorithms.base import AGENTS, Algorithm, Decision, Observation, Shared
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import non_negative, one_of

@@ -15,7 +15,7 @@ from math import sqrt
 
 import numpy as np
 
-from alexp.algorithms.streams import Streams
+from alexp.algorithms.base import Streams
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, positive
 from alexp.problem import Domain, FiniteSet, ModelClass

@@ -10,8 +10,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
-from alexp.algorithms.streams import Streams
+from alexp.algorithms.base import Algorithm, Streams
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, finite, non_negative, positive
 from alexp.problem import Domain, FiniteSet, Interval, ModelClass

@@ -12,9 +12,8 @@ from math import sqrt
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
+from alexp.algorithms.base import Algorithm, RandomState
 from alexp.algorithms.log import Trial
-from alexp.algorithms.streams import RandomState
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.validation import count, one_of, positive

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from alexp.algorithms.streams import RandomState
+from alexp.algorithms.base import RandomState
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, positive, share
 from alexp.problem.domains import Arms, Candidates

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast, overload
@@ -33,7 +34,6 @@ from alexp.algorithms.log import (
 from alexp.algorithms.offer_log import OfferLog, check_log_features
 from alexp.algorithms.rerun import Rerun
 from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_stored
-from alexp.algorithms.streams import AGENTS, ASK, ORDER, RandomState, Streams
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
 from alexp.common.schema import Check, record, text
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _T = TypeVar("_T")
+RandomState = int | np.random.Generator | None
+ORDER, ASK, AGENTS = 0, 1, 2  # purposes
 _MOST_CACHED = 16  # results kept between two rewards
 _MOST_PENDING = 32  # trials whose rewards are out that a contextual round reckons with
 _LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
@@ -68,6 +70,37 @@ _MARKED = 256  # candidates of a large table that kernels are recognised by
 
 IfTold = Literal["raise", "same", "amend"]
 IF_TOLD: tuple[IfTold, ...] = ("raise", "same", "amend")
+
+
+class Streams:
+    """Independent generators keyed by purpose and counter.
+
+    The randomness of ask k is a function of the seed and k alone. That makes runs repeatable whatever else was
+    looked at in between, and lets a log of asks and tells be replayed by another process bit for bit.
+
+    >>> a, b = Streams(7), Streams(7)
+    >>> bool(a.generator(ASK, 3).random() == b.generator(ASK, 3).random())
+    True
+    """
+
+    def __init__(self, random_state: RandomState | object = None) -> None:
+        if isinstance(random_state, np.random.Generator):
+            words = random_state.integers(0, 2**32, size=4, dtype=np.uint64)
+            self.entropy = sum(int(word) << (32 * i) for i, word in enumerate(words))
+        elif random_state is None:
+            entropy = np.random.SeedSequence().entropy
+            assert isinstance(entropy, int)
+            self.entropy = entropy
+        elif isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+            if random_state < 0:
+                raise ValueError(f"random_state must not be negative, got {random_state}")
+            self.entropy = int(random_state)
+        else:
+            raise TypeError(f"random_state must be an int, a numpy.random.Generator or None, got {random_state!r}")
+
+    def generator(self, *key: int) -> np.random.Generator:
+        """The generator for one purpose, e.g. `generator(ASK, 12)`."""
+        return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=key))
 
 
 class Shared(TypedDict, total=False):
@@ -199,7 +232,7 @@ class Algorithm(Guarded, ABC):
     _notes: dict[int, Packable]
     _known: dict[Hashable, object]
     _monitor: AssumptionMonitor
-    _n_arms = 0  # how many candidates the domain has had; arms may be added
+    _n_candidates = 0  # how many candidates the domain has had; arms may be added
     _n_opened = 0  # rounds opened so far: what is computed in one is of no use in another
     _fingerprint: str | None = None  # the table never changes, and hashing a large one takes seconds
 
@@ -293,7 +326,7 @@ class Algorithm(Guarded, ABC):
             order = self._streams.generator(ORDER).permutation(domain.n_candidates)
             self._candidates = CandidateTable(models, domain, order)
         announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
-        self._n_arms = domain.n_candidates
+        self._n_candidates = domain.n_candidates
         self._log = TrialLog(self._new_offers())
         self._notes = {}  # of trials whose reward is out
         self._known = {}  # what was computed since the last reward
@@ -361,11 +394,12 @@ class Algorithm(Guarded, ABC):
         probabilities of all candidates of its round.
         """
         presented: RoundArguments = {"context": context, "candidates": candidates, "features": features, "ids": ids}
-        if self.is_contextual or any_given(presented):
+        if self._log.offers is not None or any_given(presented):
             trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
             wanted, allowed = self.check_ask(1 if n is None else n, available)
-            trials = [self._ask_once(allowed, scores) for _ in range(wanted)]
+            restriction = self.restriction(allowed)
+            trials = [self._propose(self._open(allowed), restriction, scores=scores) for _ in range(wanted)]
             self._end()  # all of them or none
         return trials[0] if n is None else trials
 
@@ -449,7 +483,7 @@ class Algorithm(Guarded, ABC):
     def abandon(self, trial: Trial | int | str) -> None:
         """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
         trial_id = self._log.check_pending(trial)
-        self._begin()
+        self._changing = True
         self._given_up(trial_id)
         self._log.abandon(trial_id)
         self._notes.pop(trial_id, None)
@@ -607,7 +641,7 @@ class Algorithm(Guarded, ABC):
         """Take over trials and state from a run with the same problem, settings and seed."""
         n = self.domain.n_candidates
         before, after = self._log, read_log(log, n, self.models.n_models, self._new_offers())
-        self._begin()
+        self._changing = True
         try:
             self._log = after
             self._notes = read_notes("state['notes']", state.get("notes", {}))
@@ -707,7 +741,7 @@ class Algorithm(Guarded, ABC):
 
     def _decision(self, round_: Round) -> Decision:
         """The decision of a round, made once per set of choices and reward."""
-        return self._cached(("decision", round_.key), lambda: self._decide(round_))
+        return self._cached(("decision", round_.key), partial(self._decide, round_))
 
     def _check_notes(self, check: Check) -> None:
         """For those who note something of every trial they propose: raise unless it is there for all that wait."""
@@ -781,11 +815,15 @@ class Algorithm(Guarded, ABC):
         They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
         have neither a pending trial nor a reward.
         """
+        return self._free(allowed, np.fromiter(self._log.waiting.values(), np.int64))
+
+    def _free(self, allowed: IntArray | None, pending: IntArray) -> IntArray:
+        n = self._n_candidates
         if allowed is None and not self.repeats:
-            free = np.ones(self.domain.n_candidates, dtype=bool)
-            free[self._waiting()] = free[self._log.measured()] = False
+            free = np.ones(n, dtype=bool)
+            free[pending] = free[self._log.measured()] = False
             return np.flatnonzero(free)
-        taken = np.bincount(self._waiting(), minlength=self.domain.n_candidates)
+        taken = np.bincount(pending, minlength=n)
         if not self.repeats:
             taken[self._log.measured()] += 1
         own = np.arange(taken.size) if allowed is None else allowed
@@ -797,9 +835,9 @@ class Algorithm(Guarded, ABC):
         listed = self._listed
         if self.repeats and not self._log.waiting:
             return listed.round(allowed)
-        trials, indices = tuple(self._log.waiting), self._waiting()
+        trials, indices = tuple(self._log.waiting), np.fromiter(self._log.waiting.values(), np.int64)
         pending = Pending(trials, indices, listed.rows(indices)) if trials else None
-        return listed.round(self.choosable(allowed), pending)
+        return listed.round(self._free(allowed, indices), pending)
 
     def _check_offer(self, available: Available = None, **presented: Unpack[RoundArguments]) -> Offer:
         """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
@@ -864,14 +902,6 @@ class Algorithm(Guarded, ABC):
         """In which order the n candidates of ask k are looked at: the first of equally good ones is played."""
         return self._streams.generator(ORDER, k).permutation(n)
 
-    def _waiting(self) -> IntArray:
-        """Candidates of the pending trials, oldest first."""
-        waiting = self._log.waiting
-        return np.fromiter(waiting.values(), np.int64, len(waiting))
-
-    def _ask_once(self, allowed: IntArray | None, scores: bool = False) -> Trial:
-        return self._propose(self._open(allowed), self.restriction(allowed), scores=scores)
-
     def ask_offers(self, offers: Sequence[Offer], scores: bool = False) -> list[Trial]:
         """One trial for each of some offers that `check_offers` has let pass; one that comes again, without repeats."""
         trials: list[Trial] = []
@@ -907,7 +937,7 @@ class Algorithm(Guarded, ABC):
             position = int(np.flatnonzero(round_.indices == index)[0])
             self._propose(round_, self.restriction(allowed), Proposal(position, model, explored, propensity))
         else:
-            self._begin()
+            self._changing = True
             self._log.append(index, model, explored, propensity, made=made)
         self._end()
 
@@ -921,7 +951,7 @@ class Algorithm(Guarded, ABC):
     ) -> Trial:
         """One trial: what chance decides on, or what is known to have been `played` when a run is repeated."""
         decision = self._decision(round_)
-        self._begin()
+        self._changing = True
         self._commit(round_, decision)
         proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
         index = int(round_.indices[proposal.position])
@@ -930,8 +960,11 @@ class Algorithm(Guarded, ABC):
         trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction, made)
         if note is not None:
             self._notes[trial_id] = note
-        n = self.domain.n_candidates if made is None else len(made)
-        return self._log.trial(trial_id, self.domain, propensities(decision.play, round_, n) if scores else None)
+        chances = None
+        if scores:
+            n = self.domain.n_candidates if made is None else len(made)
+            chances = propensities(decision.play, round_, n)
+        return self._log.trial(trial_id, self.domain, chances)
 
     def _recommended_on(self, available: Available, presented: RoundArguments) -> tuple[Round, Offer | None]:
         """The round that a recommendation is about; NoRewardYetError before the first reward."""
@@ -1023,7 +1056,7 @@ class Algorithm(Guarded, ABC):
         index, model = self._log.index[told.trial], self._log.model[told.trial]
         row, note = self._row(told.trial), self._notes.get(told.trial)
         seen = Observation(row, self._sign * told.reward, told.trial, index, None if model < 0 else model, note)
-        self._begin()
+        self._changing = True
         self._learn(seen)
         self._log.record(told.trial, told.reward)
         self._known.clear()
@@ -1066,7 +1099,7 @@ class Algorithm(Guarded, ABC):
     def take_observation(self, index: int, value: float, made: Offer | None = None, propensity: float = nan) -> Trial:
         """Do what `observe` does, with what has been checked."""
         row, trial_id = self._listed.row(index) if made is None else made.rows[index], len(self._log)
-        self._begin()
+        self._changing = True
         self._learn(Observation(row, self._sign * value, trial_id, index))
         self._log.observe(index, value, propensity, made)
         self._known.clear()
@@ -1153,7 +1186,7 @@ class Algorithm(Guarded, ABC):
     def _keep_up(self) -> None:
         """Take notice of arms that were added to the domain; the run is repeated if models have columns for arms."""
         n = self.domain.n_candidates
-        if n == self._n_arms:
+        if n == self._n_candidates:
             return
         if n_arms_of(self.models) in (None, n):
             self._take_arms(n)
@@ -1164,7 +1197,7 @@ class Algorithm(Guarded, ABC):
 
     def _take_arms(self, n: int) -> None:
         """There are n arms now."""
-        self._n_arms, self._fingerprint = n, None
+        self._n_candidates, self._fingerprint = n, None
 
     def _check_course(self) -> None:
         if self.log_features == "none":

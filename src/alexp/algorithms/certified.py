@@ -475,7 +475,7 @@ class Certified(Algorithm):
         """Their numbers among all models."""
         return np.arange(self.models.n_models)
 
-    def _belief(self, round_: Round) -> Credence:
+    def _predictive(self, round_: Round) -> Credence:
         """Mean and standard deviation of the reward at all choices of a round: not certified."""
         told = self._rewards_told()
         return believe(self.models, self._known_features() or Reference(told.rows), round_.choices, told)
@@ -545,11 +545,11 @@ class Certified(Algorithm):
         from scipy.special import stdtrit  # slow to import, and needed here only
 
         contradicted = self.certifies and self.models.is_listable
-        belief = Certified._belief(self, round_) if contradicted else self._belief(round_)
+        belief = Certified._predictive(self, round_) if contradicted else self._predictive(round_)
         quantile = float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0))
         subject: object = self
         if not self.models.is_listable:
-            return self._belief(round_).gap(position, quantile), np.empty(0, dtype=np.int64)
+            return self._predictive(round_).gap(position, quantile), np.empty(0, dtype=np.int64)
         own = offers(subject, WeighsModels) and not contradicted
         q = subject.probabilities if own and offers(subject, WeighsModels) else belief.probabilities
         if q is None:

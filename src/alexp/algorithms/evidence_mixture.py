@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from itertools import repeat
 from math import inf, sqrt
 from typing import Any, ClassVar, Literal, NamedTuple, Unpack
@@ -17,11 +18,10 @@ from alexp.common.codec import State
 from alexp.common.schema import same
 from alexp.common.validation import LARGEST, SMALLEST, count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Explore
-from alexp.decision.selection import expected_improvement
 from alexp.decision.weights import draw_index
 from alexp.estimation.credible import Credence
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
-from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.mixture.mixture import Mixture, expected_improvement
 from alexp.estimation.mixture.replays import Hindsight, Replays, look_back, replayed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
@@ -75,69 +75,61 @@ class Outlook(NamedTuple):
 class MixtureBelief:
     """What a mixture believes about the rewards of a round: the `Belief` that rules decide on.
 
-    It is a view of a run and has no state of its own. Results are computed once per reward: the run forgets them when
-    the next one comes.
+    It is a view of a run between two rewards, and what it computes is kept until the next one.
     """
 
     def __init__(self, run: EvidenceMixture) -> None:
         self._run, self.mixture, self.replays = run, run._mixture, run._replays
+        self.n_told = run._log.seen.n
+        self.is_exact = bool(run._replays.held)
+        self._moments: tuple[Hashable, Outlook] | None = None  # of the last round
 
-    @property
-    def n_told(self) -> int:
-        """Number of rewards so far."""
-        return self._run.n_told
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Posterior of the components, shape (cells, M)."""
+        return self.mixture.weights()
 
-    @property
+    @cached_property
     def noise_variance(self) -> float:
         """Posterior mean of the noise variance."""
-        return self.mixture.noise_variance(self.weights())
+        return self.mixture.noise_variance(self.weights)
 
     @property
     def one_by_one(self) -> bool:
         """Whether the newest reward came right after its ask."""
-        return self._run.log.happened.one_by_one
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether replays of rewards are held back."""
-        return len(self.replays) > 0
+        return self._run._log.happened.one_by_one
 
     def rng(self) -> np.random.Generator:
         """Random numbers of the next decision."""
         return self._run._agent_rng()
 
-    def weights(self) -> FloatArray:
-        """Posterior of the components, shape (cells, M)."""
-        return self._run._cached("weights", self.mixture.weights)
-
     def moments(self, round: Round) -> Outlook:
         """Mean and standard deviation of every choice."""
-        return self._run._cached(("outlook", round.key), lambda: self._look(round))
-
-    def _look(self, round: Round) -> Outlook:
-        mean, variance = self.moments_at(round.wide, round.pending)
-        return Outlook(round.narrow(mean), np.sqrt(round.narrow(variance)))
+        if self._moments is None or self._moments[0] != round.key:
+            mean, variance = self.moments_at(round.wide, round.pending)
+            self._moments = round.key, Outlook(round.narrow(mean), np.sqrt(round.narrow(variance)))
+        return self._moments[1]
 
     def moments_at(self, choices: Choices, pending: Pending = NOTHING) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward of each choice, noise aside."""
-        mean, variance = self.mixture.moments(self.weights(), choices, pending)
+        mean, variance = self.mixture.moments(self.weights, choices, pending)
         return self.replays.settle(mean, variance, self.noise_variance, choices) if self.is_exact else (mean, variance)
 
     def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Rewards of all choices under a component and coefficients drawn from the posterior."""
-        cell, model = divmod(draw_index(self.weights().ravel(), rng), self._run.models.n_models)
+        cell, model = divmod(draw_index(self.weights.ravel(), rng), self._run.models.n_models)
         return self.mixture.draw(cell, model, rng, round.choices)
 
     def best_probabilities(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Posterior probability that each choice is the best."""
-        return self.mixture.chances(self.weights(), round.choices, rng)
+        return self.mixture.chances(self.weights, round.choices, rng)
 
     def expected_improvement(self, round: Round, width: float) -> FloatArray:
         """Expected improvement of each choice, averaged over components.
 
         What a component expects of pending trials counts among its incumbents.
         """
-        weights, pending, incumbent = self.weights(), round.pending, self.incumbent()
+        weights, pending, incumbent = self.weights, round.pending, self.incumbent
         least = _CONSIDERED * float(weights.max())
         parts = self.mixture.components(weights, round.wide, pending, least)
         incumbents: Iterable[float] = repeat(incumbent)
@@ -148,21 +140,21 @@ class MixtureBelief:
         gains = expected_improvement(parts, len(round.wide), incumbents, self.mixture.freedom, width)
         return round.narrow(gains)
 
+    @cached_property
     def incumbent(self) -> float:
         """The reward to improve on: the best one, or the best mean among measured candidates; zero before the first.
 
         The best reward is a fair incumbent where no candidate is measured twice, and where noise is at most a tenth of
         the variance of the rewards.
         """
-        return self._run._cached("incumbent", self._best_so_far) if self.n_told else 0.0
-
-    def _best_so_far(self) -> float:
+        if not self.n_told:
+            return 0.0
         told = self._run._rewards_told()
         level = _NOISY * float(np.var(told.rewards)) if self._run.repeats else inf
         if self._run.forget is None and self.noise_variance <= level:
             return float(told.rewards.max())
         seen, first = np.unique(told.indices, return_index=True)
-        mean, _ = self.mixture.moments(self.weights(), Choices(seen, np.ascontiguousarray(told.rows[first].T)))
+        mean, _ = self.mixture.moments(self.weights, Choices(seen, np.ascontiguousarray(told.rows[first].T)))
         return float(mean.max())
 
 
@@ -306,7 +298,7 @@ class EvidenceMixture(Certified):
     @property
     def belief(self) -> MixtureBelief:
         """What it believes about rewards now."""
-        return MixtureBelief(self)
+        return self._cached("belief", partial(MixtureBelief, self))
 
     @property
     def _may_be_exact(self) -> bool:
@@ -344,10 +336,10 @@ class EvidenceMixture(Certified):
         return frozenset(stated if self._in_ratios else stated | {"norm_bound"})
 
     def _decide(self, round_: Round) -> Decision:
-        t, n = self.n_told + 1, len(round_)
-        gamma = max(self.floor, min(1.0, self.gamma * t ** (-1.0 / 3.0)))
-        play = self.rule.play(self.belief, round_)
-        return Decision(Explore(gamma, n, None, play) if gamma > 0.0 else play)
+        belief = self._cached("belief", partial(MixtureBelief, self))
+        play = self.rule.play(belief, round_)
+        gamma = max(self.floor, min(1.0, self.gamma * (belief.n_told + 1) ** (-1.0 / 3.0)))
+        return Decision(Explore(gamma, len(round_), None, play) if gamma > 0.0 else play)
 
     def _learn(self, seen: Observation) -> None:
         if not self._replays.hold(seen.index, seen.reward):  # the same candidate has given exactly the same before
@@ -359,17 +351,17 @@ class EvidenceMixture(Certified):
     def probabilities(self) -> FloatArray:
         """Posterior probability of each model, shape (M,)."""
         self.models.require_list("probabilities")
-        return self._mixture.probabilities(self.belief.weights())
+        return self._mixture.probabilities(self.belief.weights)
 
     def likeliest(self, n: int = 10) -> list[tuple[str, float]]:
         """Names of the n most probable models, and their posterior probabilities."""
-        numbers, shares = self._mixture.likeliest(self.belief.weights(), count("n", n))
+        numbers, shares = self._mixture.likeliest(self.belief.weights, count("n", n))
         names = self.models.names
         return [(names[int(j)], float(q)) for j, q in zip(numbers, shares, strict=True)]
 
     def column_probabilities(self) -> FloatArray:
         """Posterior probability that each column of the dictionary is in the model, shape (P,)."""
-        return self._mixture.column_probabilities(self.belief.weights())
+        return self._mixture.column_probabilities(self.belief.weights)
 
     @property
     def noise_estimate(self) -> float:
@@ -384,7 +376,7 @@ class EvidenceMixture(Certified):
         return self._cached("noise", self._estimate_noise)
 
     def _estimate_noise(self) -> float:
-        told, weights = self._rewards_told(), self.belief.weights()
+        told, weights = self._rewards_told(), self.belief.weights
         _, learned = replayed(told.indices, told.rewards, self._replays.watched)
         return sqrt(self._mixture.estimated_noise(weights, told.rows[learned], told.rewards[learned]))
 
@@ -399,9 +391,9 @@ class EvidenceMixture(Certified):
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         mean, _ = self.belief.moments(round_)
         position = int(np.argmax(mean))
-        return position, float(mean[position]), self._mixture.leader(self.belief.weights())
+        return position, float(mean[position]), self._mixture.leader(self.belief.weights)
 
-    def _belief(self, round_: Round) -> Credence:
+    def _predictive(self, round_: Round) -> Credence:
         return Credence(*self.belief.moments(round_))
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:

@@ -1,11 +1,10 @@
-"""One caller at a time, and all or nothing: what stands between users and the state of an algorithm.
+"""One caller at a time, and all or nothing: the lock and the repair of an algorithm's state.
 
-The log of trials is the truth; everything else can be computed from it by repeating the run, which is what corrections
-of rewards do anyway. So a deed that has begun only needs a mark: it is set before anything is touched, and taken off
-after the log has grown by the deed, in one step. Whoever comes next and finds the mark repeats the run from the log,
-which either has the deed or has not. An interrupt, a lack of memory or an error that nobody foresaw may come anywhere
-else, too, and tear what is remembered between two rewards; it is answered in the same way. Nothing of it costs anything
-as long as nothing goes wrong.
+Everything can be computed from the log of trials by repeating the run, as amended rewards do. A call that changes the
+state sets a mark first, and takes it off after the log has grown by the call, in one step. The next call that finds
+the mark repeats the run from the log, which either has the interrupted call or has not. An interrupt, a lack of
+memory or an unforeseen error outside such a call may spoil cached results; it is answered in the same way. Without an
+interrupt, none of this costs anything.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ class Guarded:
     """An object whose public methods and properties run one at a time, and never on a state that was left half-way.
 
     Subclasses need not do anything: all their functions and properties with public names are guarded when the class is
-    made. What changes the state begins with `_begin`, and takes the mark off when the log has grown by it.
+    made. What changes the state sets the mark `_changing`, and takes it off when the log has grown by the change.
     """
 
     _lock: ReentrantLock
-    _changing = False  # the mark: set while a deed is on its way into the log
-    _torn = False  # whether something grave has come in between
+    _changing = False  # the mark: set while a change is on its way into the log
+    _torn = False  # whether an interrupt or an unforeseen error has come in between
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Locked before it is made."""
@@ -74,14 +73,6 @@ class Guarded:
                 setattr(cls, name, guarded(value))
             elif isinstance(value, property) and value.fget is not None:
                 setattr(cls, name, property(guarded(value.fget), value.fset, value.fdel, value.__doc__))
-
-    def _begin(self) -> None:
-        """From here on the state is not to be trusted."""
-        self._changing = True
-
-    def _end(self) -> None:
-        """From here on it is again."""
-        self._changing = False
 
     def _repair(self) -> None:
         """Compute the state from the log, and take it over in one step."""

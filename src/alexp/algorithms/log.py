@@ -331,7 +331,7 @@ class TrialLog:
         self.explored.append(explored)
         self.propensity.append(propensity)
         self.reward.append(float("nan"))
-        return len(self) - 1
+        return len(self.index) - 1
 
     def record(self, trial_id: int, reward: float) -> None:
         """Store the reward of a trial; NaN if it was withdrawn."""

@@ -20,7 +20,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import posteriors
-from alexp.estimation.mixture.student import StudentEvidence
+from alexp.estimation.mixture.mixture import StudentEvidence
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import CandidateTable, Choices

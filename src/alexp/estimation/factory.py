@@ -23,8 +23,7 @@ from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteriors
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.estimation.ridge.bank import RidgeBank, RidgeGrid
 from alexp.problem.models import ModelClass
 from alexp.problem.tables import SMALL, Matrices, ModelOnTable
 

@@ -41,6 +41,7 @@ class Listing:
     ----------
     order : (N,) candidate visited k-th.
     position : (N,) inverse of `order`.
+    n_candidates : N.
     mark : what tells these candidates apart from those of other rounds; None if they are those of all rounds.
     everything : the round on all candidates, with nothing pending.
     """
@@ -49,6 +50,7 @@ class Listing:
         self.order, self.mark = order, mark
         self.position = np.empty_like(order)
         self.position[order] = np.arange(order.size)
+        self.n_candidates = int(order.size)
         self.everything = Round(self)
         self._last: tuple[IntArray, Choices] | None = None  # positions of the last choices that were copied
 
@@ -56,11 +58,6 @@ class Listing:
     def table(self) -> FloatArray:
         """(P, N) the features, feature-major and in visiting order."""
         raise NotImplementedError
-
-    @property
-    def n_candidates(self) -> int:
-        """N."""
-        return int(self.order.size)
 
     def round(self, indices: IntArray | None = None, pending: Pending | None = None, copied: bool = False) -> Round:
         """The round on some candidates, or on all of them, while some trials are pending.
@@ -266,16 +263,14 @@ class Round:
         self._candidates, self._positions, self.pending = candidates, positions, pending
         self.is_full = positions is None
         self.indices = candidates.order if positions is None else candidates.order[positions]
-        plain = positions is None and not pending
-        self.key = candidates.mark if plain else (candidates.mark or b"") + self._own_key()
+        if positions is None and not pending.trials:
+            self.key = candidates.mark
+        else:
+            mask = np.zeros(candidates.n_candidates, dtype=bool)
+            mask[slice(None) if positions is None else positions] = True
+            trials = np.array(pending.trials, dtype=np.int64)
+            self.key = (candidates.mark or b"") + np.packbits(mask).tobytes() + trials.tobytes()
         self._copied = copied or (positions is not None and 2 * positions.size <= candidates.n_candidates)
-
-    def _own_key(self) -> bytes:
-        mask = np.ones(self._candidates.n_candidates, dtype=bool)
-        if self._positions is not None:
-            mask[:] = False
-            mask[self._positions] = True
-        return np.packbits(mask).tobytes() + np.array(self.pending.trials, dtype=np.int64).tobytes()
 
     def __len__(self) -> int:
         return int(self.indices.size)

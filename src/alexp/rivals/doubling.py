@@ -170,7 +170,7 @@ class Doubling(Algorithm):
     ) -> Trial:
         """The algorithm inside proposes; the trial gets a number of ours, which remembers epoch and number there."""
         decision, inner = self._decision(round_), self._upcoming()
-        self._begin()
+        self._changing = True
         proposal = played or decision.play.draw(inner._streams.generator(ASK, inner.n_asked))
         inner._keep_only(round_, decision)
         asked = inner._propose(round_, None, proposal, made, scores)

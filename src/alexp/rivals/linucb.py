@@ -184,10 +184,10 @@ class LinUCB(Certified):
     def _numbers(self) -> IntArray:
         return super()._numbers() if self.model is None else np.array([self.model])
 
-    def _belief(self, round_: Round) -> Credence:
+    def _predictive(self, round_: Round) -> Credence:
         """What its own fit says where old rewards are forgotten."""
         if self.forget is None:
-            return super()._belief(round_)
+            return super()._predictive(round_)
         fits, choices = self._pool.fits[0], round_.choices
         return Credence(fits.mean(0, choices), self.noise_std * fits.width(0, choices))
 

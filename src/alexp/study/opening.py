@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy.engine import URL, Connection
 
 from alexp.algorithms import Algorithm
+from alexp.algorithms.base import RandomState, Streams
 from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.registry import algorithm_named, spelled_out
-from alexp.algorithms.streams import RandomState, Streams
 from alexp.common.codec import State
 from alexp.common.redaction import redact
 from alexp.problem.domains import Domain, FiniteSet

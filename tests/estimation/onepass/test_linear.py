@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alexp.estimation.onepass import grid as module
-from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.estimation.ridge.bank import RidgeGrid
 from alexp.problem import ModelClass
 from alexp.problem.candidates import Choices, Pending
 from tests.estimation.onepass.twins import candidates, grid

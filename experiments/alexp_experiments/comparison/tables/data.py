@@ -13,8 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from alexp.algorithms.base import Algorithm
-from alexp.algorithms.streams import Streams
+from alexp.algorithms.base import Algorithm, Streams
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.datasets import direct_arylation

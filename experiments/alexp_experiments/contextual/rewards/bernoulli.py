@@ -16,11 +16,11 @@ import numpy as np
 
 from alexp.algorithms.evidence_mixture import RATIOS
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.decision.selection import upper_confidence
 from alexp.decision.weights import draw_index
 from alexp.estimation.mixture.calibrating import trace_divisors
 from alexp.estimation.mixture.mixture import StudentMixture
 from alexp.problem.candidates import Choices
+from alexp.rules import upper_confidence
 from alexp_experiments.core.runner import spread
 
 SCALES = (0.3, 1.0, 3.0)

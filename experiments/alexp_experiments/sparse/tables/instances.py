@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from alexp.algorithms.streams import Streams
+from alexp.algorithms.base import Streams
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, one_of
 from alexp.problem.domains import FiniteSet

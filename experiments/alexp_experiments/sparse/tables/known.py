@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alexp.algorithms.streams import Streams
+from alexp.algorithms.base import Streams
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.simulation import PROBLEM, ModelEnvironment, RoundEnvironment

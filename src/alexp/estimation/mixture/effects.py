@@ -27,8 +27,7 @@ from alexp.common.codec import Packable
 from alexp.common.schema import anything, floats, record, same
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.estimation.posteriors import CandidateMoments, Component
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.estimation.ridge.bank import RidgeBank, RidgeGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
 _CONSTANT = 10.0  # value of the column that stands for the intercept: its prior is ten times as wide

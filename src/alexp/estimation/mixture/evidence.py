@@ -23,7 +23,7 @@ from alexp.common.schema import same, sequence
 from alexp.common.validation import positive
 from alexp.estimation.estimate import Estimate
 from alexp.estimation.factory import largest_variance, linear_posteriors
-from alexp.estimation.mixture.student import flat_prior_weights
+from alexp.estimation.mixture.mixture import flat_prior_weights
 from alexp.estimation.onepass.regressions import KernelRegression, PointTold, lifted
 from alexp.estimation.posteriors import LinearPosteriors
 from alexp.estimation.ridge.bank import RidgeBank

@@ -19,7 +19,7 @@ from alexp.estimation.mixture.calibrating import Divisors, prior_divisors, prior
 from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.onepass.grid import OnePassGrid, keeps_values
-from alexp.estimation.ridge.grid import RidgeGrid
+from alexp.estimation.ridge.bank import RidgeGrid
 
 if TYPE_CHECKING:
     from alexp.problem.candidates import CandidateTable

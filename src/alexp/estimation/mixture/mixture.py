@@ -20,35 +20,160 @@ of models never become surer than some 1 / (1 - forget) rewards can make them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import expm1, inf, isfinite, log
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from math import expm1, inf, isfinite, lgamma, log, pi, sinh, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.common.devices.arrays import entries
 from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_scales
-from alexp.estimation.mixture.student import (
-    MOST,
-    STEPS,
-    Spectrum,
-    StudentEvidence,
-    reward_unit,
-    spectrum,
-)
 from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
-from alexp.problem.kernels import Scaled
+from alexp.problem.kernels import Kernel, Scaled
 from alexp.problem.tables import ModelOnTable
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
 # would round the small ones away; candidates are then done one component at a time.
 _SAFE_NOISE = 1e-4
 _NEGLIGIBLE = 1e-12  # weight of models whose noise is not looked into
+SHAPE = 1.0  # a0
+STEPS = 0.1 ** np.arange(27)  # what the smallest ratio is multiplied by: noise down to 1e-15 of the rewards
+MOST = 64  # models that are decomposed
+_EPS = float(np.finfo(np.float64).eps)
+_AFFORDABLE = 2e9  # multiplications of one decomposition
+_TINY = float(np.finfo(np.float64).tiny)
+_EDGE, _POINTS = 12.0, 8193  # of tabulated gains: standardised distances up to 80,000 from the incumbent
+_REACH = sinh(_EDGE)
+
+
+class StudentEvidence(NamedTuple):
+    """The evidence where noise and scale are unknown and integrated out, after some rewards.
+
+    Component c = (j, r) says: model j is true, the coefficients of its divided features have the prior N(0, s^2 I),
+    the noise has variance r s^2, and s^2 ~ IG(a0, b0), an inverse gamma distribution. V_c = Phi_j'Phi_j + r I is a
+    ridge regression with penalised residual F_c = min_theta ||y - Phi_j theta||^2 + r ||theta||^2. Given s, t rewards
+    have the density
+
+        (2 pi r s^2)^(-t/2) det(V_c / r)^(-1/2) exp(-F_c / (2 r s^2)),
+
+    and its integral over the prior of s^2 is, up to a constant common to all components,
+
+        log evidence = -(a0 + t/2) log(b0 + F_c / (2 r)) - (t log r + log det(V_c / r)) / 2,
+        s^2 | data ~ IG(a0 + t/2, b0 + F_c / (2 r)).
+
+    The flat prior of an intercept takes one degree of freedom: t - 1 instead of t; if every arm has an intercept, as
+    many as arms have had a reward. Predictions are multivariate t with 2 a0 + t degrees of freedom and scale matrices
+    E[s^2] r ||phi||^2_{V_c^-1}, where E[s^2] stands for 1 / E[1/s^2] = (b0 + F_c / (2 r)) / (a0 + t/2), since the mean
+    itself is infinite before the first reward. a0 = 1 everywhere; `reward_unit` says what b0 is.
+
+    `freedom` is t less what constants take, `unit` is b0. Ratios r have shape (R,), residuals F and log determinants
+    log det(V / r) shape (R, M).
+    """
+
+    freedom: float
+    unit: float
+
+    @property
+    def shape(self) -> float:
+        """a0 + t/2."""
+        return SHAPE + 0.5 * self.freedom
+
+    def log_evidence(self, ratios: FloatArray, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
+        """Log evidence of every component, (R, M), up to a constant: b0's logarithm is left out."""
+        volumes = self.freedom * np.log(ratios)[:, None] + determinants
+        return np.asarray(-self.shape * np.log1p(self._excess(ratios, residuals)) - 0.5 * volumes)
+
+    def noise_variances(self, ratios: FloatArray, residuals: FloatArray) -> FloatArray:
+        """r E[s^2] of every component, (R, M)."""
+        return np.asarray(ratios[:, None] * (self.unit * (1.0 + self._excess(ratios, residuals)) / self.shape))
+
+    def _excess(self, ratios: FloatArray, residuals: FloatArray) -> FloatArray:
+        """F / (2 r b0): exactly the same for units of rewards that differ by a power of two."""
+        return residuals / self.unit / (2.0 * ratios[:, None])
+
+
+def reward_unit(squares: float, mean: float, mass: float) -> float:
+    """b0: the variance of the rewards so far, so that their unit drops out and, with an intercept, their level.
+
+    `squares` is the sum of squares about the `mean`, `mass` the sum of the rewards' weights. Where the variance is
+    zero, b0 is the square of the one value that was seen; if that is zero too, or nothing was seen, b0 = 1 and nothing
+    depends on it but the unit of predictions.
+    """
+    if squares > 0.0:
+        return SHAPE * squares / mass
+    return SHAPE * mean**2 or 1.0
+
+
+def flat_prior_weights(residuals: FloatArray, determinants: FloatArray, freedom: int) -> FloatArray:
+    """Posterior probability of every (ridge, model), (R, M), in the limit a0 = b0 = 0: F^(-t/2) det(V / r)^(-1/2).
+
+    The powers of r in the formula cancel. A perfect fit has infinite evidence; it counts as one that leaves the square
+    root of the rounding unit.
+    """
+    positive = residuals[residuals > 0.0]
+    if positive.size == 0:
+        logs = np.zeros_like(residuals)
+    else:  # ratios first: their logarithms do not depend on the unit of the rewards
+        smallest = float(positive.min()) if np.all(residuals > 0.0) else 1e-16 * float(positive.min())
+        logs = np.log(np.maximum(residuals, smallest) / smallest)
+    scores = -0.5 * freedom * logs - 0.5 * determinants
+    weights = np.exp(scores - scores.max())
+    return np.asarray(weights / weights.sum())
+
+
+class Spectrum(NamedTuple):
+    """Evidence at any ratio from one decomposition, for noise below the smallest ratio of a grid.
+
+    With Phi Phi' = U diag(l) U' for the features of the rewards so far, or the Gram matrix of a kernel, z = U'y, and q
+    what is left of y outside of U, a ratio r has
+
+        F(r) = r sum_i z_i^2 / (l_i + r) + ||q||^2,     log det(V / r) = sum_i log(1 + l_i / r).
+
+    With an intercept all of it is about the means. Fields: l (k,), squares of z (k,), ||q||^2.
+    """
+
+    eigenvalues: FloatArray
+    squares: FloatArray
+    rest: float
+
+    def at(self, ratios: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """F and log det(V / r) at some ratios, shapes (R,)."""
+        r = ratios[:, None]
+        residuals = (self.squares * (r / (self.eigenvalues + r))).sum(axis=1) + self.rest
+        return residuals, np.log1p(self.eigenvalues / r).sum(axis=1)
+
+
+def spectrum(kernel: Kernel | None, features: FloatArray, rewards: FloatArray, intercept: bool) -> Spectrum | None:
+    """Of one model, from the features (t, d) of its rewards (t,), in units of the prior; None where it takes too long.
+
+    What rounding cannot tell from zero among the eigenvalues is zero.
+    """
+    t, d = features.shape
+    if (t * d * min(t, d) if kernel is None else t**3) > _AFFORDABLE:
+        return None
+    y = rewards - rewards.mean() if intercept else rewards
+    if kernel is None:
+        phi = features - features.mean(axis=0) if intercept else features
+        vectors, roots, _ = np.linalg.svd(phi, full_matrices=False)
+        kept, values = roots > max(t, d) * _EPS * roots.max(initial=0.0), roots**2
+    else:
+        gram = kernel(features, features)
+        if intercept:
+            gram = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+        values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
+        kept = values > t * _EPS * values.max(initial=0.0)
+    span = vectors[:, kept]
+    z = span.T @ y
+    rest = y - span @ z
+    rest = rest - span @ (span.T @ rest)
+    return Spectrum(values[kept], z**2, float(rest @ rest))
 
 
 class Mixture:
@@ -304,7 +429,7 @@ class Mixture:
 class StudentMixture(Mixture):
     """`Mixture` over a grid of ratios r of noise to prior variance, with the scale of both integrated out.
 
-    `student.StudentEvidence` has the formulas.
+    `StudentEvidence` has the formulas.
 
     Parameters as for `Mixture`, with ``ratio_grid`` in place of noise, bound and their grids. ``divisors`` should make
     the mean of ||phi_j||^2 over the candidates one, see `trace_divisors`: then s^2 is the variance of the rewards.
@@ -414,3 +539,53 @@ class StudentMixture(Mixture):
         known = record("mixture", state, {"grid": anything, "mean": number(), "squares": number(0.0, SQUARE)})
         super().restore(known["grid"])
         self._mean, self._squares = known["mean"], known["squares"]
+
+
+def expected_improvement(
+    components: Iterable[Component], n: int, incumbents: Iterable[float], freedom: float, width: float = 1.0
+) -> FloatArray:
+    """E[max(f(x) - incumbent, 0)] under a mixture, shape (n,): the components' own, by their shares.
+
+    Every component has its own incumbent; deviations are multiplied by `width`. A component's f(x) has a t-distribution
+    with `freedom` degrees of freedom, a normal one if they are infinite; what it calls variance is the square of that
+    distribution's scale.
+    """
+    out = np.zeros(n)
+    slope, logarithms = _gain_table(freedom)
+    for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
+        part.check()
+        std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
+        with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
+            place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
+        left = np.minimum(place.astype(np.int64), logarithms.size - 2)
+        low = entries(logarithms, left)
+        gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
+        out = out + part.share * np.maximum(gains, above)  # what lies beyond the table is certain
+    return out
+
+
+@lru_cache(maxsize=4)
+def _gain_table(freedom: float) -> tuple[float, FloatArray]:
+    """log E[max(z + T, 0)] for a standard variable T, at points that are even in arcsinh(z), and points per unit of it.
+
+    A distribution function for every candidate and component would take ten times as long. Interpolated, the logarithm
+    is right to 1e-5 where z > -4.
+    """
+    points = np.linspace(-_EDGE, _EDGE, _POINTS)
+    gains = expected_excess(np.sinh(points), freedom)
+    return (_POINTS - 1) / (2.0 * _EDGE), np.log(np.maximum(gains, _TINY))
+
+
+def expected_excess(z: FloatArray, freedom: float) -> FloatArray:
+    """E[max(z + T, 0)] for a variable T with a standard t-distribution, or normal where `freedom` is infinite."""
+    from scipy.special import ndtr, stdtr  # slow to import, and needed here only
+
+    if freedom == inf:
+        return np.asarray(np.maximum(z * ndtr(z) + np.exp(-0.5 * z**2) / sqrt(2.0 * pi), 0.0))
+    tail = np.exp(_log_peak(freedom) - 0.5 * (freedom - 1.0) * np.log1p(z**2 / freedom))
+    return np.asarray(np.maximum(z * stdtr(freedom, z) + freedom / (freedom - 1.0) * tail, 0.0))
+
+
+def _log_peak(freedom: float) -> float:
+    """Logarithm of the t-density at zero."""
+    return lgamma(0.5 * (freedom + 1.0)) - lgamma(0.5 * freedom) - 0.5 * log(freedom * pi)

@@ -44,17 +44,21 @@ class Replays:
     Parameters
     ----------
     watched : whether replays are looked for; all rewards are learned otherwise.
+
+    Attributes
+    ----------
+    held : candidates of the rewards held back, in the order of these.
     """
 
     def __init__(self, watched: bool) -> None:
         self.watched = watched
         self._first: dict[int, float] = {}
         self._givers: Counter[float] = Counter()
-        self._held: list[int] = []
+        self.held: list[int] = []
 
     def __len__(self) -> int:
         """Number of rewards held back."""
-        return len(self._held)
+        return len(self.held)
 
     def hold(self, candidate: int | None, reward: float) -> bool:
         """Whether a reward is the one that its candidate alone gave before, so that it is not to be learned now."""
@@ -63,29 +67,29 @@ class Replays:
         if candidate not in self._first:
             self._first[candidate] = reward
             self._givers[reward] += 1
-            self.watched = all(self._first[other] != reward for other in set(self._held))
+            self.watched = all(self._first[other] != reward for other in set(self.held))
             return False
         self.watched = self._first[candidate] == reward
         same = self.watched and self._givers[reward] == 1
         if same:
-            self._held.append(candidate)
+            self.held.append(candidate)
         return same
 
     def release(self) -> list[tuple[int, float]]:
         """Candidates and rewards that were held back, once no replays are looked for any more; none before."""
         if self.watched:
             return []
-        out = [(candidate, self._first[candidate]) for candidate in self._held]
-        self._first, self._held = {}, []
+        out = [(candidate, self._first[candidate]) for candidate in self.held]
+        self._first, self.held = {}, []
         return out
 
     def settle(
         self, mean: FloatArray, variance: FloatArray, noise_variance: float, choices: Choices
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance (n,) of the rewards of n choices, from those that models expect and from replays."""
-        if not self._held or choices.indices is None:
+        if not self.held or choices.indices is None:
             return mean, variance
-        numbers, counts = np.unique(self._held, return_counts=True)
+        numbers, counts = np.unique(self.held, return_counts=True)
         rewards = np.array([self._first[candidate] for candidate in numbers.tolist()])
         place = np.minimum(np.searchsorted(numbers, choices.indices), numbers.size - 1)
         replayed, own = numbers[place] == choices.indices, noise_variance / ((counts + 1.0) * (counts + 2.0))

@@ -425,7 +425,7 @@ def inverse_factor(packed: FloatArray, rows: int, out: FloatArray) -> None:
 
 
 @checked.entry
-def add_second_moments(
+def add_moments(
     factor: FloatArray,
     starts: IntArray,
     columns: IntArray,
@@ -438,13 +438,16 @@ def add_second_moments(
     variances: FloatArray,
     reference: FloatArray,
     support: IntArray,
+    mean: FloatArray,
     moments: FloatArray,
 ) -> None:
-    """Upper triangle of moments (Q, Q) += sum of w_c [ s_c^2 V_c^-1 + (theta_c - ref)(theta_c - ref)' ].
+    """Add first moments to mean (Q,) and second moments about a reference to the upper triangle of moments (Q, Q).
 
+    They are the sums of w_c theta_c and of w_c [ s_c^2 V_c^-1 + (theta_c - ref)(theta_c - ref)' ] over ``active``.
     ``support`` (r,) are the columns where ``reference`` (Q,) is not zero: a difference has at most r + d_j + 1 entries,
     however many columns the dictionary has.
     """
+    add_mean_coefficients(columns, offsets, lead, theta, intercepts, active, weights, mean)
     size = reference.shape[0]
     widest = 0
     for k in range(active.shape[0]):
