@@ -8,7 +8,7 @@ from alexp.decision.widths import model_radii, ucb_width
 
 def test_width_by_hand():
     expected = np.sqrt(0.3**2 * (1.7 + 2 * np.log(20)) + 0.1**2 * 2.0**2)
-    assert float(ucb_width(1.7, ridge=0.1, noise_std=0.3, reward_bound=2.0, delta=0.05)) == pytest.approx(expected)
+    assert float(ucb_width(1.7, ridge=0.1, noise_std=0.3, norm_bound=2.0, delta=0.05)) == pytest.approx(expected)
 
 
 def test_width_is_vectorised_and_grows():
@@ -22,19 +22,19 @@ def test_never_wider_than_the_triangle_inequality():
 
 
 def test_one_model_reduces_to_the_plain_width():
-    radii = model_radii([4.0], [1.7], ridge=0.1, noise_std=0.3, reward_bound=2.0, delta=0.05)
+    radii = model_radii([4.0], [1.7], ridge=0.1, noise_std=0.3, norm_bound=2.0, delta=0.05)
     assert radii[0] == pytest.approx(float(ucb_width(1.7, 0.1, 0.3, 2.0, 0.05)) ** 2)
 
 
 def test_radii_survive_extreme_evidence():
-    radii = model_radii([1.0, 1e9], [2.0, 2.0], ridge=0.1, noise_std=1e-3, reward_bound=1.0, delta=0.1)
+    radii = model_radii([1.0, 1e9], [2.0, 2.0], ridge=0.1, noise_std=1e-3, norm_bound=1.0, delta=0.1)
     assert np.all(np.isfinite(radii))
     assert radii[0] > 0 > radii[1]
 
 
 @pytest.mark.parametrize(("name", "value"), [("ridge", 0.0), ("delta", 1.0), ("delta", 0.0), ("noise_std", -1.0)])
 def test_bad_arguments_are_named(name, value):
-    arguments = {"ridge": 0.1, "noise_std": 0.3, "reward_bound": 2.0, "delta": 0.05, name: value}
+    arguments = {"ridge": 0.1, "noise_std": 0.3, "norm_bound": 2.0, "delta": 0.05, name: value}
     with pytest.raises(ValueError, match=name):
         ucb_width(1.0, **arguments)
 

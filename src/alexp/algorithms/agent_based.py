@@ -15,7 +15,7 @@ from alexp.decision.pool import AgentPool
 from alexp.decision.suggestions import Suggestions
 from alexp.problem.candidates import Round
 
-_NO_CHANCE = np.random.default_rng(0)  # making a generator takes longer than many an agent; nobody draws from this one
+_UNUSED_RNG = np.random.default_rng(0)  # for agents that draw nothing: making a generator takes longer than they do
 
 
 class AgentBased(Certified):
@@ -39,7 +39,7 @@ class AgentBased(Certified):
 
     def _suggestions(self, round_: Round) -> Suggestions:
         """Policies of all agents in a round; their random numbers, if they want any, depend on seed and t alone."""
-        rng = self._agent_rng() if self._pool.draws else _NO_CHANCE
+        rng = self._agent_rng() if self._pool.draws else _UNUSED_RNG
         return self._pool.suggest(round_, rng)
 
     def _leader(self) -> int:

@@ -63,7 +63,7 @@ _T = TypeVar("_T")
 RandomState = int | np.random.Generator | None
 ORDER, ASK, AGENTS = 0, 1, 2  # purposes
 _MOST_CACHED = 16  # results kept between two rewards
-_MOST_PENDING = 32  # trials whose rewards are out that a contextual round reckons with
+_MOST_PENDING = 32  # pending trials that a contextual round takes into account
 _LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
 _FEW = 3  # candidates whose rewards say nothing about those of others
 _MARKED = 256  # candidates of a large table that kernels are recognised by
@@ -126,7 +126,7 @@ class RoundArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Decision:
-    """What an algorithm decides in a round, before chance has spoken. Algorithms add what they decided it on."""
+    """The play that an algorithm decides on in a round, before it is drawn from. Subclasses add to it."""
 
     play: Play
 
@@ -193,9 +193,9 @@ class Algorithm(Guarded, ABC):
     log_features
         What the log keeps of contextual rounds: the features that were "chosen" (the default), "all" that were offered,
         which off-policy evaluation needs, or "none": contexts, ids and rows then go when the reward comes, and with
-        them corrections of rewards, certificates, and the repair of a run that was interrupted. Algorithms whose asks
-        leave something behind (ALExp, Corral, ETC and others) keep all features with "chosen", too, because only
-        so the run can be repeated: 8 n P bytes an ask, or 12 for each number that is not zero.
+        them `amend`, certificates, and the repair of an interrupted run. Algorithms whose asks change their state
+        (ALExp, Corral, ETC and others) keep all features with "chosen", too, which replaying the run needs: 8 n P
+        bytes an ask, or 12 for each number that is not zero.
 
     A second algorithm with the same name is an error, unless its class says `replaces=True`:
     `class Mine(ALExp, replaces=True)`.
@@ -252,7 +252,7 @@ class Algorithm(Guarded, ABC):
         Algorithm.registry[cls.name] = cls
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """One that waits for its first round, where only that tells how many features the models have."""
+        """An `AwaitingFirstRound` where only the first round shows how many features the models have."""
         problem = (*args, *(kwargs[name] for name in ("models", "domain")[len(args) :] if name in kwargs))
         if len(problem) == 2 and getattr(problem[0], "awaits_round", False):
             check_problem(*problem)
@@ -328,7 +328,7 @@ class Algorithm(Guarded, ABC):
         announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         self._n_candidates = domain.n_candidates
         self._log = TrialLog(self._new_offers())
-        self._notes = {}  # of trials whose reward is out
+        self._notes = {}  # of pending trials
         self._known = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
         self._monitor = AssumptionMonitor(self.stated, used, self._relevant)
@@ -473,7 +473,7 @@ class Algorithm(Guarded, ABC):
         after any other trial.
 
         On a contextual domain the round is passed as it would be to `ask`; `index` is a position in it, or the name of
-        an arm, and `propensity` the probability with which whoever played it did so, if that is known.
+        an arm, and `propensity` the probability with which it was played, if that is known.
         """
         presented = {"context": context, "candidates": candidates, "features": features, "ids": ids}
         seen = self.check_observation(index, reward, available, propensity, **presented)
@@ -744,7 +744,7 @@ class Algorithm(Guarded, ABC):
         return self._cached(("decision", round_.key), partial(self._decide, round_))
 
     def _check_notes(self, check: Check) -> None:
-        """For those who note something of every trial they propose: raise unless it is there for all that wait."""
+        """For algorithms with a note for every trial: raise unless all pending trials have one."""
         checked = {trial: check(f"note of trial {trial}", note) for trial, note in self._notes.items()}
         missing = sorted(set(self._log.waiting) - set(checked))
         if missing:
@@ -831,7 +831,7 @@ class Algorithm(Guarded, ABC):
         return np.asarray(own[taken[own] == least])
 
     def _open(self, allowed: IntArray | None) -> Round:
-        """The round of an ask: what may be chosen, and the trials whose rewards are out."""
+        """The round of an ask: what may be chosen, and the pending trials."""
         listed = self._listed
         if self.repeats and not self._log.waiting:
             return listed.round(allowed)
@@ -884,10 +884,9 @@ class Algorithm(Guarded, ABC):
         return self._log.offers
 
     def _open_offer(self, made: Offer, wait: bool = True) -> Round:
-        """The round of the next ask on an offer: visiting order by its number, and the trials whose rewards are out.
+        """The round of the next ask on an offer: visiting order by its number, and the pending trials.
 
-        If these are many, the newest will do: rewards of clicks may be out for days, and believing in what is to come
-        takes time for each.
+        Of many pending trials only the newest count: rewards of clicks may take days, and fantasies take time for each.
         """
         k, pending = len(self._log), None
         if wait and self._log.waiting:
@@ -949,7 +948,7 @@ class Algorithm(Guarded, ABC):
         made: Offer | None = None,
         scores: bool = False,
     ) -> Trial:
-        """One trial: what chance decides on, or what is known to have been `played` when a run is repeated."""
+        """One trial: drawn from the decision, or as it was `played` when a run is repeated."""
         decision = self._decision(round_)
         self._changing = True
         self._commit(round_, decision)
@@ -960,11 +959,11 @@ class Algorithm(Guarded, ABC):
         trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction, made)
         if note is not None:
             self._notes[trial_id] = note
-        chances = None
+        probabilities = None
         if scores:
             n = self.domain.n_candidates if made is None else len(made)
-            chances = propensities(decision.play, round_, n)
-        return self._log.trial(trial_id, self.domain, chances)
+            probabilities = propensities(decision.play, round_, n)
+        return self._log.trial(trial_id, self.domain, probabilities)
 
     def _recommended_on(self, available: Available, presented: RoundArguments) -> tuple[Round, Offer | None]:
         """The round that a recommendation is about; NoRewardYetError before the first reward."""
@@ -995,7 +994,7 @@ class Algorithm(Guarded, ABC):
 
     @property
     def decides_on(self) -> str | None:
-        """The device that decisions are computed on, by its name; None for the CPU as everybody has it."""
+        """Name of the device that decisions are computed on; None for the CPU."""
         return self.models.device or enumerating_card(self.models.enumerated_on)
 
     # -- rewards, for tells here and in studies ---------------------------------------------------------------------
@@ -1076,8 +1075,8 @@ class Algorithm(Guarded, ABC):
         if self._log.offers is not None or any(value is not None for value in presented.values()):
             self._keep_up()
             made = offer(self.models, self.domain, available=available, **presented)
-            chance = nan if propensity is None else _check_propensity(propensity)
-            return ExternalObservation(self._position_in(made, index), check_reward(reward), made, chance)
+            known = nan if propensity is None else _check_propensity(propensity)
+            return ExternalObservation(self._position_in(made, index), check_reward(reward), made, known)
         if propensity is not None or available is not None:
             raise ValueError("propensity and available are for observations of contextual rounds")
         if count("index", index, 0) >= self.domain.n_candidates:
@@ -1152,7 +1151,7 @@ class Algorithm(Guarded, ABC):
         self.__dict__ = mending.outcome(self)
 
     def _end(self) -> None:
-        """The deed becomes part of the log: before it, the deed never happened; after it, it has happened."""
+        """Make the change part of the log, in one step."""
         self._log.happened.commit()
         self._changing = False
 
@@ -1258,10 +1257,10 @@ def rows_of(log: TrialLog, candidates: CandidateTable | None, trials: IntArray) 
 
 
 def _check_propensity(propensity: object) -> float:
-    chance = positive("propensity", propensity)
-    if chance > 1.0:
+    value = positive("propensity", propensity)
+    if value > 1.0:
         raise ValueError(f"propensity must be a probability, above 0 and at most 1, got {propensity!r}")
-    return chance
+    return value
 
 
 def check_reward(reward: float) -> float:

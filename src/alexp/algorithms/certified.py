@@ -453,8 +453,8 @@ class Certified(Algorithm):
             certifier, (fits, local, radii), checked = self._certificate(delta)
         except NotCertified as error:
             gap, likely = self._credible(round_, position, delta)
-            nobody = np.empty(0, dtype=np.int64)
-            return StopReport(best.x, best.index, delta, gap, target, likely, nobody, reason=str(error))
+            none = np.empty(0, dtype=np.int64)
+            return StopReport(best.x, best.index, delta, gap, target, likely, none, reason=str(error))
         gaps, estimates = fits.largest_gaps(local, radii, round_.choices, position)
         disagrees = np.flatnonzero(estimates > 0.0 if target is None else gaps > target)
         ranked = disagrees[np.argsort(-gaps[disagrees], kind="stable")]

@@ -1,4 +1,4 @@
-"""Algorithms on feature maps that nobody has evaluated yet: the first round tells how many features there are."""
+"""Algorithms on feature maps that were not evaluated yet: the first round shows how many features there are."""
 
 from __future__ import annotations
 

@@ -32,13 +32,13 @@ _alive: WeakSet[Guarded] = WeakSet()
 
 
 class ReentrantLock(AbstractContextManager[bool], Protocol):
-    """What `threading.RLock` makes; conditions of the standard library ask it in the same way who holds it."""
+    """What `threading.RLock` returns, with the method by which the standard library asks for the owner."""
 
     def acquire(self, blocking: bool = ...) -> bool:
-        """Wait for it, unless told not to; whether it is ours now."""
+        """Acquire the lock, waiting for it if `blocking`; whether it was acquired."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
 
     def _is_owned(self) -> bool: ...
 

@@ -369,7 +369,7 @@ class TrialLog:
 
     def proposed(self) -> IntArray:
         """Ids of the trials that were asked for, in increasing order; the others were observed elsewhere."""
-        if self.offers is None:  # nobody knows with which probability those were played
+        if self.offers is None:  # observations have no propensity
             return np.flatnonzero(~np.isnan(np.array(self.propensity, dtype=np.float64)))
         steps, trials = self.happened.as_arrays()
         return np.asarray(trials[steps == "ask"])

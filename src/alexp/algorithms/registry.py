@@ -26,7 +26,7 @@ def load_installed() -> None:
     for point in entry_points(group=GROUP):
         try:
             point.load()
-        except Exception as error:  # somebody else's package must not stop ours
+        except Exception as error:  # another package's error must not stop this one
             if is_lack_of_memory(error):
                 raise
             warnings.warn(f"algorithm {point.name!r} of {point.value} cannot be loaded: {error!r}", stacklevel=2)
@@ -39,7 +39,7 @@ def registered_names() -> list[str]:
 
 
 def spelled_out(name: str) -> tuple[str, dict[str, str]]:
-    """A name and the settings in it: "doubling:estc" is doubling of estc, for those who pass one name only.
+    """A name and the settings in it: "doubling:estc" is doubling of estc, for callers that pass one name only.
 
     >>> spelled_out("doubling:estc"), spelled_out("etc")
     (('doubling', {'algorithm': 'estc'}), ('etc', {}))

@@ -1,4 +1,4 @@
-"""Mending: a run is repeated with the rewards that should have been told, and with the actions as they were played."""
+"""Amending: a run is repeated with the amended rewards, and with the actions as they were played."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class Rerun:
         return run._log is self._log and self._changes == changes
 
     def outcome(self, run: Algorithm) -> dict[str, Any]:
-        """All attributes of the mended run, with what has happened in the first one meanwhile."""
+        """All attributes of the amended run, with what was added to the first one meanwhile."""
         if run._log is not self._log:
             raise RuntimeError("the run has been mended otherwise in the meantime")
         if not self._is_whole:
-            raise RuntimeError("the mending was interrupted; prepare it again")
+            raise RuntimeError("the amendment was interrupted; prepare it again")
         self._catch_up()
         return vars(self._again)
 
     def _catch_up(self) -> None:
         done = self._again._log
         self._is_whole = False
-        with quietly():  # who told these rewards was warned of them
+        with quietly():  # these warnings were shown when the rewards came
             for event in self._log.happened.since(len(done.happened), len(done)):
                 self._repeat(event)
         self._is_whole = True

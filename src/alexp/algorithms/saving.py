@@ -19,7 +19,7 @@ FIELDS: dict[str, Check] = {
     "problem": a_dict,
     "fingerprint": text(),
     "entropy": text(most=1000),
-    "digest": text(),  # whoever edits a state by hand leaves it out
+    "digest": text(),  # optional, so that a state can be edited by hand
     "log": a_dict,
     "state": a_dict,
 }

@@ -1,4 +1,4 @@
-"""Writing and reading files with care: all or nothing, nobody's links followed, no size believed.
+"""Writing and reading files safely: all or nothing, no links followed, sizes checked.
 
 Everything in the package that writes a file does it here.
 """
@@ -28,7 +28,7 @@ _MOST_HEADER = 10_000  # characters of the header of an array
 def writing(path: Path, sync: bool = True) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of `path` at the end of the block, or vanishes if the block raises.
 
-    Until then it lies beside `path` under a name that nobody can guess, made in a way that fails if the name is taken,
+    Until then it lies beside `path` under a random name, made in a way that fails if the name is taken,
     by a link for instance. A link at `path` itself is replaced, not followed. An older file passes on its mode.
     Folders are made where they are missing. Devices and pipes (`/dev/stdout`) are written to as they are. With `sync`
     the content has reached the disk before it takes its place.

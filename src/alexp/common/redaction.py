@@ -18,7 +18,7 @@ def printable(text: str) -> str:
 
 
 def redact(text: str) -> str:
-    """A text that somebody typed, without what looks like a password in it.
+    """A text that a user typed, without what looks like a password in it.
 
     >>> redact("no study 'postgresql://me:secret@host/db'"), redact("Host=h Password=secret")
     ("no study 'postgresql://me:***@host/db'", 'Host=h Password=***')

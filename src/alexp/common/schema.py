@@ -108,12 +108,12 @@ def text(allowed: Sequence[str] | None = None, most: int = 10_000) -> Check:
 
 
 def anything(name: str, value: Packable) -> Packable:
-    """Whatever it is: who reads it checks it."""
+    """Anything; its reader checks it."""
     return value
 
 
 def a_dict(name: str, value: Packable) -> State:
-    """A dict whose content is checked by who reads it."""
+    """A dict; its reader checks the content."""
     if not isinstance(value, dict) or holds_array(value):
         raise ValueError(f"{name} must be a dict, got {'an array' if isinstance(value, dict) else _kind(value)}")
     return dict(value)

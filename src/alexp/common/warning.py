@@ -17,7 +17,7 @@ _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 
 @contextmanager
 def gathered() -> Iterator[list[str]]:
-    """What is warned of in this block, each text once, in place of a warning to whoever reads the process's output.
+    """What is warned of in this block, each text once, in place of a warning on the process's output.
 
     For services that pass warnings on to their callers: `warnings.catch_warnings` would mix up those of all threads.
     """

@@ -91,17 +91,17 @@ class Agent:
         return Suggestions.distributions(rows, len(crowd.choices))
 
 
-def _as_distribution(answer: int | FloatArray, n: int, who: str) -> FloatArray:
+def _as_distribution(answer: int | FloatArray, n: int, agent: str) -> FloatArray:
     if np.ndim(answer) == 0:
-        position = count(f"the position returned by {who}.policy", np.asarray(answer).item(), 0)
+        position = count(f"the position returned by {agent}.policy", np.asarray(answer).item(), 0)
         if position >= n:
-            raise ValueError(f"{who}.policy returned position {position} but there are only {n} choices")
+            raise ValueError(f"{agent}.policy returned position {position} but there are only {n} choices")
         row = np.zeros(n)
         row[position] = 1.0
         return row
     row = np.asarray(answer, dtype=np.float64)
     if row.shape != (n,) or not np.all(row >= 0.0) or not np.isclose(row.sum(), 1.0, rtol=0, atol=1e-9):
-        raise ValueError(f"{who}.policy must return a position or {n} probabilities that sum to one")
+        raise ValueError(f"{agent}.policy must return a position or {n} probabilities that sum to one")
     return np.asarray(row / row.sum())
 
 

@@ -1,4 +1,4 @@
-"""What a round will do before chance has spoken: distributions over its choices that can be drawn from.
+"""Plays: distributions over the choices of a round, before one is drawn.
 
 Every play knows the probability of each choice, so that the propensity of what was drawn is exact.
 """

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
-from alexp.common.renaming import renamed
 from alexp.common.validation import fraction, non_negative, positive
 
 __all__ = ["model_radii", "model_radii_with_constant", "ucb_width"]
 
 
-@renamed(reward_bound="norm_bound")
 def ucb_width(
     log_determinant: ArrayLike, ridge: float, noise_std: float, norm_bound: float, delta: float
 ) -> FloatArray:
@@ -53,7 +51,6 @@ def ucb_width(
     return np.asarray(np.sqrt(noise_std**2 * evidence + penalty_norm**2), dtype=np.float64)
 
 
-@renamed(reward_bound="norm_bound")
 def model_radii(
     losses: ArrayLike,
     log_determinants: ArrayLike,
@@ -62,7 +59,7 @@ def model_radii(
     norm_bound: float | FloatArray,
     delta: float,
 ) -> FloatArray:
-    """Squared radii of the M models' confidence sets when nobody knows which model is true.
+    """Squared radii of the M models' confidence sets when it is unknown which model is true.
 
     With F_j = min_b ||y - Phi_j b||^2 + ridge_j^2 ||b||^2 and E_j = F_j + noise_std^2 log det(V_j / ridge_j^2),
 

@@ -67,12 +67,12 @@ class TooLargeError(MemoryError):
         self._total_size = int(size)  # as NumPy's own errors have it
 
 
-def announce(who: str, models: ModelClass, n_candidates: int, ridges: int) -> None:
+def announce(algorithm: str, models: ModelClass, n_candidates: int, ridges: int) -> None:
     """Warn of a slow or large run before it is made; raise TooLargeError if the machine has not enough for it.
 
     Parameters
     ----------
-    who : name of the algorithm.
+    algorithm : its name.
     n_candidates : N, or 0 where candidates are those of a round.
     ridges : how many posteriors it keeps of each model; 0 for none, and then only lists of columns count.
     """
@@ -83,15 +83,15 @@ def announce(who: str, models: ModelClass, n_candidates: int, ridges: int) -> No
     what = f"{models.n_models:,} models" + (f" on {n_candidates:,} candidates" if n_candidates else "")
     if cost.bytes > most:
         raise TooLargeError(
-            f"models take too much memory: {who} needs at least {_gigabytes(cost.bytes)} for {what}, and this machine "
-            f"has {_gigabytes(most)}. {_remedy(models)}",
+            f"models take too much memory: {algorithm} needs at least {_gigabytes(cost.bytes)} for {what}, and this "
+            f"machine has {_gigabytes(most)}. {_remedy(models)}",
             cost.bytes,
         )
     if cost.seconds > SLOW or cost.later > LARGE:
         more = f", {_gigabytes(cost.later)} after 100 different candidates" if cost.later > 1.2 * cost.bytes else ""
         caution(
-            f"{who} with {what} takes about {cost.seconds:.2g} s a step on one core and {_gigabytes(cost.bytes)} of "
-            f"memory{more}. {_remedy(models)}",
+            f"{algorithm} with {what} takes about {cost.seconds:.2g} s a step on one core and {_gigabytes(cost.bytes)} "
+            f"of memory{more}. {_remedy(models)}",
             UserWarning,
         )
 
