@@ -479,6 +479,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes: list[Outcome] = []
     code = ROOT / ".numba-cache"
     code.mkdir(exist_ok=True)
+    _imports()  # Python 3.11 cannot parse in several threads at once
     with (
         tempfile.TemporaryDirectory(prefix="run-", dir=code) as scratch,
         ThreadPoolExecutor(max(chosen.jobs, 1)) as pool,
