@@ -9,7 +9,7 @@ from math import inf, lgamma, log, pi, sinh, sqrt
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-from alexp.common.devices.arrays import entries
+from alexp.common.backends import entries
 from alexp.estimation.posteriors import Component
 
 _TINY = float(np.finfo(np.float64).tiny)

@@ -8,13 +8,11 @@ import pytest
 
 import alexp
 from alexp.decision.agents import UCB, EpsilonGreedy, Greedy, ThompsonSampling
-from alexp.estimation.device.subsets.engine import Processor, binomials, engine_for
-from alexp.estimation.device.subsets.making import level_subsets, ratio_subsets
-from alexp.estimation.device.subsets.mixture import rank_of
-from alexp.estimation.device.subsets.sums import SharedSums
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture
 from alexp.estimation.posteriors import CandidateMoments
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.gpu.cpu_engine import CpuEngine, binomials
+from alexp.gpu.subsets import SharedSums, engine_for, level_subsets, rank_of, ratio_subsets
 from alexp.problem.candidates import NOTHING, CandidateTable, Pending
 from alexp.problem.dictionaries import Legendre
 from alexp.problem.groups import AllSubsets
@@ -109,7 +107,7 @@ def test_the_sweep_finds_what_the_bank_finds(size, intercept):
     p = 9
     table = np.ascontiguousarray(rng.standard_normal((p, 40)))
     columns, offsets = AllSubsets(p, size).listed().ravel(), np.arange(comb(p, size) + 1) * size
-    bank, engine = RidgeBank(columns, offsets, 0.1, intercept), Processor(p, size)
+    bank, engine = RidgeBank(columns, offsets, 0.1, intercept), CpuEngine(p, size)
     sums = SharedSums(np, p, intercept)
     for row in rng.standard_normal((12, p)):
         y = row[1] - row[2] + 0.1 * rng.standard_normal()
@@ -306,6 +304,6 @@ def test_without_a_table_or_a_gpu_there_is_a_sentence(monkeypatch):
         level_subsets(models, None, 0.1, 1.0, (1.0,), (1.0,), [], 1.0, None)
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     there = alexp.ModelClass.subsets(Legendre(DEGREE), 3, device="cuda")
-    with pytest.raises(alexp.common.devices.NoDeviceError, match="device='cuda' needs CuPy"):
+    with pytest.raises(alexp.common.backends.NoDeviceError, match="device='cuda' needs CuPy"):
         alexp.EvidenceMixture(there, DOMAIN)
-    assert isinstance(engine_for(ANYWHERE, DEGREE + 1, 3), Processor)
+    assert isinstance(engine_for(ANYWHERE, DEGREE + 1, 3), CpuEngine)
