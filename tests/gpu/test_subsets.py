@@ -11,11 +11,11 @@ from alexp.decision.agents import UCB, EpsilonGreedy, Greedy, ThompsonSampling
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture
 from alexp.estimation.posteriors import CandidateMoments
 from alexp.estimation.ridge.bank import RidgeBank
-from alexp.gpu.cpu_engine import CpuEngine, binomials
+from alexp.gpu.cpu_engine import CpuEngine
 from alexp.gpu.subsets import SharedSums, engine_for, level_subsets, rank_of, ratio_subsets
 from alexp.problem.candidates import NOTHING, CandidateTable, Pending
 from alexp.problem.dictionaries import Legendre
-from alexp.problem.groups import AllSubsets
+from alexp.problem.groups import AllSubsets, binomial_table
 from alexp.problem.models import ANYWHERE
 from alexp.problem.tables import Matrices
 
@@ -157,7 +157,7 @@ def test_subsets_are_numbered_as_they_are_listed():
     assert [tuple(group) for group in groups[3:5]] == listed[3:5]
     with pytest.raises(IndexError, match="there are 35 models, no model 35"):
         groups[35]
-    assert binomials(7, 3)[7, 3] == 35
+    assert binomial_table(7, 3)[7, 3] == 35
 
 
 # -- algorithms ------------------------------------------------------------------------------------------------------
@@ -284,6 +284,8 @@ def test_what_needs_a_list_is_refused_when_it_is_made(many):
         alexp.ALExp(small, DOMAIN, returns="retrospective")
     with pytest.raises(ValueError, match="must have 2 to 6 columns, got 7"):
         engine_for("cpu", 20, 7)
+    with pytest.raises(ValueError, match=r"subsets of 6 out of 9000 columns are more than 2\*\*63"):
+        engine_for("cpu", 9000, 6)
     with pytest.raises(ValueError, match='device must be "cpu", "cuda"'):
         alexp.ModelClass.subsets(Legendre(5), 2, device="gpu")
 

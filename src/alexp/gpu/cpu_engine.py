@@ -16,6 +16,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import compact
 from alexp.estimation.ridge.threads import run_parts
+from alexp.problem.groups import binomial_table
 
 if TYPE_CHECKING:
     from alexp.gpu.subsets import CellTerms, SharedSums
@@ -326,20 +327,13 @@ def sweep(
         winners[k] = winner
 
 
-def binomials(n_columns: int, size: int) -> IntArray:
-    """C(n, k) for n <= P and k <= s, (P + 1, s + 1)."""
-    if math.comb(n_columns, size) >= 2**63:
-        raise ValueError(f"subsets of {size} out of {n_columns} columns are more than 2**63; use a smaller size")
-    return np.array([[math.comb(n, k) for k in range(size + 1)] for n in range(n_columns + 1)], dtype=np.int64)
-
-
 class CpuEngine:
     """An `Engine` on all cores."""
 
     xp: ModuleType = np
 
     def __init__(self, n_columns: int, size: int, threads: int | None = None) -> None:
-        self.size, self._binomial = size, binomials(n_columns, size)
+        self.size, self._binomial = size, binomial_table(n_columns, size)
         self._threads = threads or os.cpu_count() or 1
 
     def host(self, values: FloatArray) -> FloatArray:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.backends import NoDeviceError
-from alexp.gpu.cpu_engine import LOWEST, binomials
+from alexp.gpu.cpu_engine import LOWEST
 from alexp.gpu.devices import ADVICE, Device, extra
+from alexp.problem.groups import binomial_table
 
 if TYPE_CHECKING:
     from alexp.gpu.subsets import CellTerms, SharedSums
@@ -73,7 +74,7 @@ class CupyEngine:
 
     def __init__(self, n_columns: int, size: int, device: str = "cuda") -> None:
         self.xp, self.size, self.n_columns = cupy(device), size, n_columns
-        self._binomial = self.xp.asarray(binomials(n_columns, size))
+        self._binomial = self.xp.asarray(binomial_table(n_columns, size))
         self._module = _compiled(size)
 
     def host(self, values: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ from alexp.decision.weights import in_memory
 from alexp.estimation.posteriors import dictionary_rows
 from alexp.gpu.cpu_engine import CpuEngine
 from alexp.problem.candidates import NOTHING, Choices, Pending
-from alexp.problem.groups import AllSubsets
+from alexp.problem.groups import MOST_NUMBERED, AllSubsets
 from alexp.problem.models import ANYWHERE
 
 if TYPE_CHECKING:
@@ -229,6 +229,8 @@ def engine_for(device: str, n_columns: int, size: int) -> Engine:
     """The kernels on a device, "cpu" or "cuda", or a sentence that says why there are none; `ANYWHERE` takes both."""
     if not SIZES[0] <= size <= SIZES[1]:
         raise ValueError(f"subsets that are not listed must have {SIZES[0]} to {SIZES[1]} columns, got {size}")
+    if comb(n_columns, size) > MOST_NUMBERED:
+        raise ValueError(f"subsets of {size} out of {n_columns} columns are more than 2**63; use a smaller size")
     if device != ANYWHERE and check_device(device) == "cpu":
         return CpuEngine(n_columns, size)
     from alexp.gpu.cupy_backend import CupyEngine
