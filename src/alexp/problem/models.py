@@ -691,8 +691,8 @@ class ModelClass:
     @property
     def device(self) -> str | None:
         """Where the features are computed with, if that is a device: "cpu", or the name of a card."""
-        device = getattr(self.dictionary, "device", None)
-        return None if device is None else str(device.name)
+        device = self.dictionary.device if isinstance(self.dictionary, Matrices) else None
+        return None if device is None else device.name
 
     @property
     def origin(self) -> FloatArray | None:
