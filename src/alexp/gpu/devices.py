@@ -318,9 +318,8 @@ class DeviceArray(NDArrayOperatorsMixin):
         if isinstance(value, Number | np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             kind = self.device.xp.int64 if whole and "int" in str(self.array.dtype) else self.device.xp.float64
-            out: AnyArray = self.device.xp.full(
-                (), value, dtype=kind, device=self.device.handle
-            )  # no copy from the CPU
+            # `full` needs no copy from the CPU.
+            out: AnyArray = self.device.xp.full((), value, dtype=kind, device=self.device.handle)
             return out
         return self.device.array(cast(FloatArray, value))
 
