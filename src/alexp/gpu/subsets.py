@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
 
 SIZES = (2, 6)  # columns of a subset, from and to: each size is compiled by itself
-_SHAPE = 1.0  # a0 of unknown noise, as in `mixture.student`
+_SHAPE = 1.0  # a0 of unknown noise, as in `StudentEvidence`
 _LEAST = 1e-5  # ratio of noise to what coefficients contribute; widths are right to five digits at it, to three below
 _BLOCK = 8192  # weights on a device that are summed before one is drawn
 
@@ -183,7 +183,7 @@ class KnownNoise:
 
 @dataclass(frozen=True)
 class UnknownNoise:
-    """Cells of ratios of noise to prior variance, their common scale integrated out: see `mixture.student`."""
+    """Cells of ratios of noise to prior variance, their common scale integrated out: see `StudentEvidence`."""
 
     ratios: Sequence[float]
     units: FloatArray

@@ -17,7 +17,7 @@ as arms have had a reward. Predictions are multivariate t with 2 a0 + t degrees 
 E[s^2] r ||phi||^2_{V_c^-1}, where E[s^2] stands for 1 / E[1/s^2] = (b0 + F_c / (2 r)) / (a0 + t/2), since the mean
 itself is infinite before the first reward. a0 = 1 everywhere; `reward_unit` says what b0 is.
 
-`gpu.subsets.UnknownNoise` has the same formula as terms for kernels on a device.
+`device.subsets.law.UnknownNoise` has the same formula as terms for kernels on a device.
 
 Noise below the smallest ratio of a grid: with Phi Phi' = U diag(l) U' for the features told so far, or the Gram matrix
 of a kernel, z = U'y and q what is left of y outside of U, a ratio r has
