@@ -23,7 +23,7 @@ SLOW = (
     "study/test_locking.py",
     "study/test_memory.py",
     "study/test_report.py",
-    "estimation/device/*",  # devices on a strict stand-in for a GPU
+    "gpu/*",  # devices on a strict stand-in for a GPU
     "estimation/test_screen.py",
     "estimation/test_group_lasso_extremes.py",
     "estimation/onepass/test_kernels.py",
@@ -43,6 +43,7 @@ SLOW = (
     "test_mutants.py",
 )
 FAST = (
+    "gpu/test_devices.py",
     "experiments/test_scenarios.py",
     "experiments/test_statistics.py",
     "algorithms/test_contextual_conformance.py*[[]alexp-*",

@@ -26,6 +26,7 @@ ROOMS = (
     "datasets",
     "estimation",
     "decision",
+    "gpu",  # reached through `alexp.common.backends` only
     "rules",
     "algorithms",
     "extend",
@@ -167,6 +168,10 @@ def test_theory_is_not_needed_to_run():
 
 def test_the_library_does_not_know_its_experiments():
     assert [path for path in FILES if "alexp_experiments" in path.read_text(encoding="utf-8")] == []
+
+
+def test_the_gpu_is_reached_through_its_registry():
+    assert [i for i in all_imports() if room_of(i.of) == "gpu" != room_of(i.by)] == []
 
 
 def test_rivals_come_in_by_the_door():

@@ -57,6 +57,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "src/alexp/problem": ("tests/problem", "tests/algorithms", "tests/study"),
     "src/alexp/estimation": ("tests/estimation", "tests/golden", "tests/algorithms", "tests/decision"),
     "src/alexp/decision": ("tests/decision", "tests/algorithms", "tests/theory", "tests/golden"),
+    "src/alexp/gpu": ("tests/gpu", "tests/decision", "tests/study/test_devices.py", "tests/study/test_enumerated.py"),
     "src/alexp/algorithms": ("tests/algorithms", "tests/golden", "tests/study/test_study.py"),
     "src/alexp/theory": ("tests/theory", "tests/decision"),
     "src/alexp/study": ("tests/study",),

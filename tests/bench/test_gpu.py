@@ -2,7 +2,8 @@
 
 import pytest
 
-from alexp.common.devices import NoDeviceError, has_cuda
+from alexp.common.backends import NoDeviceError
+from alexp.gpu.devices import has_cuda
 from alexp_experiments.bench.page import COLUMNS, table
 from alexp_experiments.bench.suite import run_benchmarks
 

@@ -10,6 +10,7 @@ from numba import njit
 
 from alexp.estimation.lasso import _linalg, _solve_groups, _solve_subsets
 from alexp.estimation.lasso._newton import Groups
+from alexp.problem.groups import binomial_table
 
 
 def positive_definite(rng, n):
@@ -198,7 +199,7 @@ def split(d, tau, binomial):
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (5, 1), (6, 3), (7, 7), (9, 4)])
 def test_ranks_are_lexicographic(n, size):
-    table = _solve_subsets.binomial_table(n, size)
+    table = binomial_table(n, size)
     subset = np.empty(size, dtype=np.int64)
     for j, expected in enumerate(itertools.combinations(range(n), size)):
         assert rank(np.array(expected), table) == j
@@ -211,7 +212,7 @@ def test_decomposition_into_subsets_is_exact(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
     size = int(rng.integers(1, n + 1))
-    table = _solve_subsets.binomial_table(n, size)
+    table = binomial_table(n, size)
     d = np.zeros(n)
     for _ in range(int(rng.integers(1, 6))):
         d[rng.choice(n, size, replace=False)] += rng.exponential()

@@ -9,7 +9,7 @@ from alexp.extend import Certain
 from alexp.study import check, create_study, load_study
 from alexp.study.events import decompress
 from alexp.study.records import events
-from tests.estimation.device.libraries import ARRAY_API, somewhere
+from tests.gpu.libraries import ARRAY_API, somewhere
 
 pytestmark = ARRAY_API
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
+from alexp.gpu.subsets import SubsetPosteriors
 from alexp.problem.dictionaries import Legendre
 from alexp.study import check, create_study, load_study
 

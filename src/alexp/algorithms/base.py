@@ -35,12 +35,12 @@ from alexp.algorithms.offer_log import OfferLog, check_log_features
 from alexp.algorithms.rerun import Rerun
 from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_stored
 from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.backends import enumerating_card
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
 from alexp.common.schema import Check, record, text
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
 from alexp.estimation.announcing import announce
-from alexp.estimation.device.subsets.engine import enumerating_card
 from alexp.problem.candidates import CandidateTable, Pending, Round
 from alexp.problem.domains import Arms, Available, Ball, ContextualDomain, Domain, check_available, domain_from_dict
 from alexp.problem.models import ModelClass

@@ -11,7 +11,6 @@ from alexp.common.codec import Packable
 from alexp.common.schema import same, sequence
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
-from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
 from alexp.estimation.factory import agents_posteriors, restored
 from alexp.estimation.posteriors import NotFiniteError, Posteriors
 from alexp.problem.candidates import Choices, Pending, Round
@@ -103,14 +102,13 @@ class AgentPool:
 
     def nothing(self) -> FloatArray:
         """Zeros for all models, (M,), wherever what agents suggest is."""
-        fits: object = self.fits[0]
-        m = sum(own.n_models for own in self.fits)
-        return fits.engine.xp.zeros(m) if isinstance(fits, SubsetPosteriors) else np.zeros(m)
+        zeros: FloatArray = getattr(self.fits[0], "xp", np).zeros(sum(own.n_models for own in self.fits))
+        return zeros
 
     def placed(self, values: FloatArray) -> FloatArray:
         """Values of all models, (M,), wherever what agents suggest is."""
-        fits: object = self.fits[0]
-        return fits.engine.xp.asarray(values) if isinstance(fits, SubsetPosteriors) else values
+        placed: FloatArray = getattr(self.fits[0], "xp", np).asarray(values)
+        return placed
 
     def _locate(self, j: int) -> tuple[Posteriors, int]:
         """The fits that hold model j, and its number there."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.backends import backend
 from alexp.decision.weights import draw_index
 
 
@@ -31,7 +32,8 @@ class Suggestions:
     def certain(cls, positions: IntArray, n_candidates: int, spread: float = 0.0) -> Suggestions:
         """Each agent plays positions[j], except that a share `spread` goes to all candidates alike."""
         if not isinstance(positions, np.ndarray):
-            return SuggestionsOnDevice(positions, n_candidates, spread)
+            on_device: Suggestions = backend("device_suggestions")(positions, n_candidates, spread)
+            return on_device
         m = positions.size
         return cls(np.arange(m + 1), positions, np.full(m, 1.0 - spread), np.full(m, spread), n_candidates)
 
@@ -99,32 +101,3 @@ class Suggestions:
         if stop - start == 1:
             return int(self.atoms[start])
         return int(self.atoms[start + draw_index(self.weights[start:stop], rng)])
-
-
-class SuggestionsOnDevice(Suggestions):
-    """One position per agent in an array on a device, where everything with M entries stays.
-
-    Attributes
-    ----------
-    positions : (M,) what each agent plays.
-    share : what of it is spread evenly over all candidates.
-    """
-
-    def __init__(self, positions: IntArray, n_candidates: int, share: float) -> None:
-        self.positions, self.share, self.n_candidates = positions, share, n_candidates
-
-    def expectation(self, values: FloatArray) -> FloatArray:
-        """E_{x ~ p_j} values(x) for every agent, shape (M,), on the device."""
-        expected = (1.0 - self.share) * values + self.share * values.mean()
-        return np.asarray(expected, like=self.positions)[self.positions]
-
-    def mass(self, position: int) -> FloatArray:
-        """p_j(x) of one candidate for every agent, shape (M,), on the device."""
-        hits: FloatArray = (1.0 - self.share) * (self.positions == position)
-        return hits + self.share / self.n_candidates
-
-    def draw(self, j: int, rng: np.random.Generator) -> int:
-        """Position of one candidate drawn from p_j."""
-        if self.share > 0.0 and rng.random() < self.share:
-            return int(rng.integers(self.n_candidates))
-        return int(self.positions[j])

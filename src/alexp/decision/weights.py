@@ -7,8 +7,7 @@ from math import isfinite
 import numpy as np
 
 from alexp.common.arrays import FloatArray
-
-_BLOCK = 8192  # weights on a device that are summed before one is drawn
+from alexp.common.backends import backend
 
 
 def exponential_weights(scores: FloatArray, rate: float) -> FloatArray:
@@ -43,7 +42,7 @@ def draw_index(weights: FloatArray, rng: np.random.Generator) -> int:
     1
     """
     if not isinstance(weights, np.ndarray):
-        return _draw_on_device(weights, rng)
+        return int(backend("draw_on_device")(weights, rng))
     cumulative = np.cumsum(weights)
     drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
     return int(min(drawn, cumulative.size - 1))
@@ -52,18 +51,3 @@ def draw_index(weights: FloatArray, rng: np.random.Generator) -> int:
 def in_memory(values: FloatArray) -> FloatArray:
     """An array as one of NumPy, wherever it is."""
     return values if isinstance(values, np.ndarray) else values.get()
-
-
-def _draw_on_device(weights: FloatArray, rng: np.random.Generator) -> int:
-    """The same for an array on a device, by the same random number: the block it falls into, then the weight.
-
-    Sums of blocks are always taken in the same order, which a running sum of all weights would not be.
-    """
-    whole = weights.size // _BLOCK * _BLOCK
-    blocks = in_memory(weights[:whole].reshape(-1, _BLOCK).sum(axis=1))
-    ends = np.cumsum(np.append(blocks, float(weights[whole:].sum())))
-    point = rng.random() * ends[-1]
-    block = min(int(np.searchsorted(ends, point, side="right")), int(np.searchsorted(ends, ends[-1])))
-    own = np.cumsum(in_memory(weights[block * _BLOCK : (block + 1) * _BLOCK]))
-    place = np.searchsorted(own, point - (ends[block - 1] if block else 0.0), side="right")
-    return block * _BLOCK + int(min(place, own.size - 1))

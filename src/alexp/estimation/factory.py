@@ -16,10 +16,9 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.backends import backend
 from alexp.common.codec import Packable
 from alexp.estimation.arms import ArmBanks, ArmColumns, ArmGrid
-from alexp.estimation.device.subsets.engine import engine_for
-from alexp.estimation.device.subsets.posteriors import SubsetPosteriors
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteriors
@@ -135,9 +134,7 @@ def agents_posteriors(
         return posteriors(models, ridge, members, forget)
     if forget is not None:
         raise ValueError("forget is for models that are listed: leave it out, or leave out device")
-    engine = engine_for(models.enumerated_on, models.n_columns, models.dimension)
-    fits = SubsetPosteriors(engine, models.n_columns, float(ridge), models.intercept)
-    return cast(Posteriors, fits)  # agents that sweep ask for nothing else
+    return cast(Posteriors, backend("subset_posteriors")(models, float(ridge)))  # all that agents that sweep need
 
 
 def _are_wide(models: ModelClass, members: IntArray) -> bool:

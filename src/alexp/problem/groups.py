@@ -13,6 +13,7 @@ import numpy as np
 from alexp.common.arrays import AnyArray, IntArray
 
 MOST_LISTED = 50_000_000  # groups
+MOST_NUMBERED = 2**63 - 1  # subsets
 
 
 class GroupList(Sequence[IntArray]):
@@ -78,6 +79,12 @@ class AllSubsets(GroupList):
         """All of them, (M, size)."""
         groups = (i for group in combinations(range(self.n_columns), self.size) for i in group)
         return np.fromiter(groups, np.int64, len(self) * self.size).reshape(len(self), self.size)
+
+
+def binomial_table(n: int, size: int) -> IntArray:
+    """C(i, k) for i <= n and k <= size, (n + 1, size + 1), by which compiled code numbers subsets."""
+    table = [[min(comb(i, k), MOST_NUMBERED) for k in range(size + 1)] for i in range(n + 1)]
+    return np.array(table, dtype=np.int64)
 
 
 class SubsetNames(Sequence[str]):

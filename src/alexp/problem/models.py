@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
-from alexp.common.devices import check_device
-from alexp.common.devices.places import Place
+from alexp.common.backends import ComputeDevice, check_device
 from alexp.common.validation import check_sizes, count
 from alexp.problem.contextual import (
     Blocks,
@@ -210,7 +209,7 @@ class ModelClass:
         *,
         kernels: KernelChoice = LINEAR,
         intercept: bool | None = None,
-        device: str | Place | None = None,
+        device: str | ComputeDevice | None = None,
     ) -> ModelClass:
         """One model per feature matrix, (N, d_j) each, and kernel, for a FiniteSet of N candidates.
 
@@ -234,7 +233,7 @@ class ModelClass:
         constant = intercept is None or bool(intercept)
         features, choice = as_choice(non_empty(matrices, "matrices"), kernels)
         dictionary = Matrices(features, device)
-        if dictionary.place is not None and choice != LINEAR:
+        if dictionary.device is not None and choice != LINEAR:
             raise ValueError("kernels are computed on the CPU: leave device out, or take linear models on the device")
         if choice == LINEAR:
             return cls._side_by_side(dictionary, list(matrices), constant)
@@ -692,8 +691,8 @@ class ModelClass:
     @property
     def device(self) -> str | None:
         """Where the features are computed with, if that is a device: "cpu", or the name of a card."""
-        place = getattr(self.dictionary, "place", None)
-        return None if place is None else str(place.mark)
+        device = self.dictionary.device if isinstance(self.dictionary, Matrices) else None
+        return None if device is None else device.name
 
     @property
     def origin(self) -> FloatArray | None:

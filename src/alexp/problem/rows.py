@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, cast
 import numpy as np
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray, NarrowArray
+from alexp.common.backends import ComputeDevice
 from alexp.problem._kernels import narrow_distances, narrow_products
 
 if TYPE_CHECKING:  # slow to import
@@ -39,6 +40,7 @@ class RemoteRows(ABC):
     Rows that are indexed come as NumPy's array. `source` is NumPy's array that was given; None where there was none.
     """
 
+    device: ComputeDevice
     source: AnyArray | None
 
     @abstractmethod

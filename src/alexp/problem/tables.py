@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from alexp.common.backends import ComputeDevice, backend, device_for
 from alexp.common.codec import fingerprint
-from alexp.common.devices.places import Place, is_foreign
 from alexp.common.validation import LARGEST, check_sizes, matrix, refuse_size
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.kernels import Kernel
 from alexp.problem.rows import RemoteRows, Rows, blocks, column_units, dense, is_sparse, rounding, squared_norms
 
 if TYPE_CHECKING:
-    from alexp.problem.device_tables import DeviceRows
     from alexp.problem.rows import Sparse
 
 SMALL = 1 << 20  # numbers of a table that is copied freely: 8 megabytes
@@ -37,26 +36,23 @@ class Matrices:
     Attributes
     ----------
     labels : what DataFrames call their rows; None where rows are merely numbered.
-    place : the device that the matrices are on; None for the memory of the CPU.
+    device : the device that the matrices are on; None for the memory of the CPU.
     names : matrix[column], one per column.
     sizes : widths of the matrices.
     blocks : (N, w) each, all columns one after the other.
     """
 
     labels: list[Hashable] | None = None
-    place: Place | None = None
+    device: ComputeDevice | None = None
     _table: FloatArray | None = None
 
-    def __init__(self, given: Mapping[str, ArrayLike | Rows], device: str | Place | None = None) -> None:
-        if device is not None or any(is_foreign(value) for value in given.values()):
-            from alexp.problem.device_tables import place_for  # only where there is a device
-
-            self.place = place_for(given, device)
+    def __init__(self, given: Mapping[str, ArrayLike | Rows], device: str | ComputeDevice | None = None) -> None:
+        self.device = device_for(given, device)
         self.labels = _check_same_rows([str(name) for name in given], [frame_labels(b) for b in given.values()])
         self.blocks: list[Rows] = []
         for name, block in given.items():
             n_rows = self.blocks[0].shape[0] if self.blocks else None
-            self.blocks.append(_checked_rows(f"features {name!r}", block, n_rows, self.place))
+            self.blocks.append(_checked_rows(f"features {name!r}", block, n_rows, self.device))
         self.sizes = [int(block.shape[1]) for block in self.blocks]
         self.names = [f"{name}[{i}]" for name, size in zip(given, self.sizes, strict=True) for i in range(size)]
         if self.is_plain:
@@ -69,7 +65,7 @@ class Matrices:
         They are rounded to the precision of the matrix, so that differences are exact there. None if there
         are no such columns, and for matrices on a device.
         """
-        if self.place is not None:
+        if self.device is not None:
             return None
         own = [column_units(block).origin(constants=True) for block in self.blocks]
         if all(origin is None for origin in own):
@@ -175,12 +171,10 @@ class Matrices:
         return out
 
 
-def _checked_rows(name: str, value: ArrayLike | Rows, n_rows: int | None, place: Place | None) -> Rows:
+def _checked_rows(name: str, value: ArrayLike | Rows, n_rows: int | None, device: ComputeDevice | None) -> Rows:
     """A matrix as it may be kept, or an error that says what is wrong with it."""
-    if place is not None:
-        from alexp.problem.device_tables import device_rows
-
-        return cast(Rows, device_rows(name, value, place, n_rows))
+    if device is not None:
+        return cast(Rows, backend("device_rows")(name, value, device, n_rows))
     if hasattr(value, "tocsr"):
         return _checked_sparse(name, cast("Sparse", value.tocsr()), n_rows)
     if not isinstance(value, np.ndarray) or value.ndim != 2 or not _is_kept(value):
@@ -343,9 +337,9 @@ class Block:
         return dense(self.rows[indices])
 
     @property
-    def on_device(self) -> DeviceRows | None:
+    def on_device(self) -> RemoteRows | None:
         """The rows, if they are on a device."""
-        return cast("DeviceRows", self.rows) if isinstance(self.rows, RemoteRows) else None
+        return self.rows if isinstance(self.rows, RemoteRows) else None
 
     def squared_norms(self) -> FloatArray:
         """||phi(x)||^2 of all candidates, (N,)."""

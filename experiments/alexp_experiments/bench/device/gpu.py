@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alexp.common.devices import cuda
+from alexp.gpu.devices import cuda
 from alexp_experiments.bench.device.small import bench_small_models
 from alexp_experiments.bench.device.wide import bench_wide_device
 from alexp_experiments.bench.records import Measurement

@@ -15,8 +15,8 @@ from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.common.arrays import FloatArray
 from alexp.decision.agents import Greedy
-from alexp.estimation.device.subsets.card import cupy
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.gpu.cupy_backend import cupy
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.problem.tables import Matrices

@@ -15,9 +15,8 @@ import numpy as np
 
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.common.arrays import AnyArray
-from alexp.common.devices import card, cuda
-from alexp.common.devices.places import Place
-from alexp.common.devices.torches import TorchPlace
+from alexp.gpu.devices import Device, card, cuda
+from alexp.gpu.torch_backend import TorchDevice
 from alexp.problem.domains import FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.rules import IDS, UCB, ExpectedImprovement, RuleName
@@ -166,7 +165,7 @@ def bench_wide_device(quick: bool = False) -> list[Measurement]:
         out += on_card(torch, case, tables, peak)
         host: dict[str, AnyArray] = {}
         if case.precision == "float32":
-            host = {name: TorchPlace(torch, "cuda").host(table) for name, table in tables.items()}
+            host = {name: TorchDevice(torch, "cuda").host(table) for name, table in tables.items()}
         tables.clear()
         gc.collect()  # mixtures are in cycles, and hold tables
         if host:
@@ -230,7 +229,7 @@ def streamed(torch: ModuleType, case: DeviceCase, host: dict[str, AnyArray], pea
     """Steps with tables that stay in the memory of the CPU and are sent in blocks, as those are that do not fit."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    opt, clock = mixture(host, TorchPlace(torch, "cuda", room=0)), waiting(torch)
+    opt, clock = mixture(host, TorchDevice(torch, "cuda", room=0)), waiting(torch)
     step = stepping(opt)
     for _ in range(_FIRST):
         step()
@@ -280,7 +279,7 @@ def agreements(quick: bool) -> list[Measurement]:
         return list(pool.map(run, tasks))
 
 
-def mixture(tables: dict[str, AnyArray], device: str | Place | None) -> EvidenceMixture:
+def mixture(tables: dict[str, AnyArray], device: str | Device | None) -> EvidenceMixture:
     """Default settings, with noise and bound stated: six cells."""
     models = ModelClass.from_matrices(tables, device=device)
     n = int(next(iter(tables.values())).shape[0])

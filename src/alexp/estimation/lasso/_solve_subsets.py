@@ -49,13 +49,6 @@ from alexp.estimation.lasso._newton import (
 )
 
 
-def binomial_table(n: int, size: int) -> IntArray:
-    """Return C(i, k) for i <= n, k <= size as int64, shape (n + 1, size + 1)."""
-    if math.comb(n, size) >= 2**63:
-        raise ValueError(f"subset_size={size} of n_columns={n} gives more than 2**63 groups; use a smaller size")
-    return np.array([[min(math.comb(i, k), 2**63 - 1) for k in range(size + 1)] for i in range(n + 1)], dtype=np.int64)
-
-
 @compact.leaf
 def rank_subset(subset: IntArray, binomial: IntArray, size: int) -> int:
     """Return the lexicographic index of an increasing subset of range(n)."""

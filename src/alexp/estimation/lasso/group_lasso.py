@@ -28,7 +28,8 @@ from alexp.estimation.estimate import Estimate
 from alexp.estimation.lasso._linalg import centre_row, rotate_in
 from alexp.estimation.lasso._newton import Groups
 from alexp.estimation.lasso._solve_groups import solve as solve_groups
-from alexp.estimation.lasso._solve_subsets import binomial_table, solve_subsets, subset_of
+from alexp.estimation.lasso._solve_subsets import solve_subsets, subset_of
+from alexp.problem.groups import MOST_NUMBERED, binomial_table
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -373,6 +374,10 @@ def subset_groups(n_columns: int, size: int, weights: npt.ArrayLike | None) -> t
     values = np.ones(1) if weights is None else np.array(weights, dtype=np.float64).ravel()
     if values.size == 0 or (values != values[0]).any() or not (math.isfinite(values[0]) and values[0] > 0.0):
         raise ValueError("with subset_size the weights must be equal, positive and finite")
+    if math.comb(n_columns, size) > MOST_NUMBERED:
+        raise ValueError(
+            f"subset_size={size} of n_columns={n_columns} gives more than 2**63 groups; use a smaller size"
+        )
     singles = Groups(np.arange(n_columns), np.arange(n_columns + 1), np.full(n_columns, values[0]))
     return singles, binomial_table(n_columns, size)
 

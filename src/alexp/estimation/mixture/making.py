@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypedDict, cast
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.backends import backend
 from alexp.common.codec import State
 from alexp.common.schema import anything, record
 from alexp.common.validation import VANISHING
 from alexp.common.warning import caution
 from alexp.estimation.checking import Rewards
-from alexp.estimation.device.subsets.making import level_subsets, ratio_subsets
 from alexp.estimation.factory import check_forgetting, takes_one_pass
 from alexp.estimation.mixture.calibrating import Divisors, prior_divisors, prior_scales, row_divisors, trace_divisors
 from alexp.estimation.mixture.effects import EffectMixture
@@ -57,7 +57,7 @@ def ratio_mixture(
     these from the first rows told, see `calibrating`.
     """
     if models.enumerated_on is not None:  # a mixture in all but its weights, which only itself looks into
-        return cast(Mixture, ratio_subsets(models, candidates, ratios, noise_std, power, forget))
+        return cast(Mixture, backend("ratio_subsets")(models, candidates, ratios, noise_std, power, forget))
     common = _common(models, candidates, power, forget)
     columns, offsets, tables, measure = models.columns_flat, models.offsets, common["tables"], _measure(models)
     calibrate, reference = None, models.example_rows if reference is None else reference
@@ -126,7 +126,7 @@ def level_mixture(
     """Components (model, noise level, prior scale), in multiples of the two; and sizes of candidates' own effects."""
     if models.enumerated_on is not None:
         grids = (noise_grid, scale_grid)
-        known = level_subsets(models, candidates, noise_std, norm_bound, *grids, effects, power, forget)
+        known = backend("level_subsets")(models, candidates, noise_std, norm_bound, *grids, effects, power, forget)
         return cast(Mixture, known)
     groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * models.roots, models.intercept)
     levels: _Levels = {

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.backends import entries
 from alexp.common.codec import Packable
-from alexp.common.devices.arrays import entries
 from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality

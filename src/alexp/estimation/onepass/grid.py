@@ -18,8 +18,8 @@ from typing import Protocol
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.backends import backend
 from alexp.common.codec import Packable
-from alexp.estimation.device.wide import DeviceGround
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.backends import ArrayBackend, HostBackend
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointFit, PointTold, lifted
@@ -301,7 +301,7 @@ class OnePassGrid:
         self._models, self.intercept, self.n_models = models, intercept, len(models)
         self._wanted = np.array(ridges) ** 2  # (cells, M)
         rows = models[0].block.on_device
-        self._backend: ArrayBackend = HostBackend() if rows is None else DeviceGround(rows.place)
+        self._backend: ArrayBackend = HostBackend() if rows is None else backend("array_backend")(rows.device)
         self._shared = self._share()
         self._begin()
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from alexp.common.devices import has_cuda
-from alexp.common.devices.places import Place
+from alexp.gpu.devices import Device, has_cuda
 
 ARRAY_API = pytest.mark.skipif(
     np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="NumPy before 2.1 does not have the array API"
@@ -28,6 +27,6 @@ def arrays(name, tables):
     return tables, "cuda"
 
 
-def somewhere(mark="Some GPU", **options):
-    """NumPy, in the place of a card of that name."""
-    return Place(np, mark=mark, **options)
+def somewhere(name="Some GPU", **options):
+    """NumPy as a device of that name."""
+    return Device(np, name=name, **options)

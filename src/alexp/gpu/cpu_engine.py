@@ -1,13 +1,25 @@
-"""What `kernels.cu` computes, on a processor: the same formulas in the same places, for subsets of any size."""
+"""The `Engine` on the CPU: what `kernels.cu` computes, by the same formulas in the same order, for subsets of any size.
+
+Compiled functions first, then the class that runs them on all cores.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import compact
+from alexp.estimation.ridge.threads import run_parts
+from alexp.problem.groups import binomial_table
+
+if TYPE_CHECKING:
+    from alexp.gpu.subsets import CellTerms, SharedSums
 
 FAR = -46.0  # weights below exp of it are left out
 LOWEST = -1.7e308
@@ -313,3 +325,58 @@ def sweep(
             if score > best:
                 best, winner = score, i
         winners[k] = winner
+
+
+class CpuEngine:
+    """An `Engine` on all cores."""
+
+    xp: ModuleType = np
+
+    def __init__(self, n_columns: int, size: int, threads: int | None = None) -> None:
+        self.size, self._binomial = size, binomial_table(n_columns, size)
+        self._threads = threads or os.cpu_count() or 1
+
+    def host(self, values: FloatArray) -> FloatArray:
+        """The array itself."""
+        return values
+
+    def best_of_pairs(self, sums: SharedSums, terms: CellTerms) -> FloatArray:
+        """See `Engine`."""
+        best = np.full(sums.gram.shape, LOWEST)
+        known = (*_known(sums, terms), self.size)
+        self._in_parts(lambda low, high: best_of_pairs(*known, low, high, best), len(best))
+        return best
+
+    def sums_of_pairs(self, sums: SharedSums, terms: CellTerms, reference: float, later: SharedSums) -> FloatArray:
+        """See `Engine`."""
+        out = np.zeros((7, *sums.gram.shape))
+        known = (*_known(sums, terms), reference, later.gram, self.size)
+        self._in_parts(lambda low, high: sums_of_pairs(*known, low, high, out), len(sums.gram))
+        return out
+
+    def levels_of_ranks(self, sums: SharedSums, terms: CellTerms, ranks: IntArray) -> FloatArray:
+        """See `Engine`."""
+        out = np.empty(ranks.size)
+        known = (*_known(sums, terms), self._binomial, ranks)
+        self._in_parts(lambda low, high: levels_of_ranks(*known, low, high, out), ranks.size)
+        return out
+
+    def sweep(
+        self, sums: SharedSums, later: SharedSums, rho: float, width: float, points: FloatArray, first: int, n: int
+    ) -> IntArray:
+        """See `Engine`."""
+        winners = np.empty(n, dtype=np.int64)
+        known = (sums.gram, sums.cross, later.gram, later is not sums, rho, later.base, width, self._binomial, points)
+        self._in_parts(lambda low, high: sweep(*known, first, low, high, winners), n)
+        return winners
+
+    def _in_parts(self, task: Callable[[int, int], None], n: int) -> None:
+        """Run task(low, high) in parts that differ in work, hence many of them."""
+        cuts = [n * part // (16 * self._threads) for part in range(16 * self._threads + 1)]
+        run_parts(task, sorted(set(cuts)), self._threads)
+
+
+def _known(
+    sums: SharedSums, terms: CellTerms
+) -> tuple[FloatArray, FloatArray, float, FloatArray, FloatArray, float, float]:
+    return sums.gram, sums.cross, sums.total, terms.cells, terms.units, terms.power, terms.shape

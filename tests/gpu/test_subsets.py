@@ -8,16 +8,14 @@ import pytest
 
 import alexp
 from alexp.decision.agents import UCB, EpsilonGreedy, Greedy, ThompsonSampling
-from alexp.estimation.device.subsets.engine import Processor, binomials, engine_for
-from alexp.estimation.device.subsets.making import level_subsets, ratio_subsets
-from alexp.estimation.device.subsets.mixture import rank_of
-from alexp.estimation.device.subsets.sums import SharedSums
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture
 from alexp.estimation.posteriors import CandidateMoments
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.gpu.cpu_engine import CpuEngine
+from alexp.gpu.subsets import SharedSums, engine_for, level_subsets, rank_of, ratio_subsets
 from alexp.problem.candidates import NOTHING, CandidateTable, Pending
 from alexp.problem.dictionaries import Legendre
-from alexp.problem.groups import AllSubsets
+from alexp.problem.groups import AllSubsets, binomial_table
 from alexp.problem.models import ANYWHERE
 from alexp.problem.tables import Matrices
 
@@ -109,7 +107,7 @@ def test_the_sweep_finds_what_the_bank_finds(size, intercept):
     p = 9
     table = np.ascontiguousarray(rng.standard_normal((p, 40)))
     columns, offsets = AllSubsets(p, size).listed().ravel(), np.arange(comb(p, size) + 1) * size
-    bank, engine = RidgeBank(columns, offsets, 0.1, intercept), Processor(p, size)
+    bank, engine = RidgeBank(columns, offsets, 0.1, intercept), CpuEngine(p, size)
     sums = SharedSums(np, p, intercept)
     for row in rng.standard_normal((12, p)):
         y = row[1] - row[2] + 0.1 * rng.standard_normal()
@@ -159,7 +157,7 @@ def test_subsets_are_numbered_as_they_are_listed():
     assert [tuple(group) for group in groups[3:5]] == listed[3:5]
     with pytest.raises(IndexError, match="there are 35 models, no model 35"):
         groups[35]
-    assert binomials(7, 3)[7, 3] == 35
+    assert binomial_table(7, 3)[7, 3] == 35
 
 
 # -- algorithms ------------------------------------------------------------------------------------------------------
@@ -286,6 +284,8 @@ def test_what_needs_a_list_is_refused_when_it_is_made(many):
         alexp.ALExp(small, DOMAIN, returns="retrospective")
     with pytest.raises(ValueError, match="must have 2 to 6 columns, got 7"):
         engine_for("cpu", 20, 7)
+    with pytest.raises(ValueError, match=r"subsets of 6 out of 9000 columns are more than 2\*\*63"):
+        engine_for("cpu", 9000, 6)
     with pytest.raises(ValueError, match='device must be "cpu", "cuda"'):
         alexp.ModelClass.subsets(Legendre(5), 2, device="gpu")
 
@@ -306,6 +306,6 @@ def test_without_a_table_or_a_gpu_there_is_a_sentence(monkeypatch):
         level_subsets(models, None, 0.1, 1.0, (1.0,), (1.0,), [], 1.0, None)
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     there = alexp.ModelClass.subsets(Legendre(DEGREE), 3, device="cuda")
-    with pytest.raises(alexp.common.devices.NoDeviceError, match="device='cuda' needs CuPy"):
+    with pytest.raises(alexp.common.backends.NoDeviceError, match="device='cuda' needs CuPy"):
         alexp.EvidenceMixture(there, DOMAIN)
-    assert isinstance(engine_for(ANYWHERE, DEGREE + 1, 3), Processor)
+    assert isinstance(engine_for(ANYWHERE, DEGREE + 1, 3), CpuEngine)

@@ -88,7 +88,7 @@ def test_pending_trials_and_draws_are_those_of_the_cpu(library):
 
 @pytest.mark.parametrize("precision", ["float16", "float64"])
 def test_tables_that_do_not_fit_are_sent_in_blocks(precision, monkeypatch):
-    monkeypatch.setattr("alexp.problem.device_tables.STREAMED", 500)
+    monkeypatch.setattr("alexp.gpu.wide.STREAMED", 500)
     kept, sent = grid(tables(precision), "cpu", True), grid(tables(precision), somewhere(room=0), True)
     rows = sent[0].families[1]._block.rows
     assert rows.array is None
@@ -108,7 +108,7 @@ def test_decisions_are_those_of_the_cpu(case):
 
 
 def test_a_wrong_device_would_be_noticed(monkeypatch):
-    monkeypatch.setattr("alexp.estimation.device.wide.DeviceGround._positive", lambda self, values: abs(values) * 1.2)
+    monkeypatch.setattr("alexp.gpu.wide.DeviceBackend._positive", lambda self, values: abs(values) * 1.2)
     found = duel(replace(DUELS[1], n=300, sizes=(12, 20)), "float32", 40, "cpu")
     assert found.same < 39
     assert found.gap > 1e-3

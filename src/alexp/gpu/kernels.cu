@@ -1,4 +1,4 @@
-// Posteriors of all SIZE-subsets of P columns, made in registers from sums that all subsets share. `_twin.py` is the
+// Posteriors of all SIZE-subsets of P columns, made in registers from sums that all subsets share. `cpu_engine.py` is the
 // same on a processor. SIZE, 2 or more, is set where this is compiled.
 //
 // A subset's matrix V = gram + rho I is decomposed as L D L'. What it weighs and its coefficients are computed with its

@@ -1,4 +1,4 @@
-"""PyTorch's arrays, on a GPU or not: copies that overlap with work, and products of half precision."""
+"""PyTorch's devices: copies that overlap with work, and products of half precision."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alexp.common.arrays import AnyArray, FloatArray
-from alexp.common.devices import extra
-from alexp.common.devices.places import Place
+from alexp.gpu.devices import Device, extra
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,16 +23,16 @@ _SMALL = 1 << 22  # bytes that are sent without waiting
 _SPARE = 0.15  # share of the card's memory that is left for what is computed
 
 
-class TorchPlace(Place):
+class TorchDevice(Device):
     """A device of PyTorch.
 
-    Products do not use the tensor cores' own single precision (TF32), whatever PyTorch was told: it has three digits.
+    Products do not use the tensor cores' own single precision (TF32), whatever PyTorch is set to: it has three digits.
     """
 
     def __init__(self, torch: ModuleType, device: str, room: float = inf) -> None:
         self._torch, self._on_gpu = torch, device.startswith("cuda")
-        mark = str(torch.cuda.get_device_name(device)) if self._on_gpu else "cpu"
-        super().__init__(extra("array_api_compat.torch", device), torch.device(device), mark, room)
+        name = str(torch.cuda.get_device_name(device)) if self._on_gpu else "cpu"
+        super().__init__(extra("array_api_compat.torch", device), torch.device(device), name, room)
 
     def array(self, values: npt.ArrayLike) -> AnyArray:
         """NumPy's array, or numbers or a tensor, here and in the same precision."""
@@ -41,13 +40,13 @@ class TorchPlace(Place):
         small = self._on_gpu and tensor.device.type == "cpu" and tensor.nbytes <= _SMALL
         if small:  # the card goes on with what it has to do meanwhile
             tensor = tensor.pin_memory()
-        return cast(AnyArray, tensor.to(self.device, non_blocking=small))
+        return cast(AnyArray, tensor.to(self.handle, non_blocking=small))
 
     def _tensor(self, values: npt.ArrayLike) -> Tensor:
         if self._torch.is_tensor(values):
             return cast("Tensor", values).detach()
         if hasattr(values, "__cuda_array_interface__"):
-            return cast("Tensor", self._torch.as_tensor(values, device=self.device))
+            return cast("Tensor", self._torch.as_tensor(values, device=self.handle))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # it may not be written to, and is not
             out: Tensor = self._torch.from_numpy(np.ascontiguousarray(values).reshape(np.shape(values)))
@@ -59,7 +58,7 @@ class TorchPlace(Place):
         return out
 
     def directions(self, values: FloatArray, precision: np.dtype[np.floating[npt.NBitBase]]) -> tuple[AnyArray, ...]:
-        """As for all places; in half precision on a GPU, sums of two such numbers, (2 k, d), and their units (k, 1).
+        """As for all devices; in half precision on a GPU, sums of two such numbers, (2 k, d), and their units (k, 1).
 
         Two numbers of eleven binary digits make one of 22, nearly as many as single precision has, and tables are read
         as they are: sums are made in single precision.
@@ -73,9 +72,9 @@ class TorchPlace(Place):
         return self.array(np.concatenate([high, low])), self.array(units)
 
     def product(self, directions: tuple[AnyArray, ...], rows: AnyArray) -> AnyArray:
-        """As for all places."""
+        """As for all devices."""
         if len(directions) == 1:
-            with self._plainly():
+            with self._without_tf32():
                 return super().product(directions, rows)
         halves, units = directions
         both = self._torch.mm(halves, rows.T, out_dtype=self._torch.float32)
@@ -84,8 +83,8 @@ class TorchPlace(Place):
         return out
 
     @contextmanager
-    def _plainly(self) -> Iterator[None]:
-        """Products in single precision as it is meant."""
+    def _without_tf32(self) -> Iterator[None]:
+        """Turn TF32 off."""
         if not self._on_gpu:
             yield
             return
@@ -100,7 +99,7 @@ class TorchPlace(Place):
         """Whether so many bytes can stay here beside what is computed from them."""
         if not self._on_gpu or not super().fits(size):
             return super().fits(size)
-        free, total = self._torch.cuda.mem_get_info(self.device)
+        free, total = self._torch.cuda.mem_get_info(self.handle)
         return bool(size <= free - _SPARE * total)
 
     def stream(self, source: AnyArray, step: int) -> Iterator[tuple[slice, AnyArray]]:
@@ -109,10 +108,10 @@ class TorchPlace(Place):
             yield from super().stream(source, step)
             return
         cuda, step = self._torch.cuda, min(step, len(source))
-        aside, work = cuda.Stream(self.device), cuda.current_stream(self.device)
+        aside, work = cuda.Stream(self.handle), cuda.current_stream(self.handle)
         shape, dtype = (step, source.shape[1]), self._tensor(source[:1]).dtype
         staged = [self._torch.empty(shape, dtype=dtype, pin_memory=True) for _ in range(2)]
-        landed = [self._torch.empty(shape, dtype=dtype, device=self.device) for _ in range(2)]
+        landed = [self._torch.empty(shape, dtype=dtype, device=self.handle) for _ in range(2)]
         sent, used = [cuda.Event() for _ in range(2)], [cuda.Event() for _ in range(2)]
 
         def send(k: int) -> tuple[slice, AnyArray]:

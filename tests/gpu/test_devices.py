@@ -8,10 +8,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import alexp
-from alexp.common.devices import NoDeviceError, cuda, has_cuda
-from alexp.common.devices.arrays import DeviceArray, entries
-from alexp.common.devices.places import Place
-from tests.estimation.device.libraries import ARRAY_API
+from alexp.common.backends import NoDeviceError, entries
+from alexp.gpu.devices import Device, DeviceArray, cuda, has_cuda
+
+from .libraries import ARRAY_API
 
 pytestmark = ARRAY_API
 
@@ -107,8 +107,8 @@ def test_features_are_recognised_wherever_they_are(precision):
 
 def test_numpy_computes_on_the_device():
     rng = np.random.default_rng(0)
-    plain, place = rng.standard_normal(9), Place(np)
-    values = DeviceArray(place.array(plain), place)
+    plain, device = rng.standard_normal(9), Device(np)
+    values = DeviceArray(device.array(plain), device)
     found = np.log1p(np.minimum(values**2 / 0.3, 1e3)) - 2.0 * np.sqrt(np.abs(values))
     assert isinstance(found, DeviceArray)
     assert np.array_equal(np.asarray(found), np.log1p(np.minimum(plain**2 / 0.3, 1e3)) - 2.0 * np.sqrt(np.abs(plain)))

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.common.devices import NoDeviceError
-from alexp.estimation.device.subsets.card import cupy
-from alexp.estimation.device.subsets.engine import engine_for
-from alexp.estimation.device.subsets.law import KnownNoise, UnknownNoise
-from alexp.estimation.device.subsets.mixture import SubsetMixture
+from alexp.common.backends import NoDeviceError
+from alexp.gpu.cupy_backend import cupy
+from alexp.gpu.subsets import KnownNoise, SubsetMixture, UnknownNoise, engine_for
 from alexp.problem.candidates import Choices, Pending
 from alexp.problem.dictionaries import Legendre
 

@@ -1,1 +1,0 @@
-"""What is computed on a GPU: values of wide models at all candidates, and sweeps over many small models."""
