@@ -27,9 +27,10 @@ MODULES = (
     ".service",
     ".integrations",
 )
-# In alexp.__all__, and explained under another name.
+# Public, and explained under another name.
 ELSEWHERE = {
-    *("alexp.decision", "alexp.kernels", "alexp.ope", "alexp.theory", "alexp.datasets"),
+    *("alexp.decision", "alexp.extend", "alexp.kernels", "alexp.ope", "alexp.rivals", "alexp.rules"),
+    *("alexp.theory", "alexp.datasets"),
     *("alexp.create_study", "alexp.load_study", "alexp.client.Client"),
 }
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}
@@ -98,7 +99,9 @@ def faults(site: Path) -> list[str]:
 def missing(site: Path, pages: dict[Path, Page]) -> list[str]:
     """Public names that no page of the reference explains."""
     explained = {name for path, page in pages.items() if path.parent == site / "reference" for name in page.names}
-    public = [f"alexp{module}.{name}" for module in MODULES for name in import_module(f"alexp{module}").__all__]
+    modules = {f"alexp{name}": import_module(f"alexp{name}") for name in MODULES}
+    names = {place: getattr(module, "__all__", dir(module)) for place, module in modules.items()}
+    public = [f"{place}.{name}" for place, own in names.items() for name in own if not name.startswith("_")]
     return [name for name in public if name not in explained | ELSEWHERE]
 
 
