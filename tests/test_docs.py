@@ -43,15 +43,6 @@ def evaluation(reader):
     assert reader.namespace["frozen"].log.n_told == 0  # being asked for a policy leaves no trace
 
 
-def architecture(reader):
-    import alexp
-
-    models, domain = alexp.ModelClass.legendre(3, 2), alexp.Interval(resolution=20)
-    opt = alexp.ALExp(models, domain, agents=reader.namespace["SoftMax"](), random_state=0)
-    opt.tell(opt.ask(), 1.0)
-    assert opt.ask().propensity > 0
-
-
 def studies(reader):
     assert Path("report.html").stat().st_size > 100_000
     assert len(Path("trials.csv").read_text().splitlines()) == 25
@@ -71,7 +62,6 @@ def plates(reader):
 
 # What else must be true after the blocks of a page have run.
 AFTERWARDS = {
-    "docs/architecture.md": architecture,
     "docs/evaluation.md": evaluation,
     "docs/studies.md": studies,
     "docs/theory.md": theory,

@@ -17,8 +17,9 @@ from alexp.algorithms.log import (
     Trial,
     UnknownTrialError,
 )
-from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
+from alexp.algorithms.registry import algorithm_named, registered_names
 from alexp.common.codec import State
+from alexp.common.extensions import load_installed
 
 __all__ = [
     "LMUCB",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from alexp.cli.errors import SafeGroup, advice_for
 from alexp.cli.preflight import preflight
 from alexp.cli.serve import serve
 from alexp.cli.study import app as study
+from alexp.common.extensions import announced
 
 app = typer.Typer(
     cls=SafeGroup,
@@ -88,12 +88,11 @@ def warmup() -> None:
 
 def add_commands() -> None:
     """Add the commands of installed packages: functions, or `typer.Typer` groups, under the entry point's name."""
-    for point in entry_points(group="alexp.commands"):
-        command = point.load()
+    for name, command in announced("alexp.commands"):
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=point.name)
-        else:
-            app.command(point.name)(command)
+            app.add_typer(command, name=name)
+        elif callable(command):
+            app.command(name)(command)
 
 
 add_commands()
