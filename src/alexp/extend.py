@@ -24,6 +24,7 @@ from alexp.algorithms.certified import Certified
 from alexp.algorithms.log import Trial, read_notes
 from alexp.algorithms.registry import algorithm_named
 from alexp.algorithms.streams import AGENTS, ASK, Streams
+from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.schema import (
@@ -105,6 +106,7 @@ __all__ = [
     "Explore",
     "FloatArray",
     "Follow",
+    "FullSignature",
     "Greedy",
     "GroupLasso",
     "GroupLassoPath",
@@ -141,6 +143,7 @@ __all__ = [
     "algorithm_named",
     "anything",
     "booleans",
+    "constructor",
     "count",
     "dense",
     "design_features",

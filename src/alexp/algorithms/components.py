@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from inspect import Parameter
 from typing import Any
 
+from alexp.common.arguments import Accepted, check_keywords
 from alexp.common.codec import Packable
 from alexp.common.extensions import class_stored_as, stored_name
 from alexp.common.schema import MOST, a_dict, record, text
@@ -28,7 +31,33 @@ _KNOWN: dict[str, type[Any]] = {
     "rules.Thompson": Thompson,
     "rules.Matching": Matching,
 }
+# Classes of objects that arguments take, by the types in their annotations; what users write, the usual one first.
+_PARTS: dict[str, tuple[str, ...]] = {
+    "Rule": ("rules.UCB", "rules.IDS", "rules.ExpectedImprovement", "rules.Thompson", "rules.Matching"),
+    "Agent": ("UCB", "EpsilonGreedy", "ThompsonSampling", "Greedy"),
+    "Agents": ("UCB", "EpsilonGreedy", "ThompsonSampling", "Greedy"),
+    "Exploration": ("EOptimal", "DOptimal", "HOptimal"),
+    "Schedules": ("Schedules",),
+    "Oracle": ("GroupLasso", "Evidence"),
+    "GroupLasso": ("GroupLasso",),
+}
 _NAMES = {kind: name for name, kind in _KNOWN.items()}
+
+
+def parts_of(parameters: Iterable[Parameter]) -> list[Accepted]:
+    """The objects that arguments of a constructor take, with their own keywords."""
+    return [
+        Accepted(one.name, f"alexp.{name}", [field.name for field in fields(_KNOWN[name])])
+        for one in parameters
+        for word in re.findall(r"\w+", str(one.annotation))
+        for name in _PARTS.get(word, ())
+    ]
+
+
+def check_arguments(what: str, given: Mapping[str, object], takes: Mapping[str, Parameter], *more: str) -> None:
+    """Raise TypeError for a keyword that is none of the parameters, nor of `more`, with the nearest right one."""
+    if not given.keys() <= takes.keys():
+        check_keywords(what, given, [*takes, *more], parts_of(takes.values()))
 
 
 def component_to_dict(value: object) -> Packable:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import expm1, inf, isfinite, log
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -301,6 +301,17 @@ class Mixture:
             self.grid = self._calibration.restored(state)
 
 
+class StudentSettings(TypedDict, total=False):
+    """Keywords of `Mixture` that `StudentMixture` takes."""
+
+    power: float
+    log_prior: FloatArray | None
+    tables: Sequence[ModelOnTable] | None
+    arm_blocks: tuple[int, int] | None
+    calibrate: Divisors | None
+    forget: float | None
+
+
 class StudentMixture(Mixture):
     """`Mixture` over a grid of ratios r of noise to prior variance, with the scale of both integrated out.
 
@@ -319,7 +330,7 @@ class StudentMixture(Mixture):
         intercept: bool,
         *,
         ratio_grid: Sequence[float],
-        **settings: Any,
+        **settings: Unpack[StudentSettings],
     ) -> None:
         super().__init__(
             n_columns,
