@@ -137,6 +137,17 @@ def test_every_page_has_its_place_on_the_site():
         assert f" {path.relative_to(ROOT / 'docs').as_posix()}\n" in shown, path
 
 
+def test_the_reading_path_exists_and_takes_an_afternoon():
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    section = page.partition("## The reading path of an afternoon")[2].partition("\n## ")[0]
+    path = {name: int(lines) for name, lines in re.findall(r"^\| `(\S+\.py)` \| (\d+) \|", section, flags=re.M)}
+    lines = {name: len((ROOT / "src/alexp" / name).read_text(encoding="utf-8").splitlines()) for name in path}
+    assert len(path) > 10
+    assert sum(lines.values()) <= 8000
+    wrong = {name: lines[name] for name in path if abs(lines[name] - path[name]) > max(40, path[name] // 4)}
+    assert wrong == {}, "lines as they are now; the page says otherwise"
+
+
 @pytest.mark.parametrize("name", ["demo", "test", "install", "docs"])
 def test_make_targets_exist(name):
     assert re.search(rf"^{name}:", (ROOT / "Makefile").read_text(), flags=re.M)
