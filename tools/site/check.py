@@ -18,6 +18,7 @@ MODULES = (
     "",
     ".study",
     ".kernels",
+    ".rules",
     ".decision",
     ".ope",
     ".theory",
@@ -29,7 +30,7 @@ MODULES = (
 )
 # In alexp.__all__, and explained under another name.
 ELSEWHERE = {
-    *("alexp.decision", "alexp.kernels", "alexp.ope", "alexp.theory", "alexp.datasets"),
+    *("alexp.decision", "alexp.kernels", "alexp.rules", "alexp.ope", "alexp.theory", "alexp.datasets"),
     *("alexp.create_study", "alexp.load_study", "alexp.client.Client"),
 }
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}
