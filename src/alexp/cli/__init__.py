@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -88,11 +89,16 @@ def warmup() -> None:
 
 def add_commands() -> None:
     """Add the commands of installed packages: functions, or `typer.Typer` groups, under the entry point's name."""
+    known = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    known |= {one.name for one in app.registered_groups if isinstance(one.name, str)}
     for name, command in announced("alexp.commands"):
-        if isinstance(command, typer.Typer):
+        if name in known:
+            warnings.warn(f"command {name!r} of an installed package is left out: there is one already", stacklevel=2)
+        elif isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         elif callable(command):
             app.command(name)(command)
+        known.add(name)
 
 
 add_commands()
