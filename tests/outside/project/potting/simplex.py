@@ -17,7 +17,7 @@ class Simplex(Domain):
     steps: int = 4
 
     @cached_property
-    def points(self) -> FloatArray:  # type: ignore[override]
+    def points(self) -> FloatArray:
         """(N, parts) shares."""
         counts = product(range(self.steps + 1), repeat=len(self.parts))
         return np.array([c for c in counts if sum(c) == self.steps]) / self.steps
