@@ -37,6 +37,7 @@ SLOW = (
     "evaluation/test_coverage.py",
     "theory/test_coverage.py",
     "common/test_compiling.py",
+    "outside/*",  # a package of another team in processes of its own
     "test_cli.py::test_demo*",
     "test_docs.py",
     "test_first_minutes.py",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from alexp import cli
 from alexp.cli import app
 
 runner = CliRunner()
@@ -53,3 +54,18 @@ def test_preflight_explains_mistakes(arguments, message):
     result = runner.invoke(app, ["preflight", *arguments])
     assert result.exit_code == 1
     assert message in result.output
+
+
+def test_a_command_of_a_package_does_not_replace_another(monkeypatch):
+    def mine():
+        """Mine."""
+
+    offered = [("demo", mine), ("study", mine), ("mine", mine), ("mine", mine), ("odd", 3)]
+    monkeypatch.setattr(cli, "announced", lambda group: iter(offered))
+    monkeypatch.setattr(app, "registered_commands", list(app.registered_commands))
+    before = len(app.registered_commands)
+    with pytest.warns(UserWarning, match="is left out") as warned:
+        cli.add_commands()
+    assert [str(one.message).split("'")[1] for one in warned] == ["demo", "study", "mine"]
+    assert [one.name for one in app.registered_commands[before:]] == ["mine"]
+    assert "Mine." in runner.invoke(app, ["mine", "--help"]).output

@@ -43,15 +43,6 @@ def evaluation(reader):
     assert reader.namespace["frozen"].log.n_told == 0  # being asked for a policy leaves no trace
 
 
-def architecture(reader):
-    import alexp
-
-    models, domain = alexp.ModelClass.legendre(3, 2), alexp.Interval(resolution=20)
-    opt = alexp.ALExp(models, domain, agents=reader.namespace["SoftMax"](), random_state=0)
-    opt.tell(opt.ask(), 1.0)
-    assert opt.ask().propensity > 0
-
-
 def studies(reader):
     assert Path("report.html").stat().st_size > 100_000
     assert len(Path("trials.csv").read_text().splitlines()) == 25
@@ -71,7 +62,6 @@ def plates(reader):
 
 # What else must be true after the blocks of a page have run.
 AFTERWARDS = {
-    "docs/architecture.md": architecture,
     "docs/evaluation.md": evaluation,
     "docs/studies.md": studies,
     "docs/theory.md": theory,
@@ -145,6 +135,17 @@ def test_every_page_has_its_place_on_the_site():
     shown = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for path in (ROOT / "docs").rglob("*.md"):
         assert f" {path.relative_to(ROOT / 'docs').as_posix()}\n" in shown, path
+
+
+def test_the_reading_path_exists_and_takes_an_afternoon():
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    section = page.partition("## The reading path of an afternoon")[2].partition("\n## ")[0]
+    path = {name: int(lines) for name, lines in re.findall(r"^\| `(\S+\.py)` \| (\d+) \|", section, flags=re.M)}
+    lines = {name: len((ROOT / "src/alexp" / name).read_text(encoding="utf-8").splitlines()) for name in path}
+    assert len(path) > 10
+    assert sum(lines.values()) <= 8000
+    wrong = {name: lines[name] for name in path if abs(lines[name] - path[name]) > max(40, path[name] // 4)}
+    assert wrong == {}, "lines as they are now; the page says otherwise"
 
 
 @pytest.mark.parametrize("name", ["demo", "test", "install", "docs"])

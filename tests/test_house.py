@@ -7,6 +7,7 @@ is no longer needed fails the test.
 """
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -265,6 +266,11 @@ def test_a_class_name_means_one_thing():
         if isinstance(node, ast.ClassDef)
     ]
     assert sorted({name for name in names if names.count(name) > 1}) == ["UCB"]  # an agent and a rule, fixed names
+
+
+def test_signatures_name_their_keywords():
+    open_ended = re.compile(r"\*\*\w+: Any")
+    assert [path.name for path in FILES if open_ended.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_public_names_exist():

@@ -4,8 +4,9 @@ Everything here is documented and stable; docs/extending.md has an example of ea
 (`alexp.rivals`) import nothing else of the library.
 
 An algorithm is a subclass of `Algorithm` (or of `Certified`, `AgentBased`) with a `name`, `settings`, `_decide`,
-`_learn`, `_recommend`, `_state` and `_restore`. A rule is a subclass of `alexp.rules.Rule`, a kernel one of `Kernel`, a
-domain one of `Domain`. Other packages announce algorithms and commands by entry points:
+`_learn`, `_recommend`, `_state` and `_restore`. A rule is a subclass of `Rule` with `play`, a kernel one of `Kernel`
+with `block`, a domain one of `Domain` with `points`, an agent one of `Agent` with `policy`. Other packages announce
+algorithms and commands by entry points:
 
     [project.entry-points."alexp.algorithms"]
     mine = "my_package.my_module:MyAlgorithm"
@@ -13,7 +14,7 @@ domain one of `Domain`. Other packages announce algorithms and commands by entry
     [project.entry-points."alexp.commands"]
     mine = "my_package.my_module:my_command"
 
-`alexp.testing.check_algorithm` and `alexp.testing.check_kernel` hold them against the protocol.
+`alexp.testing` checks them: `CHECKS` for algorithms, `check_rule` for rules, `check_kernel` for kernels.
 """
 
 from alexp.algorithms.agent_based import AgentBased
@@ -22,6 +23,7 @@ from alexp.algorithms.base import AGENTS, ASK, Algorithm, Decision, Observation,
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.log import Trial, read_notes
 from alexp.algorithms.registry import algorithm_named
+from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.schema import (
@@ -39,7 +41,7 @@ from alexp.common.schema import (
     whole,
 )
 from alexp.common.validation import count, fraction, limited, non_negative, offering, one_of, positive, share
-from alexp.decision.agents import UCB, Agent, Greedy
+from alexp.decision.agents import UCB, Agent, Greedy, View
 from alexp.decision.designs import EOptimal, Exploration, HOptimal, Uniform, design_features, design_weights
 from alexp.decision.first_order import independent_columns, second_moment, smallest_eigenvalue
 from alexp.decision.omd import log_barrier_omd
@@ -67,11 +69,12 @@ from alexp.estimation.factory import linear_posteriors
 from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
 from alexp.estimation.posteriors import LinearPosteriors, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank
-from alexp.problem.candidates import Round
+from alexp.problem.candidates import Choices, Pending, Round
 from alexp.problem.domains import Ball, Domain
-from alexp.problem.kernels import Kernel
+from alexp.problem.kernels import Kernel, Stationary
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Offer
+from alexp.problem.rows import Rows, dense
 from alexp.rules import Belief, Rule
 
 __all__ = [
@@ -91,6 +94,7 @@ __all__ = [
     "BoolArray",
     "Certain",
     "Certified",
+    "Choices",
     "Credence",
     "Decision",
     "Domain",
@@ -101,6 +105,7 @@ __all__ = [
     "Explore",
     "FloatArray",
     "Follow",
+    "FullSignature",
     "Greedy",
     "GroupLasso",
     "GroupLassoPath",
@@ -113,27 +118,33 @@ __all__ = [
     "Offer",
     "OwnDataPool",
     "Packable",
+    "Pending",
     "Play",
     "Posteriors",
     "Proposal",
     "RidgeBank",
     "Round",
+    "Rows",
     "Rule",
     "Schedules",
     "Shared",
     "State",
     "Stated",
+    "Stationary",
     "Streams",
     "Suggestions",
     "Told",
     "Trial",
     "Uniform",
+    "View",
     "Weighted",
     "a_dict",
     "algorithm_named",
     "anything",
     "booleans",
+    "constructor",
     "count",
+    "dense",
     "design_features",
     "design_weights",
     "exponential_weights",

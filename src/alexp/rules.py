@@ -18,10 +18,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
+from alexp.common.arguments import FullSignature, check_keywords, constructor
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, non_negative, one_of, positive
 from alexp.decision.plays import Among, Certain, Play, Weighted
@@ -76,6 +77,12 @@ class Rule(ABC):
     # listed, and only for them rewards that a candidate repeats exactly are learned once.
     needs_only_moments: ClassVar[bool] = False
     floor: ClassVar[float] = 0.0  # default share of even play
+    __signature__ = FullSignature()
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Keywords are checked; those of the dataclass are the right ones."""
+        check_keywords(cls.__name__, kwargs, constructor(cls).parameters)
+        return super().__new__(cls)
 
     @abstractmethod
     def play(self, belief: Belief, round: Round) -> Play:
@@ -204,7 +211,7 @@ def rule_named(name: str, width: float | None = None) -> Rule:
     >>> rule_named("ucb", 0.7)
     UCB(beta=0.7)
     """
-    return _NAMED[one_of("rule", name, tuple(sorted(_NAMED)))](width)  # type: ignore[index]
+    return _NAMED[one_of("rule", name, tuple(sorted(_NAMED)))](width)
 
 
 def _check_width(name: str, width: float | None) -> None:

@@ -62,13 +62,32 @@ def test_a_rule_of_ones_own_plays_like_any_other():
     plate = mine.ask(5)
     assert len({trial.index for trial in plate}) == 5
     state = json.loads(json.dumps(mine.to_dict()))
-    with pytest.raises(ValueError, match="rule was an object of your own \\(Optimist\\); pass rule= again"):
-        load(state)
-    again = alexp.EvidenceMixture.from_dict(state, rule=Optimist(0.7))
+    assert state["settings"]["rule"] == {"kind": f"{__name__}.Optimist", "beta": 0.7}
+    again = load(state)
+    assert again.rule == Optimist(0.7)
     for trial in plate:
         for opt in (mine, again):
             opt.tell(trial.id, 0.1)
     assert played(again, 5) == played(mine, 5)
+
+
+def test_a_rule_that_cannot_be_stored_or_found_is_passed_again():
+    @dataclass(frozen=True)
+    class Wrapped(Optimist):
+        inner: object = None
+
+    state = alexp.EvidenceMixture(MODELS, DOMAIN, rule=Wrapped(inner=np.ones(2)), random_state=3).to_dict()
+    with pytest.raises(ValueError, match="rule was an object of your own \\(ndarray\\); pass rule= again"):
+        load(state)
+    state = alexp.EvidenceMixture(MODELS, DOMAIN, rule=Optimist(), random_state=3).to_dict()
+    del state["digest"]
+    state["settings"]["rule"]["kind"] = "elsewhere.Optimist"
+    with pytest.raises(ValueError, match="'elsewhere.Optimist'; import the module .*, or pass rule= again"):
+        load(state)
+    assert alexp.EvidenceMixture.from_dict(state, rule=Optimist()).rule == Optimist()
+    state["settings"]["rule"] = {"kind": f"{__name__}.Optimist", "width": 1.0}
+    with pytest.raises(ValueError, match="lacks 'beta'"):
+        load(state)
 
 
 def test_a_rule_of_ones_own_plays_contextual_rounds():

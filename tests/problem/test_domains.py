@@ -1,6 +1,9 @@
 """Domains: candidates, look-ups, storage, and which candidates a round may use."""
 
+import json
 import warnings
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -8,7 +11,7 @@ import pytest
 
 import alexp
 from alexp.common.codec import pack, unpack
-from alexp.problem.domains import check_available, domain_from_dict
+from alexp.problem.domains import Domain, check_available, domain_from_dict
 
 NAMES = ["m1", "m2", "m3", "m4"]
 CANDIDATES = pd.DataFrame({"solvent": ["a", "b", "c", "d"]}, index=NAMES)
@@ -126,3 +129,47 @@ def test_what_is_available_comes_as_indices_mask_or_names():
     for domain in (line, alexp.FiniteSet(np.eye(4))):
         with pytest.raises(ValueError, match=r"only where the candidates are texts.*0\.\.3 or a boolean mask"):
             check_available(["a"], domain)
+
+
+# -- domains of one's own -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Doubling(Domain):
+    """1, 2, 4, ...: points are all it says."""
+
+    n: int = 4
+    names: tuple[str, ...] = ("volume",)
+
+    @cached_property
+    def points(self):
+        return 2.0 ** np.arange(self.n)
+
+
+def test_a_domain_of_ones_own_needs_points_alone():
+    domain = Doubling(5)
+    assert isinstance(domain, Domain)
+    assert (domain.n_candidates, domain[3]) == (5, 8.0)
+    points, single = domain.batch(4.0)
+    assert (points.tolist(), single) == ([4.0], True)
+    points, single = domain.batch([1.0, 2.0])
+    assert (points.tolist(), single) == ([1.0, 2.0], False)
+    with pytest.raises(TypeError, match="abstract"):
+        type("Empty", (Domain,), {})()
+
+
+def test_a_dataclass_of_plain_fields_is_stored_by_class_and_fields():
+    stored = unpack(json.loads(json.dumps(pack(Doubling(6).to_dict()))))
+    assert stored == {"kind": f"{__name__}.Doubling", "fields": {"n": 6, "names": ["volume"]}}
+    assert domain_from_dict(stored) == Doubling(6)
+    assert Doubling(names=(object(),)).to_dict() is None
+    assert Doubling(names=np.array([object()])).to_dict() is None
+    assert Plain().to_dict() is None
+    with pytest.raises(ValueError, match="'elsewhere.Doubling'; import the module that defines it first"):
+        domain_from_dict(stored | {"kind": "elsewhere.Doubling"})
+    with pytest.raises(ValueError, match="unknown kind of domain 'circle'$"):
+        domain_from_dict({"kind": "circle"})
+
+
+class Plain(Domain):
+    points = np.arange(3.0)

@@ -18,6 +18,7 @@ MODULES = (
     "",
     ".study",
     ".kernels",
+    ".rules",
     ".decision",
     ".ope",
     ".theory",

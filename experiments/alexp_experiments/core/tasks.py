@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from alexp.algorithms import Algorithm
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.components import component_from_dict
-from alexp.algorithms.registry import load_installed
 from alexp.common.arrays import FloatArray, NarrowArray
 from alexp.common.codec import State
+from alexp.common.extensions import load_installed
 from alexp.common.validation import count
 from alexp.simulation import ModelEnvironment
 from alexp_experiments.core.scenarios import Scenario, Settings

@@ -1,7 +1,5 @@
 """The ask/tell protocol, and the algorithms of this project; those of others are in `alexp.rivals`."""
 
-from typing import Any
-
 from alexp.algorithms.alexp import ALExp
 from alexp.algorithms.assumptions import AssumptionWarning, NotCertified
 from alexp.algorithms.base import Algorithm
@@ -17,8 +15,11 @@ from alexp.algorithms.log import (
     Trial,
     UnknownTrialError,
 )
-from alexp.algorithms.registry import algorithm_named, load_installed, registered_names
+from alexp.algorithms.registry import algorithm_named, registered_names
 from alexp.common.codec import State
+from alexp.common.extensions import load_installed
+from alexp.problem.domains import Domain
+from alexp.problem.models import ModelClass
 
 __all__ = [
     "LMUCB",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 
-def load(data: State, **objects: Any) -> Algorithm:
+def load(data: State, models: ModelClass | None = None, domain: Domain | None = None, **settings: object) -> Algorithm:
     """Continue a saved run of any algorithm; see `Algorithm.from_dict`."""
     load_installed()
-    return Algorithm.from_dict(data, **objects)
+    return Algorithm.from_dict(data, models, domain, **settings)

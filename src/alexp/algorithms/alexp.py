@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
@@ -89,9 +89,9 @@ class ALExp(AgentBased):
         oracle: Oracle | None = None,
         exploration: Exploration | None = None,
         schedules: Schedules | None = None,
-        returns: str = "as-printed",
+        returns: Literal["as-printed", "retrospective"] = "as-printed",
         clip_returns: bool = False,
-        variant: str = "paper",
+        variant: Literal["paper", "released-code"] = "paper",
         horizon: int | None = None,
         **shared: Unpack[Shared],
     ) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import Parameter
 from itertools import islice
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast, overload
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 
 from alexp.algorithms.assumptions import ASSUMED_BOUND, ASSUMED_NOISE, AssumptionMonitor, Stated, quietly, warn
-from alexp.algorithms.components import component_from_dict, component_to_dict
+from alexp.algorithms.components import check_arguments, component_from_dict, component_to_dict
 from alexp.algorithms.first_round import AwaitingFirstRound
 from alexp.algorithms.guard import Guarded
 from alexp.algorithms.log import (
@@ -31,9 +32,10 @@ from alexp.algorithms.log import (
     trials_frame,
     typos_among,
 )
-from alexp.algorithms.offer_log import OfferLog, check_log_features
+from alexp.algorithms.offer_log import LogFeatures, OfferLog, check_log_features
 from alexp.algorithms.rerun import Rerun
 from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_stored
+from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.backends import enumerating_card
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
@@ -68,6 +70,7 @@ _LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looke
 _FEW = 3  # candidates whose rewards say nothing about those of others
 _MARKED = 256  # candidates of a large table that kernels are recognised by
 
+Direction = Literal["maximize", "minimize"]
 IfTold = Literal["raise", "same", "amend"]
 IF_TOLD: tuple[IfTold, ...] = ("raise", "same", "amend")
 
@@ -110,9 +113,9 @@ class Shared(TypedDict, total=False):
     reward_bound: float | None
     norm_bound: float | None
     repeats: bool
-    direction: str
+    direction: Direction
     random_state: RandomState
-    log_features: str | None
+    log_features: LogFeatures | None
 
 
 class RoundArguments(TypedDict, total=False):
@@ -223,8 +226,8 @@ class Algorithm(Guarded, ABC):
     domain: Domain
     stated: Stated
     repeats: bool
-    direction: str
-    log_features: str | None  # what is kept of contextual rounds; None on a fixed domain
+    direction: Direction
+    log_features: LogFeatures | None  # what is kept of contextual rounds; None on a fixed domain
     _sign: float
     _streams: Streams
     _candidates: CandidateTable | None = None  # those of a fixed domain
@@ -238,7 +241,9 @@ class Algorithm(Guarded, ABC):
 
     # -- construction -----------------------------------------------------------------------------------------------
 
-    def __init_subclass__(cls, replaces: bool = False, **kwargs: Any) -> None:
+    __signature__ = FullSignature()
+
+    def __init_subclass__(cls, replaces: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             return
@@ -251,14 +256,21 @@ class Algorithm(Guarded, ABC):
             )
         Algorithm.registry[cls.name] = cls
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         """An `AwaitingFirstRound` where only the first round shows how many features the models have."""
+        check_arguments(cls.__name__, kwargs, cls._takes(kwargs))
         problem = (*args, *(kwargs[name] for name in ("models", "domain")[len(args) :] if name in kwargs))
         if len(problem) == 2 and getattr(problem[0], "awaits_round", False):
-            check_problem(*problem)
+            models, domain = cast("tuple[ModelClass, Domain]", problem)
+            check_problem(models, domain)
             settings = {name: value for name, value in kwargs.items() if name not in ("models", "domain")}
-            return cast(Self, AwaitingFirstRound(cls, *problem, settings))
+            return cast(Self, AwaitingFirstRound(cls, models, domain, settings))
         return super().__new__(cls)
+
+    @classmethod
+    def _takes(cls, given: Mapping[str, object]) -> Mapping[str, Parameter]:
+        """Parameters of the constructor, by name; some of its arguments may decide on others."""
+        return constructor(cls).parameters
 
     def __init__(
         self,
@@ -269,9 +281,9 @@ class Algorithm(Guarded, ABC):
         reward_bound: float | None = None,
         norm_bound: float | None = None,
         repeats: bool = True,
-        direction: str = "maximize",
+        direction: Direction = "maximize",
         random_state: RandomState = None,
-        log_features: str | None = None,
+        log_features: LogFeatures | None = None,
     ) -> None:
         if not isinstance(models, ModelClass):
             raise TypeError(f"models must be a ModelClass, got {type(models).__name__}")
@@ -585,7 +597,7 @@ class Algorithm(Guarded, ABC):
 
     @classmethod
     def from_dict(
-        cls, data: State, models: ModelClass | None = None, domain: Domain | None = None, **settings: Any
+        cls, data: State, models: ModelClass | None = None, domain: Domain | None = None, **settings: object
     ) -> Self:
         """Continue a saved run.
 
@@ -593,6 +605,7 @@ class Algorithm(Guarded, ABC):
         saved run's features. Keywords replace settings that could not be stored, such as agents of your own.
         """
         kind, known = cls._saved_kind(data), record("state", data, FIELDS, optional=["digest"])
+        check_arguments(f"{cls.__name__}.from_dict", settings, kind._takes(settings))
         if "digest" in known and known["digest"] != content_digest(data):
             raise ValueError("this state is not as it was saved: state['digest'] is that of another content")
         stored = known["problem"]

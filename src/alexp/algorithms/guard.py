@@ -64,7 +64,7 @@ class Guarded:
         self._lock = _new_lock()
         _alive.add(self)
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         for name, value in list(vars(cls).items()):
             if name.startswith("_") and name != "__repr__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from alexp.algorithms.log import TrialLog
 
 _MOST_CANDIDATES = 10**7  # of a round, in stored logs
-FORMS = ("chosen", "all", "none")  # of `log_features`
+LogFeatures = Literal["chosen", "all", "none"]
+FORMS: tuple[LogFeatures, ...] = get_args(LogFeatures)
 
 
-def check_log_features(log_features: str | None, domain: Domain) -> str | None:
+def check_log_features(log_features: LogFeatures | None, domain: Domain) -> LogFeatures | None:
     """What is kept of contextual rounds, "chosen" unless stated; None on domains that are fixed."""
     if isinstance(domain, ContextualDomain):
         return "chosen" if log_features is None else one_of("log_features", log_features, FORMS)

@@ -10,26 +10,8 @@ and they can then be named like any other: `alexp run --algorithms mine`, `creat
 
 from __future__ import annotations
 
-import warnings
-from functools import cache
-from importlib.metadata import entry_points
-
 from alexp.algorithms.base import Algorithm
-from alexp.common.memory import is_lack_of_memory
-
-GROUP = "alexp.algorithms"
-
-
-@cache
-def load_installed() -> None:
-    """Import the algorithms of installed packages, once; one that cannot be imported is named in a warning."""
-    for point in entry_points(group=GROUP):
-        try:
-            point.load()
-        except Exception as error:  # another package's error must not stop this one
-            if is_lack_of_memory(error):
-                raise
-            warnings.warn(f"algorithm {point.name!r} of {point.value} cannot be loaded: {error!r}", stacklevel=2)
+from alexp.common.extensions import load_installed
 
 
 def registered_names() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from importlib.metadata import entry_points
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from alexp.cli.errors import SafeGroup, advice_for
 from alexp.cli.preflight import preflight
 from alexp.cli.serve import serve
 from alexp.cli.study import app as study
+from alexp.common.extensions import announced
 
 app = typer.Typer(
     cls=SafeGroup,
@@ -88,12 +89,16 @@ def warmup() -> None:
 
 def add_commands() -> None:
     """Add the commands of installed packages: functions, or `typer.Typer` groups, under the entry point's name."""
-    for point in entry_points(group="alexp.commands"):
-        command = point.load()
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=point.name)
-        else:
-            app.command(point.name)(command)
+    known = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    known |= {one.name for one in app.registered_groups if isinstance(one.name, str)}
+    for name, command in announced("alexp.commands"):
+        if name in known:
+            warnings.warn(f"command {name!r} of an installed package is left out: there is one already", stacklevel=2)
+        elif isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        elif callable(command):
+            app.command(name)(command)
+        known.add(name)
 
 
 add_commands()

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,6 +19,7 @@ from alexp.cli.errors import SafeGroup
 from alexp.common.redaction import printable
 
 if TYPE_CHECKING:
+    from alexp.algorithms.base import Direction
     from alexp.study import HeldTrial, Study
     from alexp.study.leases import WhenExpired
 
@@ -114,7 +115,7 @@ def create(
         name=name,
         storage=storage,
         algorithm=algorithm,
-        direction=direction,
+        direction=cast("Direction", direction),  # other words are refused there
         random_state=seed,
         noise_std=noise_std,
         reward_bound=reward_bound,

@@ -22,6 +22,9 @@ from alexp.study.view import StudySummary
 if TYPE_CHECKING:
     import pandas as pd
 
+    from alexp.algorithms.base import Direction
+    from alexp.study.leases import WhenExpired
+
     Table = pd.DataFrame | str | Path
     # Features of a model: columns of the table, a matrix or frame (N, d), or a CSV or NPY file of one.
     Features = Sequence[str] | AnyArray | pd.DataFrame | str | Path
@@ -85,9 +88,9 @@ class Client:
         kernels: str | Mapping[str, str] | None = None,
         intercept: bool = True,
         algorithm: str | None = None,
-        direction: str | None = None,
+        direction: Direction | None = None,
         repeats: bool | None = None,
-        expired: str | None = None,
+        expired: WhenExpired | None = None,
         random_state: int | None = None,
         load_if_exists: bool = False,
         **settings: Packable,

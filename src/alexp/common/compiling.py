@@ -98,8 +98,9 @@ class Decorators:
         options = {"_nrt": False, "fastmath": {"contract", "reassoc"}}
         return _compiled(function, self._common | _INNER | self._pipeline("loop") | options)
 
-    def _entry(self, function: Function, **options: Any) -> Function:
-        options |= {"no_cfunc_wrapper": True}  # for calls from C, of which there are none
+    def _entry(self, function: Function, fastmath: set[str] | None = None) -> Function:
+        options: dict[str, Any] = {} if fastmath is None else {"fastmath": fastmath}
+        options["no_cfunc_wrapper"] = True  # for calls from C, of which there are none
         compiled = _compiled(function, self._common | self._pipeline("entry") | options)
         if isinstance(compiled, Dispatcher):  # and not the function itself, as NUMBA_DISABLE_JIT asks for
             vars(compiled)["_cache"] = CodeCache(function)

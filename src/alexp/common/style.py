@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,7 @@ def legend_below(ax: Axes, columns: int = 2, fontsize: float = 8) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=columns, frameon=False, fontsize=fontsize)
 
 
-def save_figure(figure: Figure, path: Path, dpi: int = 150, **options: Any) -> None:
+def save_figure(figure: Figure, path: Path, dpi: int = 150, metadata: Mapping[str, str | None] | None = None) -> None:
     """Write a figure in the format that the name of the file ends in, as a whole or not at all."""
     with writing(path) as file:
-        figure.savefig(file, dpi=dpi, format=path.suffix[1:] or None, **options)
+        figure.savefig(file, dpi=dpi, format=path.suffix[1:] or None, metadata=metadata)

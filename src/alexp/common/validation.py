@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+
+_Word = TypeVar("_Word", bound=str)
 
 # Rewards and features beyond this size are refused, and so is noise below the other: squares of all of them, and
 # products of two squares, are then numbers.
@@ -103,11 +105,11 @@ def offering(name: str, value: object, method: str) -> None:
         raise TypeError(f"{name} must be an object with a method {method}(), got {type(value).__name__}: {value!r}")
 
 
-def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: object, allowed: tuple[_Word, ...]) -> _Word:
     """Return `value`, or raise unless it is one of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-    return str(value)
+    return allowed[allowed.index(value)]
 
 
 def matrix(name: str, value: object, rows: int | None = None) -> FloatArray:
@@ -150,7 +152,7 @@ def did_you_mean(name: object, known: Iterable[object], likeness: float = 0.6) -
     >>> did_you_mean("celcius", ["solvent", "celsius"]), did_you_mean("date", ["solvent", "celsius"])
     ("; did you mean 'celsius'?", '')
     """
-    found = _nearest(name, known, likeness)
+    found = nearest(name, known, likeness)
     return "" if found is None else f"; did you mean {found!r}?"
 
 
@@ -160,11 +162,12 @@ def misspelt(missing: object, given: Iterable[object]) -> str:
     >>> misspelt("celsius", ["solvent", "celcius"])
     "; is 'celcius' misspelt?"
     """
-    found = _nearest(missing, given, 0.6)
+    found = nearest(missing, given, 0.6)
     return "" if found is None else f"; is {found!r} misspelt?"
 
 
-def _nearest(name: object, known: Iterable[object], likeness: float) -> str | None:
+def nearest(name: object, known: Iterable[object], likeness: float = 0.6) -> str | None:
+    """The known name that looks most like a name, whatever the case; None where none does."""
     by_lower = {str(one).lower(): str(one) for one in known}
     found = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=likeness)
     return by_lower[found[0]] if found else None

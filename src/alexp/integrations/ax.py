@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Unpack, cast
 
+from alexp.algorithms.base import Direction
 from alexp.algorithms.certified import DELTA
 from alexp.common.arrays import Action
 from alexp.integrations.companion import Companion, CompanionOptions
@@ -117,7 +118,7 @@ def _values(parameter: Action) -> list[object]:
     return list(parameter.values) if hasattr(parameter, "values") else [parameter.value]  # choices, or a fixed one
 
 
-def _objective(experiment: Action) -> tuple[str, str]:
+def _objective(experiment: Action) -> tuple[str, Direction]:
     """The metric that counts, and its direction."""
     config = experiment.optimization_config
     if config is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, Unpack
 
+from alexp.algorithms.base import Direction
 from alexp.common.arrays import Action
 from alexp.integrations.companion import Companion, CompanionOptions, ListLookup
 from alexp.problem.domains import FiniteSet
@@ -98,7 +99,7 @@ def _experiments(space: SearchSpace) -> pd.DataFrame:
     return space.discrete.exp_rep.reset_index(drop=True)
 
 
-def _target(campaign: Campaign) -> tuple[str, str]:
+def _target(campaign: Campaign) -> tuple[str, Direction]:
     """The column of the outcome, and its direction."""
     if len(campaign.targets) != 1:
         raise ValueError(f"the campaign must have one target, got {len(campaign.targets)}; choose one in a Companion")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
-from alexp.algorithms.base import check_reward
+from alexp.algorithms.base import Direction, check_reward
 from alexp.algorithms.certified import DELTA, ModelCheck, StopReport
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.log import Recommendation
@@ -25,7 +25,7 @@ UNKNOWN = -1  # code of a value that no candidate has
 class MixtureSettings(TypedDict, total=False):
     """Settings of the `EvidenceMixture` behind a companion."""
 
-    direction: str
+    direction: Direction
     noise_std: float | None
     reward_bound: float | None
     norm_bound: float | None

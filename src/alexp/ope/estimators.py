@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from alexp.common.validation import LARGEST, count, finite, fraction, one_of, po
 from alexp.common.warning import caution
 from alexp.ope._kernels import mixture_crossings
 from alexp.ope.log import AGREEMENT, Log, LoggedRound, LogWarning, NoOverlapError, Ragged, check_distributions
-from alexp.ope.sequences import METHODS, STAKES, Bets, Payoffs, lower_sequence, running_level
+from alexp.ope.sequences import METHODS, STAKES, Bets, Method, Payoffs, lower_sequence, running_level
 
 Range = tuple[float, float]
 Result = TypeVar("Result", bound="PolicyValue")
-FITS = ("predictable", "crossfit")
+Fit = Literal["predictable", "crossfit"]
+FITS: tuple[Fit, ...] = get_args(Fit)
 GROWTH = 1.1  # the regression is solved again when the number of rewards has grown by this factor
 SUSPICION = 1000.0  # odds against true propensities at which a warning is given
 
@@ -45,7 +46,7 @@ class PolicyValue:
     running_lower: FloatArray
     running_upper: FloatArray
     delta: float
-    method: str
+    method: Method
     n_used: int
     n_left_out: int
     largest_weight: float
@@ -137,7 +138,7 @@ def ips(
     clip: float | None = None,
     floor: float | None = None,
     delta: float = 0.05,
-    method: str = "betting",
+    method: Method = "betting",
 ) -> PolicyValue:
     """Inverse propensity scoring: mean of w y, w = pi(a)/p.
 
@@ -173,7 +174,7 @@ def snips(
     reward_range: Range | None = None,
     floor: float | None = None,
     delta: float = 0.05,
-    method: str = "betting",
+    method: Method = "betting",
 ) -> PolicyValue:
     """Self-normalised inverse propensity scoring: sum(w y) / sum(w). Arguments as of `ips`."""
     pair = Pairing.of(log, policy, "policy", reward_range, floor, delta, method)
@@ -188,13 +189,13 @@ def dm(
     policy: Policy,
     *,
     model: object = "ridge",
-    fit: str = "predictable",
+    fit: Fit = "predictable",
     ridge: float = 1.0,
     folds: int = 5,
     reward_range: Range | None = None,
     floor: float | None = None,
     delta: float = 0.05,
-    method: str = "betting",
+    method: Method = "betting",
 ) -> PolicyValue:
     """The direct method: mean of sum_a pi(a) q(a), as good as the predictions q are.
 
@@ -214,13 +215,13 @@ def dr(
     policy: Policy,
     *,
     model: object = "ridge",
-    fit: str = "predictable",
+    fit: Fit = "predictable",
     ridge: float = 1.0,
     folds: int = 5,
     reward_range: Range | None = None,
     floor: float | None = None,
     delta: float = 0.05,
-    method: str = "betting",
+    method: Method = "betting",
 ) -> PolicyValue:
     """Doubly robust: mean of sum_a pi(a) q(a) + w (y - q(a_t)).
 
@@ -256,7 +257,7 @@ def replay(
     seed: int = 0,
     reward_range: Range | None = None,
     delta: float = 0.05,
-    method: str = "betting",
+    method: Method = "betting",
 ) -> PolicyValue:
     """The mean reward of the rounds in which the new policy would have played the same (rejection sampling).
 
@@ -304,13 +305,13 @@ def compare(
     b: Policy,
     *,
     model: object = None,
-    fit: str = "predictable",
+    fit: Fit = "predictable",
     ridge: float = 1.0,
     folds: int = 5,
     reward_range: Range | None = None,
     floor: float | None = None,
     delta: float = 0.05,
-    method: str = "betting",
+    method: Method = "betting",
 ) -> PolicyDifference:
     """The value of policy b minus that of policy a, with a confidence sequence.
 
@@ -366,11 +367,11 @@ class Pairing:
     most: float
     limits: Range | None
     delta: float
-    method: str
+    method: Method
 
     @classmethod
     def of(
-        cls, log: Log, policy: Policy, name: str, limits: object, floor: float | None, delta: float, method: str
+        cls, log: Log, policy: Policy, name: str, limits: object, floor: float | None, delta: float, method: Method
     ) -> Pairing:
         """Check log, policy and arguments; errors name the argument."""
         if not isinstance(log, Log):
@@ -630,7 +631,7 @@ def _warn_if_learnt_from(name: str, policy: object, log: Log) -> None:
 
 
 def predictions(
-    log: Log, model: object, fit: str, ridge: float, folds: int, limits: tuple[float, float] | None
+    log: Log, model: object, fit: Fit, ridge: float, folds: int, limits: tuple[float, float] | None
 ) -> Ragged:
     """Predicted rewards of all candidates in the rounds that can be used, in the units of the rewards.
 

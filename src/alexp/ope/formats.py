@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -92,10 +93,11 @@ def _table(rows: Sequence[Sequence[Mapping[str, float]]]) -> list[FloatArray] | 
     return found
 
 
-COBA_ACTIONS = ("features", "ids", "index")
+CobaActions = Literal["features", "ids", "index"]
+COBA_ACTIONS: tuple[CobaActions, ...] = get_args(CobaActions)
 
 
-def to_coba(log: Log, actions: str | None = None) -> list[dict[str, Action]]:
+def to_coba(log: Log, actions: CobaActions | None = None) -> list[dict[str, Action]]:
     """The log as `context, action, reward, probability, actions`, one dict per round with a reward and a propensity.
 
     Actions are rows of "features" (tuples), "ids", or "index", the position in the round; by default the first of these
@@ -244,7 +246,8 @@ def _obp_contexts(log: Log, rows: FloatArray | None) -> FloatArray:
     return np.stack([one for one in found if one is not None])
 
 
-VW_FORMATS = ("text", "dsjson")
+VwFormat = Literal["text", "dsjson"]
+VW_FORMATS: tuple[VwFormat, ...] = get_args(VwFormat)
 SHARED, ACTION = "c", "a"  # names of the namespaces that are written
 
 
@@ -261,7 +264,7 @@ class _VwRound:
     probabilities: list[float] | None = None
 
 
-def to_vw(log: Log, format: str = "text") -> str:
+def to_vw(log: Log, format: VwFormat = "text") -> str:
     """The log for `vw --cb_explore_adf` (or --cb_adf), with `--dsjson` for that format; one round after another.
 
     Rounds without reward or propensity are left out. Contexts (numbers, texts, vectors, flat dicts) are shared features
@@ -273,7 +276,7 @@ def to_vw(log: Log, format: str = "text") -> str:
     return "".join(json.dumps(_dsjson_event(log, t)) + "\n" for t in range(len(log)))
 
 
-def from_vw(source: str | Iterable[str], format: str = "text") -> Log:
+def from_vw(source: str | Iterable[str], format: VwFormat = "text") -> Log:
     """A log from text or lines in one of the two formats; rounds without a label are left out.
 
     Features of actions are columns: those called 0, 1, ... in this order, others in the order in which they appear,

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -48,7 +48,8 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.ope._kernels import mixture_crossings, planned_crossings
 from alexp.ope.log import Ragged
 
-METHODS = ("betting", "hedged", "bernstein", "drifting")
+Method = Literal["betting", "hedged", "bernstein", "drifting"]
+METHODS: tuple[Method, ...] = get_args(Method)
 STAKES: FloatArray = 0.9 / np.array([1.0, 3.0, 9.0, 27.0, 81.0, 243.0, 729.0, 2187.0])
 CONSTANT = 0.5 ** np.arange(1, 13)  # bets of "drifting"
 CAP = 0.5  # of what may be bet, in predictable plug-ins
@@ -71,7 +72,7 @@ class Payoffs(NamedTuple):
     least: float
 
 
-def lower_sequence(payoffs: Payoffs, delta: float, method: str) -> FloatArray:
+def lower_sequence(payoffs: Payoffs, delta: float, method: Method) -> FloatArray:
     """Lower bounds of the mean after 1, ..., n rounds, (n,); never below `payoffs.least`."""
     if not len(payoffs.values):
         return np.zeros(0)
@@ -181,13 +182,13 @@ class Bets:
     difference: bool = False
     clip: float = np.inf
 
-    def sequences(self, delta: float, method: str) -> tuple[FloatArray, FloatArray]:
+    def sequences(self, delta: float, method: Method) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds after every round, (n,) each, which hold for all rounds with probability 1 - delta."""
         lower = lower_sequence(self.payoffs(method), delta / 2.0, method)
         upper = lower_sequence(self._reflected().payoffs(method), delta / 2.0, method)
         return lower, (-upper if self.difference else 1.0 - upper)
 
-    def payoffs(self, method: str = "betting") -> Payoffs:
+    def payoffs(self, method: Method = "betting") -> Payoffs:
         """The payoffs for the lower bound, one column for each allowance."""
         base = 1.0 if self.difference else 0.0
         allowed: tuple[float, ...] = (0.0,)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
+from alexp.common.extensions import class_stored_as, stored_name
 from alexp.common.validation import count, finite, matrix, positive
 from alexp.common.warning import caution
 
@@ -22,24 +25,48 @@ _NAMES_SHOWN = 5  # known candidates that an error message lists
 
 @runtime_checkable
 class Domain(Protocol):
-    """N candidate actions. `points` is what dictionaries are evaluated on, `domain[i]` what a user gets back."""
+    """N candidate actions. `points` is what dictionaries are evaluated on, `domain[i]` what a user gets back.
+
+    A domain of your own is a subclass with `points`; where actions are not points, it has `__getitem__` and `batch` as
+    well. A dataclass of numbers, text and arrays is stored by the name of its class and its fields.
+    """
 
     @property
     def n_candidates(self) -> int:
-        """N."""
+        """N; by default the number of points."""
+        return len(self.points)
 
     @property
+    @abstractmethod
     def points(self) -> Action:
         """All candidates in the form that feature maps take."""
 
     def __getitem__(self, index: int) -> Action:
-        """Candidate `index` in the user's own form."""
+        """Candidate `index` in the user's own form; by default a point."""
+        return self.points[index]
 
     def batch(self, x: Action) -> tuple[Action, bool]:
         """Return the action or actions `x` as points for feature maps, and whether it was a single one."""
+        points = np.asarray(x)
+        single = points.ndim < np.ndim(self.points)
+        return (points[None] if single else points), single
 
     def to_dict(self) -> dict[str, Any] | None:
         """JSON-safe description after packing, or None if the actions cannot be stored."""
+        if not is_dataclass(self):
+            return None
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        plain = all(_is_plain(value) for value in values.values())
+        return {"kind": stored_name(type(self)), "fields": values} if plain else None
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a field can be stored: a number, text, an array of them, or a tuple or list of such."""
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype != object)
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _bounds(lower: float, upper: float) -> tuple[float, float]:
@@ -449,7 +476,13 @@ def domain_from_dict(data: dict[str, Any]) -> Domain:
         return Candidates()
     if kind == "ball":
         return Ball(data["dim"], data["radius"])
-    raise ValueError(f"unknown kind of domain {kind!r}")
+    own = class_stored_as(Domain, kind) if isinstance(kind, str) and "." in kind else None
+    if own is None:
+        remedy = "; import the module that defines it first" if "." in str(kind) else ""
+        raise ValueError(f"unknown kind of domain {kind!r}{remedy}")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in data["fields"].items()}
+    make: Callable[..., Domain] = own
+    return make(**values)
 
 
 # -- which candidates a round may use ----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.codec import fingerprint
+from alexp.common.extensions import load_installed, stored_name, subclasses
 from alexp.common.validation import matrix, positive
 from alexp.problem.rows import (
     Rows,
@@ -71,7 +72,7 @@ class Kernel(ABC):
 
     def __init_subclass__(cls, stored_as: str | None = None) -> None:
         super().__init_subclass__()
-        cls._stored_as = stored_as or f"{cls.__module__}.{cls.__qualname__}"
+        cls._stored_as = stored_as or stored_name(cls)
         if "__eq__" not in vars(cls):  # a dataclass would compare its fields only and leave out other attributes
             cls.__eq__, cls.__hash__ = Kernel.__eq__, Kernel.__hash__  # type: ignore[method-assign]
         if "block" in vars(cls) and "plan" not in vars(cls):  # an inherited plan would compute another kernel
@@ -892,19 +893,16 @@ def _rebuilt(value: object) -> object:
 
 def kernel_classes() -> dict[str, type[Kernel]]:
     """All classes of kernels that are imported, by the name under which they are stored; of two the later."""
-    found: dict[str, type[Kernel]] = {}
-    waiting: list[type[Kernel]] = [Kernel]
-    while waiting:
-        kinds = waiting.pop(0).__subclasses__()
-        found |= {kind._stored_as: kind for kind in kinds if not isabstract(kind)}
-        waiting += kinds
-    return found
+    return {kind._stored_as: kind for kind in subclasses(Kernel) if not isabstract(kind)}
 
 
 def kernel_from_dict(data: object) -> Kernel:
-    """Rebuild a kernel from what its `to_dict` stored. Nothing is imported: its class must be."""
+    """Rebuild a kernel from what its `to_dict` stored; nothing is imported but what installed packages announce."""
     kind = data.get("kernel") if isinstance(data, Mapping) else None
     known = kernel_classes()
+    if isinstance(kind, str) and "." in kind and kind not in known:
+        load_installed()
+        known = kernel_classes()
     if not isinstance(kind, str) or kind not in known:
         remedy = "; import the module that defines it first" if isinstance(kind, str) and "." in kind else ""
         raise ValueError(f"unknown kind of kernel {kind!r}{remedy}; known are {', '.join(known)}")

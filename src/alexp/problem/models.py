@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from alexp.common.arguments import explains_keywords
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.backends import ComputeDevice, check_device
 from alexp.common.validation import check_sizes, count
@@ -59,6 +60,7 @@ ANYWHERE = "any"  # in place of a device: a GPU if there is one
 _MOST_CROSSED = 256
 
 
+@explains_keywords
 class ModelClass:
     """M candidate feature maps phi_j(x) = dictionary(x)[groups[j]] / scales[j].
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import e
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from alexp.extend import (
 )
 from alexp.rivals.counted import CountedAgents
 
-RULES = ("balance", "eliminate", "dynamic")
+BalancingRule = Literal["balance", "eliminate", "dynamic"]
+RULES: tuple[BalancingRule, ...] = get_args(BalancingRule)
 
 
 class Balancing(CountedAgents):
@@ -56,12 +57,12 @@ class Balancing(CountedAgents):
         models: ModelClass,
         domain: Domain,
         *,
-        rule: str = "dynamic",
+        rule: BalancingRule = "dynamic",
         agents: Agents | None = None,
         scale: float = 1.0,
         delta: float = 0.05,
         width: float = 1.0,
-        data_mode: str = "own",
+        data_mode: Literal["own", "shared"] = "own",
         loss_range: Sequence[float] | None = None,
         **shared: Unpack[Shared],
     ) -> None:

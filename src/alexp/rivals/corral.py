@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log, sqrt
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -35,7 +35,8 @@ from alexp.extend import (
 )
 from alexp.rivals.losses import LossScale
 
-VARIANTS = ("corrected", "released-code")
+Variant = Literal["corrected", "released-code"]
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 class Corral(AgentBased):
@@ -73,9 +74,9 @@ class Corral(AgentBased):
         agents: Agents | None = None,
         eta: float | None = None,
         gamma: float | None = None,
-        data_mode: str = "shared",
+        data_mode: Literal["own", "shared"] = "shared",
         loss_range: Sequence[float] | None = None,
-        variant: str = "corrected",
+        variant: Variant = "corrected",
         **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class CountedAgents(AgentBased):
         agents: Agents | None,
         delta: float,
         width: float,
-        data_mode: str,
+        data_mode: Literal["own", "shared"],
         loss_range: Sequence[float] | None,
         **shared: Unpack[Shared],
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class D3RB(CountedAgents):
         delta: float = 0.01,
         width: float = 0.2,
         newcomers: float = 0.25,
-        data_mode: str = "shared",
+        data_mode: Literal["own", "shared"] = "shared",
         loss_range: Sequence[float] | None = None,
         **shared: Unpack[Shared],
     ) -> None:

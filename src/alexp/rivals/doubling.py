@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from inspect import Parameter, signature
+from inspect import Parameter
 from typing import ClassVar, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from alexp.extend import (
     Algorithm,
     Decision,
     Domain,
+    FullSignature,
     ModelClass,
     Observation,
     Offer,
@@ -28,6 +29,7 @@ from alexp.extend import (
     a_dict,
     algorithm_named,
     anything,
+    constructor,
     count,
     floats,
     quietly,
@@ -70,6 +72,7 @@ class Doubling(Algorithm):
     settings: ClassVar[tuple[str, ...]] = ("algorithm", "first", "keep_data")
     example: ClassVar[State] = {"first": 4, "n_explore": "li2022", "sparsity": 1}
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
+    __signature__ = FullSignature("settings")
 
     def __init__(
         self,
@@ -96,6 +99,14 @@ class Doubling(Algorithm):
         if self.keep_data and self.log_features == "none":
             raise ValueError('keep_data=True hands on rows of earlier epochs, which log_features="none" does not keep')
         self._adopted(self._current, 0)
+
+    @classmethod
+    def _takes(cls, given: Mapping[str, object]) -> Mapping[str, Parameter]:
+        """Its own parameters, and those of the algorithm inside."""
+        inner = given.get("algorithm", "etc")
+        kind = algorithm_named(inner) if isinstance(inner, str) else inner
+        inside = constructor(kind).parameters if isinstance(kind, type) else {}
+        return {**inside, **super()._takes(given)}
 
     def arguments(self) -> State:
         """As for every algorithm, and the settings of the one inside."""
@@ -274,11 +285,4 @@ def takes_horizon(kind: type[Algorithm]) -> bool:
     >>> takes_horizon(Corral), takes_horizon(LinUCB)
     (True, False)
     """
-    for ancestor in kind.__mro__:
-        if "__init__" in vars(ancestor):
-            parameters = signature(vars(ancestor)["__init__"]).parameters
-            if "horizon" in parameters:
-                return True
-            if not any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values()):
-                return False
-    return False
+    return "horizon" in constructor(kind).parameters

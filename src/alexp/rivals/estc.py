@@ -6,7 +6,7 @@ from math import log, sqrt
 from typing import ClassVar, Unpack
 
 from alexp.extend import Domain, EOptimal, Exploration, GroupLasso, ModelClass, Round, Shared, State
-from alexp.rivals.etc import ETC
+from alexp.rivals.etc import ETC, Length
 from alexp.rivals.lasso_based import plain_lasso
 
 
@@ -37,7 +37,7 @@ class ESTC(ETC):
         *,
         horizon: int,
         sparsity: int,
-        n_explore: int | str = "theory",
+        n_explore: int | Length = "theory",
         lam: float = 1.0,
         exploration: Exploration | None = None,
         oracle: GroupLasso | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import cbrt, ceil, log, sqrt
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -39,7 +39,19 @@ from alexp.extend import (
     smallest_eigenvalue,
 )
 
-RULES = ("theory", "li2022")
+Length = Literal["theory", "li2022"]  # how long to explore, by the literature
+RULES: tuple[Length, ...] = get_args(Length)
+
+
+class ETCSettings(Shared, total=False):
+    """Keywords of `ETC`, for its subclasses."""
+
+    n_explore: int | Length
+    horizon: int | None
+    sparsity: int | None
+    lam: float
+    exploration: Exploration | None
+    oracle: GroupLasso | None
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,7 @@ class ETC(Algorithm):
         models: ModelClass,
         domain: Domain,
         *,
-        n_explore: int | str = 20,
+        n_explore: int | Length = 20,
         horizon: int | None = None,
         sparsity: int | None = None,
         lam: float = 0.009,
@@ -112,7 +124,7 @@ class ETC(Algorithm):
         known = {"horizon": self.horizon, "sparsity": self.sparsity}
         return super().arguments() | {name: value for name, value in known.items() if value is not None}
 
-    def _length(self, rule: str) -> int:
+    def _length(self, rule: Length) -> int:
         """Rounds of exploration by a rule of the literature."""
         n, s = self.horizon, self.sparsity
         if n is None or s is None:
@@ -178,7 +190,7 @@ class ETC(Algorithm):
             same("n_observations of the regression", self._data.n_observations, self.n_told, "the number of rewards")
 
 
-def checked_length(n_explore: object) -> int | str:
+def checked_length(n_explore: object) -> int | Length:
     """A number of rounds, or the name of a rule."""
     if isinstance(n_explore, str):
         return one_of("n_explore", n_explore, RULES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from alexp.extend import (
     same,
     sequence,
 )
-from alexp.rivals.etc import ETC, Commitment
+from alexp.rivals.etc import ETC, Commitment, ETCSettings
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class ETS(ETC):
     name: ClassVar[str] = "ets"
     settings: ClassVar[tuple[str, ...]] = (*ETC.settings, "agent")
 
-    def __init__(self, models: ModelClass, domain: Domain, *, agent: Agent | None = None, **settings: Any) -> None:
+    def __init__(
+        self, models: ModelClass, domain: Domain, *, agent: Agent | None = None, **settings: Unpack[ETCSettings]
+    ) -> None:
         super().__init__(models, domain, **settings)
         self.agent = UCB() if agent is None else agent
         self.selected: IntArray | None = None  # columns the agent plays on, set when exploration ends

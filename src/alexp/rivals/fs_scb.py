@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from alexp.extend import (
     same,
 )
 from alexp.rivals.o2cs import AggregatingForecaster
-from alexp.rivals.squarecb import SquareCB
+from alexp.rivals.squarecb import SquareCB, SquareCBSettings
 
 
 class FSSCB(SquareCB):
@@ -35,7 +35,7 @@ class FSSCB(SquareCB):
     weights_mean: ClassVar[str] = "aggregate"
     depends_on: ClassVar[frozenset[str]] = frozenset({"order"})
 
-    def __init__(self, models: ModelClass, domain: Domain, **settings: Any) -> None:
+    def __init__(self, models: ModelClass, domain: Domain, **settings: Unpack[SquareCBSettings]) -> None:
         super().__init__(models, domain, **settings)
         fits = linear_posteriors(models, self.noise_std / self.norm_bound)
         self._forecaster = AggregatingForecaster(fits, models.n_columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import log, sqrt
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -104,7 +104,8 @@ class SparseWeights:
 
 
 MOST_COLUMNS = 50
-TEMPERATURES = ("noise", "printed")
+Temperature = Literal["noise", "printed"]
+TEMPERATURES: tuple[Temperature, ...] = get_args(Temperature)
 
 
 class O2CSSEW(Certified):
@@ -153,7 +154,7 @@ class O2CSSEW(Certified):
         *,
         delta: float = 0.1,
         scale: float = 1.0,
-        temperature: str = "noise",
+        temperature: Temperature = "noise",
         sweeps: int = 30,
         **shared: Unpack[Shared],
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -34,7 +34,8 @@ from alexp.extend import (
 )
 from alexp.rivals.corral import Corral
 
-MASTERS = ("corral", "exp3p")
+Master = Literal["corral", "exp3p"]
+MASTERS: tuple[Master, ...] = get_args(Master)
 _PAST = 1  # purpose, among random numbers of agents, of which past policy comes back
 
 
@@ -86,10 +87,10 @@ class SmoothedCorral(Corral):
         domain: Domain,
         *,
         horizon: int,
-        master: str = "corral",
+        master: Master = "corral",
         regret: float | None = None,
         agents: Agents | None = None,
-        data_mode: str = "own",
+        data_mode: Literal["own"] = "own",
         loss_range: Sequence[float] | None = None,
         **shared: Unpack[Shared],
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
@@ -43,6 +43,14 @@ def inverse_gap_weighting(estimates: FloatArray, gamma: float) -> FloatArray:
     return np.asarray(p)
 
 
+class SquareCBSettings(Shared, total=False):
+    """Keywords of `SquareCB`, for its subclasses."""
+
+    agents: Agents | None
+    gain: float
+    arms: Literal["suggestions", "all"]
+
+
 class SquareCB(Certified):
     """One regression for all features decides, by inverse gap weighting, among the actions the agents suggest.
 
@@ -63,7 +71,7 @@ class SquareCB(Certified):
         *,
         agents: Agents | None = None,
         gain: float = 10.0,
-        arms: str = "suggestions",
+        arms: Literal["suggestions", "all"] = "suggestions",
         **shared: Unpack[Shared],
     ) -> None:
         super().__init__(models, domain, **shared)

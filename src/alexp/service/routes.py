@@ -23,6 +23,7 @@ from alexp.algorithms.certified import described
 from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.log import Recommendation, Trial
 from alexp.algorithms.registry import algorithm_named, spelled_out
+from alexp.common.arguments import constructor
 from alexp.common.cells import to_csv
 from alexp.common.codec import Packable, State, jsonable
 from alexp.common.warning import gathered
@@ -279,14 +280,8 @@ def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm], *inside: ty
 
 def _arguments(kind: type[Algorithm]) -> set[str]:
     """Names of the keyword arguments of a constructor, including those it passes on."""
-    names: set[str] = set()
-    for base in kind.__mro__:
-        if "__init__" in vars(base):
-            found = signature(vars(base)["__init__"]).parameters.values()
-            names |= {one.name for one in found if one.kind is Parameter.KEYWORD_ONLY}
-            if not any(one.kind is Parameter.VAR_KEYWORD for one in found):
-                break
-    return names
+    found = constructor(kind).parameters.values()
+    return {one.name for one in found if one.kind is Parameter.KEYWORD_ONLY}
 
 
 def summary(opened: OpenStudy) -> State:

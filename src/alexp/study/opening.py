@@ -6,14 +6,14 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy.engine import URL, Connection
 
 from alexp.algorithms import Algorithm
-from alexp.algorithms.base import RandomState, Streams
-from alexp.algorithms.components import component_from_dict
+from alexp.algorithms.base import Direction, RandomState, Streams
+from alexp.algorithms.components import check_arguments, component_from_dict
 from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.common.codec import State
 from alexp.common.redaction import redact
@@ -47,12 +47,12 @@ def create_study(
     name: str,
     storage: Location = DEFAULT,
     algorithm: str | None = None,
-    direction: str = "maximize",
+    direction: Direction = "maximize",
     load_if_exists: bool = False,
     random_state: RandomState = None,
     repeats: bool | None = None,
     expired: WhenExpired | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Study:
     """Start a durable study.
 
@@ -89,6 +89,7 @@ def create_study(
     known = _known(where, name) if load_if_exists else None
     named, spelled = spelled_out(algorithm or (DEFAULT_ALGORITHM if known is None else known.algorithm))
     kind, settings = algorithm_named(named), settings | spelled
+    check_arguments("create_study", settings, kind._takes(settings), *signature(create_study).parameters)
     if load_if_exists and models is None and domain is None:
         return load_study(name, where)
     if models is None or domain is None:
@@ -99,7 +100,8 @@ def create_study(
     settings["repeats"] = not isinstance(domain, FiniteSet) if repeats is None else repeats
     if isinstance(domain, FiniteSet) and kind.name == DEFAULT_ALGORITHM and not {"goal", "rule"} & settings.keys():
         settings["goal"] = "best" if known is None else json.loads(known.settings).get("goal", "best")
-    new = kind(models, problem.own(domain), direction=direction, random_state=seed, **settings)
+    construct: Callable[..., Algorithm] = kind
+    new = construct(models, problem.own(domain), direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
     row = None
@@ -123,8 +125,7 @@ def create_study(
         return _open(where, row, models, domain, more)
 
     def make() -> Algorithm:
-        algorithm: Algorithm = kind(models, problem.own(domain), direction=direction, random_state=seed, **settings)
-        return algorithm
+        return construct(models, problem.own(domain), direction=direction, random_state=seed, **settings)
 
     return Study(where, row, make, first=new)
 
@@ -134,7 +135,7 @@ def load_study(
     storage: Location = DEFAULT,
     models: ModelClass | None = None,
     domain: Domain | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Study:
     """Open an existing study.
 

@@ -16,7 +16,7 @@ where the constructor takes such arguments, agents with data of their own and de
 
 A class lists in `example` the arguments it needs beyond the shared ones.
 
-A kernel of your own has one check, `check_kernel(kernel, rows)`.
+A kernel of your own has one check, `check_kernel(kernel, rows)`, and so has a rule, `check_rule(rule)`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from alexp.testing.protocol import (
     check_save_and_load,
     check_small_problems,
 )
+from alexp.testing.rules import check_rule
 from alexp.testing.settings import PLAIN, SETTINGS, Check, Kind, Setting, make, on_tables, settings_for, takes
 from alexp.testing.symmetries import (
     check_direction,
@@ -59,6 +60,7 @@ __all__ = [
     "again",
     "cases",
     "check_kernel",
+    "check_rule",
     "make",
     "on_tables",
     "settings_for",

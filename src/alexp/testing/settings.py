@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -13,6 +12,7 @@ import numpy as np
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.log import Trial
+from alexp.common.arguments import constructor
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.decision.designs import DOptimal
@@ -100,15 +100,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 def takes(kind: Kind) -> frozenset[str]:
     """Names of all arguments the constructor takes, those it hands on to its base classes included."""
-    names: set[str] = set()
-    for ancestor in kind.__mro__:
-        if "__init__" not in ancestor.__dict__:
-            continue
-        parameters = inspect.signature(ancestor.__dict__["__init__"]).parameters.values()
-        names |= {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
-        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-            break
-    return frozenset(names - {"self"})
+    return frozenset(constructor(kind).parameters)
 
 
 def settings_for(kind: Kind) -> list[Setting]:

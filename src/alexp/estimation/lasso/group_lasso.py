@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +86,7 @@ class GroupLasso:
 
     tol: float = 1e-6
     max_iter: int = 1000
-    regime: str = "auto"
+    regime: Literal["auto", "gram", "rows"] = "auto"
     canonical: bool = True
 
     def __post_init__(self) -> None:

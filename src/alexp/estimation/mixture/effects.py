@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -52,10 +51,14 @@ class EffectMixture(Mixture):
         *,
         n_candidates: int,
         effect_grid: Sequence[float],
+        noise_std: float,
         norm_bound: float,
-        **settings: Any,
+        noise_grid: Sequence[float] = (1.0,),
+        scale_grid: Sequence[float] = (1.0,),
+        power: float = 1.0,
+        log_prior: FloatArray | None = None,
     ) -> None:
-        ridges = divisors * settings["noise_std"] / norm_bound
+        ridges = divisors * noise_std / norm_bound
         self._plain = RidgeBank(columns, offsets, ridges, intercept)
         self._constant = intercept
         if intercept:
@@ -67,10 +70,14 @@ class EffectMixture(Mixture):
             offsets,
             divisors,
             False,
+            noise_std=noise_std,
             norm_bound=norm_bound,
+            noise_grid=noise_grid,
+            scale_grid=scale_grid,
             copies=len(effect_grid),
             may_sleep=False,
-            **settings,
+            power=power,
+            log_prior=log_prior,
         )
         cells = len(self.ridges) // len(effect_grid)
         self.tau = np.repeat(np.asarray(effect_grid, dtype=np.float64) * norm_bound, cells)

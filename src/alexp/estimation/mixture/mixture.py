@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import expm1, inf, isfinite, lgamma, log, pi, sinh, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -426,6 +426,17 @@ class Mixture:
             self.grid = self._calibration.restored(state)
 
 
+class StudentSettings(TypedDict, total=False):
+    """Keywords of `Mixture` that `StudentMixture` takes."""
+
+    power: float
+    log_prior: FloatArray | None
+    tables: Sequence[ModelOnTable] | None
+    arm_blocks: tuple[int, int] | None
+    calibrate: Divisors | None
+    forget: float | None
+
+
 class StudentMixture(Mixture):
     """`Mixture` over a grid of ratios r of noise to prior variance, with the scale of both integrated out.
 
@@ -444,7 +455,7 @@ class StudentMixture(Mixture):
         intercept: bool,
         *,
         ratio_grid: Sequence[float],
-        **settings: Any,
+        **settings: Unpack[StudentSettings],
     ) -> None:
         super().__init__(
             n_columns,
