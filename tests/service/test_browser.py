@@ -232,7 +232,7 @@ def test_contextual_studies_have_neither_best_nor_curve(page, address, http):
     page.get_by_label("Reward of trial 0").fill("1.5")
     page.get_by_role("button", name="Tell rewards").click()
     page.get_by_text("Mean reward so far").wait_for()
-    page.get_by_text("a question about one round").wait_for()
+    page.get_by_text("depend on the round").wait_for()
     assert page.get_by_text("Recommended").count() == 0
     assert page.locator("[data-plot=interval]").is_hidden()
     assert study.get()["counts"]["told"] == 1

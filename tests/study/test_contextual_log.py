@@ -333,7 +333,7 @@ def test_the_command_line(sqlite, tmp_path):
     assert table.read_text().splitlines()[0].startswith("trial,candidate,x,context,model,")
     measured = tmp_path / "measured.csv"
     measured.write_text("index,reward\n0,0.5\n")
-    assert "need the rounds they were made in" in said("observe", "s", str(measured), code=1)
+    assert "need their rounds" in said("observe", "s", str(measured), code=1)
     said("amend", "s", "0", "0.25")
     said("report", "s", "--out", str(tmp_path / "report.html"))
     assert "all is well" in said("check", "s")
