@@ -77,7 +77,7 @@ def test_everything_is_on_the_page(tmp_path):
     rewards = {trace["name"]: trace for trace in figures["rewards"]["data"]}
     drawn = sum(len(trace["x"]) for name, trace in rewards.items() if name != "best so far")
     assert drawn == 27
-    assert rewards["measured elsewhere"]["y"] == [0.5, 0.25]
+    assert rewards["external measurement"]["y"] == [0.5, 0.25]
     best = rewards["best so far"]["y"]
     assert best[-1] == study.trials_dataframe()["reward"].max()
     assert best == sorted(best)
