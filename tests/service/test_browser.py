@@ -96,7 +96,7 @@ def test_a_day_at_the_bench(page, address, storage):
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("heading", name="Experiments: 6 are pending").wait_for()
     assert page.get_by_text(re.compile("for (2 h 0|1 h 59) min more")).count() == 6
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Reward of trial 0")
+    page.locator("[aria-label^='Reward of trial 0']:focus").wait_for()
 
     page.keyboard.type("seventy")
     page.get_by_role("button", name="Tell rewards").click()
@@ -280,4 +280,4 @@ def test_no_serious_fault_of_accessibility(page, address, http):
     page.get_by_role("button", name=re.compile("^Correct the reward")).first.click()
     assert faults(page) == []
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.textContent") == "Correct"
+    page.locator("button:focus", has_text="Correct").wait_for()

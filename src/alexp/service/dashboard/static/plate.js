@@ -112,6 +112,10 @@ export class Plate {
     }
     const left = view.counts.pending - view.pending.length;
     this.more.textContent = left > 0 ? `and ${left.toLocaleString("en")} more` : "";
+    if (this.focusNext && any) {
+      this.focusNext = false;
+      this.inputsInOrder()[0].focus();
+    }
   }
 
   row(trial) {
@@ -195,8 +199,8 @@ export class Plate {
           .map((trial) => trial.label)
           .join("; ")}${trials.length > 8 ? " …" : ""}`;
         fill(this.message, note("good", text));
+        this.focusNext = true; // on the rows of the new trials, which a cached view may not have yet
         await this.changed();
-        this.inputsInOrder()[0]?.focus();
       },
       (name) => this.inputs[name],
     );
