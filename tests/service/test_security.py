@@ -305,8 +305,7 @@ def test_small_requests_for_large_runs_are_refused_before_anything_is_made(tmp_p
         assert (got.status_code, got.json()["type"]) == (422, "urn:alexp:invalid"), got.text
         assert got.json()["field"] == "body.problem"
         assert (
-            "problem would need about 2.3 s a step and 8.9 GB; this service allows 5 s and 4 GB"
-            in got.json()["detail"]
+            "problem would need about 2.3 s a step and 8.9 GB; this service allows 5 s and 4 GB" in got.json()["detail"]
         )
         assert create(http, problem=large | {"models": {"family": "legendre", "degree": 4, "size": 2}})
 

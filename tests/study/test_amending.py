@@ -14,7 +14,7 @@ from alexp.study.events import detail_of, restriction
 from alexp.study.records import snapshots
 from alexp.study.replay import Replica
 from alexp.testing import on_tables
-from alexp.testing.mending import force, release
+from alexp.testing.amending import force, release
 
 from .conftest import DOMAIN, MODELS, new_study, reward
 
