@@ -139,14 +139,14 @@ def probe(algorithm: Algorithm) -> Probe:
     }
     if algorithm.is_contextual:
         found["labels"] = fingerprint(np.array(list(models.dictionary.names)))
-    if (kernels := models.kernel_marks(table)) is not None:
+    if (kernels := models.kernel_signature(table)) is not None:
         found["kernels"], found["kernel_numbers"] = kernels
     return found
 
 
 def _features(algorithm: Algorithm) -> FloatArray:
     """The dictionary on all candidates, or on the example of contextual models, (n, P)."""
-    return algorithm.models.marks if algorithm.is_contextual else algorithm.features()
+    return algorithm.models.identifying_rows if algorithm.is_contextual else algorithm.features()
 
 
 def domain_hash(domain: Domain) -> str | None:
