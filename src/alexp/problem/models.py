@@ -244,7 +244,7 @@ class ModelClass:
         features, choice = as_choice(non_empty(matrices, "matrices"), kernels)
         dictionary = Matrices(features, device)
         if dictionary.place is not None and choice != LINEAR:
-            raise ValueError("kernels are computed on the CPU: omit device, or use linear models on the device")
+            raise ValueError("kernels are computed on the CPU: leave device out, or take linear models on the device")
         if choice == LINEAR:
             return cls._side_by_side(dictionary, list(matrices), constant)
         blocks = dict(zip(map(str, matrices), dictionary.blocks, strict=True))
@@ -700,7 +700,7 @@ class ModelClass:
 
     @property
     def device(self) -> str | None:
-        """The device that computes with the features: "cpu", or the name of a GPU; None where there is none."""
+        """Where the features are computed with, if that is a device: "cpu", or the name of a card."""
         place = getattr(self.dictionary, "place", None)
         return None if place is None else str(place.mark)
 
