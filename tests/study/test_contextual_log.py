@@ -108,7 +108,7 @@ def test_rounds_that_are_too_large_are_refused_before_anything_changes(sqlite, m
     monkeypatch.setattr(replay, "MOST_FEATURES", 200)
     for name, more, why in (
         ("all", {"log_features": "all"}, r'6 candidates x 5 columns.*log_features="all" stores all'),
-        ("alexp", {"algorithm": "alexp"}, "ALExp is repeated with all rows"),
+        ("alexp", {"algorithm": "alexp"}, "a replay of ALExp needs all of them"),
     ):
         study = blocks_study(sqlite, name, **more)
         with pytest.raises(ValueError, match=why):
@@ -316,7 +316,7 @@ def test_the_command_line(sqlite, tmp_path):
         assert result.exit_code == code, result.output
         return result.output
 
-    assert "rounds of study 's' are contextual: ask from Python" in said("ask", "s", code=1)
+    assert "rounds of study 's' are contextual: ask in Python" in said("ask", "s", code=1)
     status = said("status", "s")
     assert "4 trials, 3 told, 1 pending" in status
     assert "best(context=...)" in status
