@@ -299,7 +299,7 @@ def test_reports_of_fresh_candidates(sqlite, tmp_path):
     study = blocks_study(sqlite)
     play(study, 3)
     page = study.report(tmp_path / "report.html").read_text()
-    assert "candidates by the round; created" in page
+    assert "candidates differ by round; created" in page
     assert "mean so far" in page
     assert study.view().explanation.label == [study.trial(k).x for k in range(3)]
 

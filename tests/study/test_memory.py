@@ -135,7 +135,7 @@ def test_all_words_for_it(error, tmp_path):
     with pytest.raises(type(error)), damage_errors("a thing"):
         raise error
     storage = Storage(prepared(tmp_path))
-    expected = "nothing was changed; the database is not damaged"
+    expected = "nothing was changed; the database is intact"
     with pytest.raises(OutOfMemoryError, match=expected) as raised, storage.writing():
         raise error
     assert "study.db" in str(raised.value)

@@ -468,7 +468,7 @@ class Storage(Forked):
 
     def _memory_error(self, write: bool) -> OutOfMemoryError:
         unchanged = "; nothing was changed" if write else ""
-        return out_of_memory(f"to use {self.describe()}{unchanged}; the database is not damaged")
+        return out_of_memory(f"to use {self.describe()}{unchanged}; the database is intact")
 
     def _explain(self, error: sa.exc.DBAPIError, write: bool) -> str:
         reason, where = self._reason(error), self.describe()
