@@ -74,7 +74,7 @@ class Environment:
 
 
 class ModelEnvironment(Environment):
-    """An environment that comes with the models to choose from, and knows the one an oracle would be given.
+    """An environment with the models to choose from and the number of the true one.
 
     Attributes
     ----------
@@ -135,14 +135,14 @@ class SyntheticEnvironment(ModelEnvironment):
 
 
 class EnvironmentRound(NamedTuple):
-    """What a round is asked for with, and the noiseless reward of each of its n candidates (n,)."""
+    """The arguments of `ask` in a round, and the noiseless reward of each of its n candidates (n,)."""
 
     presented: State
     values: FloatArray
 
 
 class RoundEnvironment(ABC):
-    """Rounds with a key each: whoever plays round t of a seed meets the same candidates with the same luck.
+    """Rounds that depend on seed and number only: all algorithms meet the same candidates and the same noise.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ _MOST_RECORDED = 50_000_000  # numbers, 400 MB
 
 @dataclass(frozen=True)
 class Run:
-    """What happened in one simulation.
+    """The record of one simulation.
 
     Attributes
     ----------
@@ -216,12 +216,12 @@ def simulate(
 
     Parameters
     ----------
-    first : candidates that are measured before the algorithm is asked; it is told of them by `observe`. They are the
-        first rounds of the run.
-    plate : rounds that are asked for at a time.
-    repeats : False where no candidate is measured twice, whether the algorithm knows (its own `repeats`) or is offered
-        only what is left. Regret of round t is then against the t-th best candidate: n rounds end with the sum of the
-        n best minus what was collected.
+    first : candidates that are measured before the first ask and passed to `observe`. They are the first rounds of the
+        run.
+    plate : number of trials per ask.
+    repeats : if False, no candidate is measured twice: the algorithm has `repeats=False`, or gets the rest as
+        `available`. Regret of round t is then against the t-th best candidate: after n rounds it is the sum of the n
+        best rewards minus the rewards collected.
     record_probabilities : q_t is recorded by default when it fits in 400 MB.
     progress : called with the number of finished rounds.
     """
@@ -291,7 +291,7 @@ def _play_rounds(algorithm: Algorithm, environment: RoundEnvironment, steps: int
 
 
 def _recorded(algorithm: Algorithm, steps: int, wanted: bool | None) -> FloatArray | None:
-    """Room for q_t of every round (steps, M); None if it is not wanted, too large, or the algorithm has none."""
+    """An array for q_t of every round (steps, M); None if not wanted, too large, or the algorithm has none."""
     shape = (steps, algorithm.models.n_models)
     fits = steps * algorithm.models.n_models <= _MOST_RECORDED
     return np.empty(shape) if offers(algorithm, WeighsModels) and (fits if wanted is None else wanted) else None

@@ -23,5 +23,5 @@ def test_other_content_would_be_noticed(tmp_path, monkeypatch):
     bitflips.make_studies(path := tmp_path / "edited.db")
     bitflips._statement(path, "UPDATE alexp_events SET reward = reward + 1 WHERE kind = 'tell' AND study_id = 1")
     assert bitflips.judge(path, expected) == "refused"
-    monkeypatch.setattr(chain, "is_next", lambda before, event: True)
+    monkeypatch.setattr(chain, "follows", lambda before, event: True)
     assert bitflips.judge(path, expected) not in ("refused", "same")

@@ -22,7 +22,7 @@ def test_lost_commits(server):
 
 
 def test_doing_things_twice_would_be_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr(logbook, "of_call", lambda *_: [])
+    monkeypatch.setattr(logbook, "events_of_call", lambda *_: [])
     study = create_study(
         commits.MODELS, commits.DOMAIN, name="s", storage=tmp_path / "s.db", algorithm="alexp", **commits.SETTINGS
     )

@@ -11,7 +11,7 @@ import alexp
 from alexp.algorithms.base import Told
 from alexp.algorithms.log import Course, looks_like_a_typo, pack_restriction, typos_among, unpack_restriction
 from alexp.testing import SETTINGS, on_tables
-from alexp.testing.mending import force, release, text_of
+from alexp.testing.amending import force, release, text_of
 from alexp.testing.settings import make, reward
 
 RESTRICTED = next(setting for setting in SETTINGS if setting.name == "scaled models, restricted rounds")

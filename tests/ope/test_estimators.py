@@ -288,7 +288,7 @@ def test_replay_with_a_bound_is_right_on_other_logs():
     assert found.n_accepted == pytest.approx(n / 2.8, rel=0.05)
     assert found.lower <= 0.62 <= found.upper
     assert f"{found.n_accepted} of them accepted" in str(found)
-    with pytest.raises(ValueError, match="uniform logs"):
+    with pytest.raises(ValueError, match="a uniform log"):
         ope.replay(log, policy)
     with pytest.raises(ValueError, match="bound must be at least"):
         ope.replay(log, policy, bound=2.0)

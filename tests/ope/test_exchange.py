@@ -126,7 +126,7 @@ def test_dsjson_of_others_can_be_read():
     [
         ("", "text", "no labelled example"),
         ("0:1 |a x\n|a y\n", "text", "action:cost:probability"),
-        ("0:1:0.5 |a x\n1:1:0.5 |a y\n", "text", "here are two"),
+        ("0:1:0.5 |a x\n1:1:0.5 |a y\n", "text", "is a second label"),
         ('{"a": 1}\n', "dsjson", "line 0 is no dsjson event"),
         ("", "json", "format must be one of 'text', 'dsjson'"),
     ],
@@ -175,7 +175,7 @@ def test_coba_actions_tell_candidates_apart():
     log = ope.Log([1.0], [0.5], [1], 2, ids=[["a", "b"]], features=[np.ones((2, 3))])
     assert ope.to_coba(log)[0]["actions"] == ["a", "b"]
     assert ope.to_coba(log, actions="index")[0]["action"] == 1
-    with pytest.raises(ValueError, match="tell candidates of a round apart"):
+    with pytest.raises(ValueError, match="not distinct within a round"):
         ope.to_coba(log, actions="features")
     with pytest.raises(ValueError, match="interaction 0 lacks probability"):
         ope.from_coba([{"context": None, "action": 1, "actions": [1, 2], "reward": 1.0}])

@@ -96,7 +96,7 @@ def test_wrong_options(options, words):
         ({"rewards": [1.0, np.inf, 0.0, 0.0]}, "rewards of round 1 are infinite"),
         ({"rewards": [[1.0]] * 4}, "rewards must have shape .n,."),
         ({"rewards": ["a"] * 4}, "rewards must be one number per round"),
-        ({"propensities": [0.5, 0.0, 0.5, 0.5]}, "round 1 has 0: what was played cannot have been impossible"),
+        ({"propensities": [0.5, 0.0, 0.5, 0.5]}, "round 1 has 0, for an action that was played"),
         ({"propensities": [0.5, 1.5, 0.5, 0.5]}, "round 1 has 1.5"),
         ({"propensities": [0.5]}, "propensities must have shape .4,., got .1,."),
         ({"index": [0, 1, 2, 0]}, "index of round 2 is 2, but its candidates are 0..1"),
@@ -142,7 +142,7 @@ def test_policies_beyond_the_log_are_noticed():
     rng = np.random.default_rng(0)
     index = rng.integers(2, size=500)
     log = ope.Log(rng.random(500), np.full(500, 0.5), index, 3)
-    with pytest.warns(ope.LogWarning, match="average 0.66.* the log has hardly played"):
+    with pytest.warns(ope.LogWarning, match="average 0.66.* are rare in the log"):
         ope.ips(log, np.full((500, 3), 1 / 3))
 
 

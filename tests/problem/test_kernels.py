@@ -355,17 +355,17 @@ def test_code_is_not_stored():
         ({}, "unknown kind of kernel None"),
         (None, "unknown kind of kernel None"),
         ({"kernel": ["sum"]}, "unknown kind"),
-        ({"kernel": "sum"}, "of a kernel 'sum' is damaged"),
-        ({"kernel": "sum", "fields": 3}, "of a kernel 'sum' is damaged"),
-        ({"kernel": "sum", "fields": {"terms": 3}}, "of a kernel 'sum' is damaged"),
-        ({"kernel": "sum", "fields": {"terms": []}}, "of a kernel 'sum' is damaged"),
-        ({"kernel": "matern", "fields": {"smoothness": 2.5}}, "of a kernel 'matern' is damaged"),
+        ({"kernel": "sum"}, "kernel 'sum' is damaged"),
+        ({"kernel": "sum", "fields": 3}, "kernel 'sum' is damaged"),
+        ({"kernel": "sum", "fields": {"terms": 3}}, "kernel 'sum' is damaged"),
+        ({"kernel": "sum", "fields": {"terms": []}}, "kernel 'sum' is damaged"),
+        ({"kernel": "matern", "fields": {"smoothness": 2.5}}, "kernel 'matern' is damaged"),
         ({"kernel": "matern", "fields": {"lengthscale": -1.0}}, "lengthscale must be positive"),
         (
             {"kernel": "scaled", "fields": {"kernel": {"kernel": "tanimoto", "fields": {}}, "factor": -1.0}},
             "factor of a kernel must be positive",
         ),
-        ({"kernel": "function", "fields": {"function": "print"}}, "of a kernel 'function' is damaged"),
+        ({"kernel": "function", "fields": {"function": "print"}}, "kernel 'function' is damaged"),
         ({"kernel": "precomputed", "fields": {"gram": [[1.0, 2.0], [2.0, 1.0]]}}, "positive semidefinite"),
         ({"kernel": "mine.RationalQuadratic", "fields": {}}, "import the module that defines it first"),
     ],
@@ -388,7 +388,7 @@ def test_functions_of_the_users_own():
     for wrong, message in [
         (lambda x, z: -x @ z.T, "positive semidefinite"),
         (lambda x, z: x @ z.T + np.arange(len(z)), "must be symmetric"),
-        (lambda x, z: np.zeros((len(x), len(z))), "is zero"),
+        (lambda x, z: np.zeros((len(x), len(z))), "must not be zero"),
     ]:
         with pytest.raises(ValueError, match=message):
             (Function(wrong) + Linear()).fitted(x)
@@ -423,7 +423,7 @@ def test_gram_matrices_of_the_users_own():
         (np.array([[1.0, 0.5], [0.4, 1.0]]), "symmetric"),
         (np.array([[1.0, np.nan], [np.nan, 1.0]]), "nan at row 0, column 1"),
         (np.ones((2, 3)), "square"),
-        (np.zeros((2, 2)), "is zero"),
+        (np.zeros((2, 2)), "must not be zero"),
     ],
 )
 def test_wrong_gram_matrices(gram, message):

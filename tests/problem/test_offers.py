@@ -86,8 +86,8 @@ def test_available_by_position_mask_name_or_id():
     ("models", "domain", "match"),
     [
         (BLOCKS, alexp.Interval(), "fixed domain"),
-        (alexp.ModelClass.legendre(2, 1), alexp.Candidates(), "know nothing of contexts"),
-        (alexp.ModelClass.legendre(2, 1), ARMS, "know nothing of contexts"),
+        (alexp.ModelClass.legendre(2, 1), alexp.Candidates(), "are not contextual"),
+        (alexp.ModelClass.legendre(2, 1), ARMS, "are not contextual"),
         (BLOCKS, ARMS, r"alexp.Candidates\(\)"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_day_at_the_bench(page, address, storage):
     page.get_by_label("Seed").fill("0")
     page.get_by_role("button", name="Create the study").click()
     page.get_by_role("heading", name="bench 1/2").wait_for()
-    assert page.locator(".headline").inner_text() == "No reward yet: all 5 models stand alike."
+    assert page.locator(".headline").inner_text() == "No reward yet: all 5 models are equal."
 
     page.get_by_label("How many").fill("0")  # the service's own word on it, beside the input
     page.get_by_role("button", name="Ask").click()
@@ -92,15 +92,15 @@ def test_a_day_at_the_bench(page, address, storage):
     assert page.get_by_label("How many").get_attribute("aria-invalid") == "true"
     page.get_by_label("How many").fill("6")
     page.get_by_label("Lease, hours").fill("2")
-    page.get_by_label("For whom").fill("Ada")
+    page.get_by_label("Worker").fill("Ada")
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("heading", name="Experiments: 6 are pending").wait_for()
     assert page.get_by_text(re.compile("for (2 h 0|1 h 59) min more")).count() == 6
-    page.wait_for_function("document.activeElement.getAttribute('aria-label')?.startsWith('Reward of trial 0')")
+    page.locator("[aria-label^='Reward of trial 0']:focus").wait_for()
 
     page.keyboard.type("seventy")
     page.get_by_role("button", name="Tell rewards").click()
-    assert page.get_by_text("This is no number").is_visible()
+    assert page.get_by_text("This is not a number").is_visible()
     fill_in(page)
     page.get_by_role("button", name="Tell rewards").click()
     page.get_by_text("6 rewards told.").wait_for()
@@ -161,8 +161,8 @@ def test_the_page_follows_what_another_process_does(page, address, storage, http
         page.wait_for_function("() => document.querySelector('#status').dataset.state === 'live'")
         page.wait_for_timeout(700)
         assert page.get_by_label(f"Reward of trial {waiting.id}").input_value() == "12"  # what is half typed stays
-        page.get_by_role("button", name=f"Give up trial {waiting.id}").click()
-        page.get_by_role("dialog").get_by_role("button", name="Give it up").click()
+        page.get_by_role("button", name=f"Abandon trial {waiting.id}").click()
+        page.get_by_role("dialog").get_by_role("button", name="Abandon it").click()
         page.get_by_text("Nothing is pending.").wait_for()
         assert study.counts["abandoned"] == 1
         page.get_by_role("button", name="Withdraw the reward of trial 7").click()
@@ -232,7 +232,7 @@ def test_contextual_studies_have_neither_best_nor_curve(page, address, http):
     page.get_by_label("Reward of trial 0").fill("1.5")
     page.get_by_role("button", name="Tell rewards").click()
     page.get_by_text("Mean reward so far").wait_for()
-    page.get_by_text("a question about one round").wait_for()
+    page.get_by_text("depend on the round").wait_for()
     assert page.get_by_text("Recommended").count() == 0
     assert page.locator("[data-plot=interval]").is_hidden()
     assert study.get()["counts"]["told"] == 1
@@ -280,4 +280,4 @@ def test_no_serious_fault_of_accessibility(page, address, http):
     page.get_by_role("button", name=re.compile("^Correct the reward")).first.click()
     assert faults(page) == []
     page.keyboard.press("Escape")
-    page.wait_for_function("document.activeElement.textContent === 'Correct'")
+    page.locator("button:focus", has_text="Correct").wait_for()

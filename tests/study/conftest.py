@@ -88,9 +88,9 @@ def resealed(storage):
     """Give the log the checksums that fit what it says now, as somebody would who wrote it so."""
     with Storage(storage).writing() as connection:
         row = records.find_study(connection, "s")
-        newest = chain.beginning(row)
+        newest = chain.row_checksum(row)
         columns = [events.c[field.name] for field in fields(Event)]
         for found in connection.execute(sa.select(*columns).order_by(events.c.seq)).all():
-            newest = chain.link(newest, Event(*found))
+            newest = chain.event_checksum(newest, Event(*found))
             connection.execute(events.update().where(events.c.seq == found.seq).values(chain=newest))
         connection.execute(studies.update().values(chain=newest))

@@ -14,7 +14,7 @@ from alexp.study.events import detail_of, restriction
 from alexp.study.records import snapshots
 from alexp.study.replay import Replica
 from alexp.testing import on_tables
-from alexp.testing.mending import force, release
+from alexp.testing.amending import force, release
 
 from .conftest import DOMAIN, MODELS, new_study, reward
 
@@ -58,7 +58,7 @@ def told_right(study, kind, right):
     settings = {"noise_std": 0.1, "random_state": 5} | kind.example
     again, trials = kind(MODELS, DOMAIN, **settings), study.algorithm
     with study.storage.reading() as connection:
-        events = list(logbook.all_before(connection, study._id, study.refresh().n_events, study._follower._beginning))
+        events = list(logbook.read_all(connection, study._id, study.refresh().n_events, study._follower._beginning))
     force(again, [trials.trial(k) for k in range(trials.n_asked)])
     for event in events:
         if event.kind == "ask":

@@ -277,7 +277,7 @@ def test_the_story_of_7240_on_the_command_line(lab):
     write("screen.csv", rows)
     output = run("tell", "screen", "screen.csv", code=1)
     assert "error: trial 3: a reward of 7240 is far outside the 7 seen so far" in output
-    assert "nothing was written; if this is right, say so with --yes" in output
+    assert "nothing was written; if this is right, pass --yes" in output
     assert load_study("screen").counts["told"] == 0
     assert "told 8 rewards" in run("tell", "screen", "screen.csv", "--yes")
     run("tell", "right", "right.csv")

@@ -108,7 +108,7 @@ def test_rounds_that_are_too_large_are_refused_before_anything_changes(sqlite, m
     monkeypatch.setattr(replay, "MOST_FEATURES", 200)
     for name, more, why in (
         ("all", {"log_features": "all"}, r'6 candidates x 5 columns.*log_features="all" stores all'),
-        ("alexp", {"algorithm": "alexp"}, "ALExp is repeated with all rows"),
+        ("alexp", {"algorithm": "alexp"}, "a replay of ALExp needs all of them"),
     ):
         study = blocks_study(sqlite, name, **more)
         with pytest.raises(ValueError, match=why):
@@ -299,7 +299,7 @@ def test_reports_of_fresh_candidates(sqlite, tmp_path):
     study = blocks_study(sqlite)
     play(study, 3)
     page = study.report(tmp_path / "report.html").read_text()
-    assert "candidates by the round; created" in page
+    assert "candidates differ by round; created" in page
     assert "mean so far" in page
     assert study.view().explanation.label == [study.trial(k).x for k in range(3)]
 
@@ -316,7 +316,7 @@ def test_the_command_line(sqlite, tmp_path):
         assert result.exit_code == code, result.output
         return result.output
 
-    assert "rounds of study 's' are contextual: ask from Python" in said("ask", "s", code=1)
+    assert "rounds of study 's' are contextual: ask in Python" in said("ask", "s", code=1)
     status = said("status", "s")
     assert "4 trials, 3 told, 1 pending" in status
     assert "best(context=...)" in status
@@ -333,7 +333,7 @@ def test_the_command_line(sqlite, tmp_path):
     assert table.read_text().splitlines()[0].startswith("trial,candidate,x,context,model,")
     measured = tmp_path / "measured.csv"
     measured.write_text("index,reward\n0,0.5\n")
-    assert "need the rounds they were made in" in said("observe", "s", str(measured), code=1)
+    assert "need their rounds" in said("observe", "s", str(measured), code=1)
     said("amend", "s", "0", "0.25")
     said("report", "s", "--out", str(tmp_path / "report.html"))
     assert "all is well" in said("check", "s")

@@ -73,20 +73,20 @@ def opened(storage):
 # -- noticed when opened ---------------------------------------------------------------------------------------
 
 AT_OPEN = {
-    "tail": (["DELETE FROM alexp_events WHERE seq >= 22"], "event 22 is missing, of 24"),
+    "tail": (["DELETE FROM alexp_events WHERE seq >= 22"], "event 22 is missing of the 24"),
     "tail and its count": (
         ["DELETE FROM alexp_events WHERE seq >= 22", "UPDATE alexp_studies SET n_events = 22"],
-        "event 21 is not the one that the study says was its last",
+        "event 21 is not the last event that the study records",
     ),
-    "tail behind the snapshot": (["DELETE FROM alexp_events WHERE seq >= 15"], "event 15 is missing, of 24"),
-    "all": (["DELETE FROM alexp_events"], "event 0 is missing, of 24"),
-    "a row behind the snapshot": (["DELETE FROM alexp_events WHERE seq = 3"], "event 3 is missing, of 24"),
+    "tail behind the snapshot": (["DELETE FROM alexp_events WHERE seq >= 15"], "event 15 is missing of the 24"),
+    "all": (["DELETE FROM alexp_events"], "event 0 is missing of the 24"),
+    "a row behind the snapshot": (["DELETE FROM alexp_events WHERE seq = 3"], "event 3 is missing of the 24"),
     "one too many": (
         [
             "INSERT INTO alexp_events (study_id, seq, kind, trial, reward, at, worker, key, chain) "
             "SELECT study_id, 24, kind, trial, reward, at, worker, 'more:0', chain FROM alexp_events WHERE seq = 23"
         ],
-        "the study says that it has 24 events, but there are more",
+        "the study records 24 events, but the log has more",
     ),
     "a reward": (["UPDATE alexp_events SET reward = reward + 1 WHERE seq = 23"], "event 23 is damaged"),
     "a time": (["UPDATE alexp_events SET at = at + 1 WHERE seq = 22"], "event 22 is damaged"),
@@ -109,10 +109,10 @@ AT_OPEN = {
     "seed": (["UPDATE alexp_studies SET entropy = '6'"], "study 's' itself has a wrong checksum"),
     "creation": (["UPDATE alexp_studies SET created_at = 0"], "study 's' itself has a wrong checksum"),
     "name": (["UPDATE alexp_studies SET name = 'r'"], "study 'r' itself has a wrong checksum"),
-    "the row of the study": (["DELETE FROM alexp_studies"], "rows of a study that the table of studies does not know"),
+    "the row of the study": (["DELETE FROM alexp_studies"], "rows of a study that is missing in the table of studies"),
     "the last checksum": (
         ["UPDATE alexp_studies SET chain = checksum"],
-        "is not the one that the study says was its last",
+        "is not the last event that the study records",
     ),
     "version": ([f"DELETE FROM {VERSION_TABLE}"], "0 records of their version"),
     "version table": ([f"DROP TABLE {VERSION_TABLE}"], "no table alexp_version"),
@@ -153,7 +153,7 @@ def test_damage_is_noticed_when_the_study_is_opened(behind, what):
 
 
 def test_a_gap_is_called_so():
-    log = list(chain.linked(b"first", [Event(seq, "tell", seq, reward=0.5) for seq in range(4)], "call"))
+    log = list(chain.with_checksums(b"first", [Event(seq, "tell", seq, reward=0.5) for seq in range(4)], "call"))
     assert chain.verify(b"first", log, 0, 4) == log[-1].chain
     with pytest.raises(StorageError, match="event 1 is missing") as raised:
         chain.verify(b"first", [log[0], *log[2:]], 0, 4)
@@ -183,7 +183,7 @@ def test_a_changed_snapshot_is_noticed_and_done_without(behind, column):
     value = {"data": "alexp_arrays.data", "chain": "alexp_arrays.data", "library": "'9.9'"}[column]
     change(behind, f"UPDATE alexp_snapshots SET {column} = {value} FROM alexp_arrays")
     study = load_study("s", behind)
-    with pytest.warns(StorageWarning, match="the snapshot after 20 events is damaged; the log is read in its place"):
+    with pytest.warns(StorageWarning, match="the snapshot after 20 events is damaged; the log is replayed instead"):
         assert same(study, in_memory(12))
     assert not check("s", behind).ok
     study.close()
@@ -256,7 +256,7 @@ def test_check_replays_and_compares(behind, monkeypatch):
     with Storage(behind).writing() as connection:
         shot = logbook.read_snapshot(connection, 1, 20)
         newest = logbook.checksum_after(connection, 1, 20)
-        checksum = chain.seal(20, shot.format, shot.library, newest, shot.data)
+        checksum = chain.snapshot_checksum(20, shot.format, shot.library, newest, shot.data)
         connection.execute(snapshots.update().values(chain=newest, checksum=checksum))
     assert opened(behind)["told"] == 12
     report = check("s", behind)

@@ -89,7 +89,7 @@ def test_long_calls_are_found_whole(storage, monkeypatch):
     study = new_study(storage)
     plate = study.ask(7, key="long")
     study.ask()
-    monkeypatch.setattr(logbook, "PART", 3)
+    monkeypatch.setattr(logbook, "BATCH", 3)
     assert study.ask(7, key="long") == plate
 
 

@@ -241,7 +241,7 @@ def test_whoever_never_catches_up_acts_all_the_same(sqlite, monkeypatch):
 
 def test_long_logs_are_read_in_parts(storage, monkeypatch):
     play(new_study(storage), 10)
-    monkeypatch.setattr(logbook, "PART", 3)
+    monkeypatch.setattr(logbook, "BATCH", 3)
     assert json.dumps(load_study("s", storage).algorithm.to_dict()) == json.dumps(in_memory(10).to_dict())
     study = load_study("s", storage)
     with study._follower.moment() as (replica, _):

@@ -18,7 +18,7 @@ import alexp
 from alexp.common import codec
 from alexp.common.memory import OutOfMemoryError, exceeds_memory, is_lack_of_memory
 from alexp.study import Storage, StorageError, check, create_study, load_study, logbook, records, salvage
-from alexp.study.records import legible
+from alexp.study.records import damage_errors
 
 from .conftest import in_memory, new_study, play, reward
 
@@ -132,10 +132,10 @@ def shortages():
 )
 def test_all_words_for_it(error, tmp_path):
     assert is_lack_of_memory(error)
-    with pytest.raises(type(error)), legible("a thing"):
+    with pytest.raises(type(error)), damage_errors("a thing"):
         raise error
     storage = Storage(prepared(tmp_path))
-    expected = "nothing was changed; this is no sign of damage"
+    expected = "nothing was changed; the database is intact"
     with pytest.raises(OutOfMemoryError, match=expected) as raised, storage.writing():
         raise error
     assert "study.db" in str(raised.value)

@@ -68,7 +68,7 @@ def test_a_mixture_looks_for_the_best_row_of_a_table(path):
 
 def test_features_that_nobody_has_counted_make_no_study(path):
     models = alexp.ModelClass.per_arm({"all": lambda context: context}, arms=2)
-    with pytest.raises(ValueError, match="not known; a study needs models made with example="):
+    with pytest.raises(ValueError, match="models must have a known number of features; create them with example="):
         alexp.create_study(models, alexp.Arms(["a", "b"]), name="s", storage=path)
     assert not path.exists()
 

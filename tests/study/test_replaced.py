@@ -258,7 +258,7 @@ def test_another_file_in_its_place(what, tmp_path):
     move_over(path, other)
     expected = {
         "another study": (StudyNotFoundError, "open it again"),
-        "no study": (StudyNotFoundError, "another database is there"),
+        "no study": (StudyNotFoundError, "the database was replaced"),
         "no tables": (StorageError, "replaced by a file without studies"),
         "no database": (StorageError, "not a database"),
     }[what]

@@ -70,14 +70,14 @@ def test_everything_is_on_the_page(tmp_path):
     for words in (
         "27 rewards told", "2 pending", "1 abandoned", "recommended", "Which model is winning, and why",
         "leads with q =",
-        "effectively ruled out", "still plausible", "hours waiting", "γ_t = min(1, γ t^(-1/4))", "η_t = η / (B √t)",
+        "effectively ruled out", "still plausible", "hours pending", "γ_t = min(1, γ t^(-1/4))", "η_t = η / (B √t)",
         "λ_t = c (2σ/√t)", "noise_std", "Estimated reward", "trials it chose",
     ):  # fmt: skip
         assert words in text, words
     rewards = {trace["name"]: trace for trace in figures["rewards"]["data"]}
     drawn = sum(len(trace["x"]) for name, trace in rewards.items() if name != "best so far")
     assert drawn == 27
-    assert rewards["measured elsewhere"]["y"] == [0.5, 0.25]
+    assert rewards["external measurement"]["y"] == [0.5, 0.25]
     best = rewards["best so far"]["y"]
     assert best[-1] == study.trials_dataframe()["reward"].max()
     assert best == sorted(best)

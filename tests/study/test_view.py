@@ -195,7 +195,7 @@ class statements:
         sa.event.remove(self.engine, "before_cursor_execute", self.note)
 
 
-@pytest.mark.parametrize("place", ["head", "since", "beliefs", "asked"])
+@pytest.mark.parametrize("place", ["head", "verified_events", "beliefs", "asked"])
 def test_a_view_is_never_torn(storage, monkeypatch, place):
     """Others act between the statements of the view; it is as if they had acted before all of them, or after all."""
     study, other = full_study(storage), load_study("s", storage)

@@ -675,7 +675,7 @@ class Algorithm(Guarded, ABC):
         if self._fingerprint is None:
             parts = self.models.listing
             seen, rows = self._recognised_by()
-            kernels = self.models.kernel_marks(rows)
+            kernels = self.models.kernel_signature(rows)
             own = [] if kernels is None else [kernels.kinds, fingerprint(kernels.numbers)]
             hashes = [*seen, *(fingerprint(part) for part in parts)]
             self._fingerprint = fingerprint(np.array([*hashes, str(self.models.intercept), *own]))
@@ -684,7 +684,7 @@ class Algorithm(Guarded, ABC):
     def _recognised_by(self) -> tuple[list[str], FloatArray]:
         """Hashes of the features, and some rows of them: on the candidates, or on the example of contextual models."""
         if self._candidates is None:
-            rows = self.models.marks
+            rows = self.models.identifying_rows
             return ["contextual", *self.models.dictionary.names, fingerprint(rows)], rows
         small = self._candidates.is_small
         rows = self.features() if small else self._candidates.rows(np.arange(_MARKED))

@@ -1,4 +1,4 @@
-"""The command line: thin faces over the library, and the commands of other packages (entry points `alexp.commands`)."""
+"""The command line: commands over the library, and those of other packages (entry points `alexp.commands`)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ app.add_typer(study, name="study")
 
 @app.command()
 def warmup() -> None:
-    """Compile what common problems need, so that first steps do not wait: after an installation, or in an image."""
+    """Compile the code that common problems need, after an installation or in an image: first steps are then fast."""
     from rich.console import Console
 
     from alexp.algorithms.warming import Warmed, warm_up_common
@@ -83,7 +83,7 @@ def warmup() -> None:
     begin = time.perf_counter()
     warm_up_common(show)
     folder = cache_folder()
-    kept = "nothing could be kept: set NUMBA_CACHE_DIR" if folder is None else f"kept in {folder}"
+    kept = "not stored: set NUMBA_CACHE_DIR" if folder is None else f"stored in {folder}"
     console.print(f"{time.perf_counter() - begin:7.2f} s  in all; {kept}", soft_wrap=True)
 
 
@@ -105,7 +105,7 @@ add_commands()
 
 
 def main() -> None:
-    """The command line; a package that is not installed is named in one line, with the extra that brings it."""
+    """Run the command line; a missing package is named in one line, with the extra that installs it."""
     try:
         app()
     except ImportError as error:

@@ -39,10 +39,10 @@ _NAMES = {"vowpalwabbit": "Vowpal Wabbit"}
 
 
 class SafeGroup(TyperGroup):
-    """A group of commands; ALEXP_TRACEBACK=1 shows where an error came from."""
+    """A group of commands with one-line errors; ALEXP_TRACEBACK=1 shows tracebacks."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except typer.Exit:
@@ -51,7 +51,7 @@ class SafeGroup(TyperGroup):
             if hasattr(error, "format_message"):  # the command line itself was wrong
                 error.message = redact(str(getattr(error, "message", "")))  # type: ignore[attr-defined]
                 raise
-            is_closed = isinstance(error, OSError) and error.errno == errno.EPIPE  # nobody reads on: no matter
+            is_closed = isinstance(error, OSError) and error.errno == errno.EPIPE  # the reader has closed the pipe
             is_expected = isinstance(error, _EXPECTED) or is_lack_of_memory(error)
             if is_closed or not is_expected or os.environ.get("ALEXP_TRACEBACK") == "1":
                 raise
@@ -60,7 +60,7 @@ class SafeGroup(TyperGroup):
 
 
 def explain(error: BaseException) -> str:
-    """An error in words that can be shown to anybody, on any terminal."""
+    """An error message, redacted, printable and of limited length."""
     text = printable(redact(str(error).strip()[: 2 * _LONGEST] or type(error).__name__))
     if is_lack_of_memory(error) and not isinstance(error, OutOfMemoryError):
         text = str(out_of_memory(f"for this ({text})"))
@@ -73,7 +73,7 @@ def advice_for(error: ImportError) -> str | None:
     >>> advice_for(ModuleNotFoundError("No module named 'cvxpy'", name="cvxpy.settings"))
     "this needs cvxpy, which is not installed: pip install 'alexp[design]'"
     """
-    if "alexp[" in str(error):  # raised by this library, which has said what to do
+    if "alexp[" in str(error):  # raised by this library, with the remedy
         return str(error)
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:

@@ -1,4 +1,4 @@
-"""`alexp preflight`: look at models and candidates before spending money on rounds."""
+"""`alexp preflight`: check models and candidates before the first experiment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def preflight(
     reward_bound: Annotated[float, typer.Option(help="Largest size of a noiseless reward.")] = 1.0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report to this file.")] = None,
 ) -> None:
-    """Rank, duplicate models, feature norms, what each exploration design achieves, and the schedules' constants."""
+    """Report rank, duplicate models, feature norms, lambda_min of exploration designs, and the schedules' constants."""
     import json
 
     from rich.console import Console

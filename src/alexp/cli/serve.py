@@ -26,7 +26,7 @@ def serve(
     ] = 500.0,
     grace: Annotated[int, typer.Option(min=1, help="Seconds for what is in flight when stopped.")] = 60,
 ) -> None:
-    """Serve studies over HTTP, with a dashboard at /. SIGTERM stops it, and nothing is lost."""
+    """Serve studies over HTTP, with a dashboard at /. SIGTERM stops it after the requests in flight."""
     from alexp.service import Limits, Tokens, create_app
     from alexp.service import server as running
 
@@ -34,7 +34,7 @@ def serve(
     tokens = None if token_file is None else Tokens.from_file(token_file)
     limits = Limits(body=int(max_body * 2**20), rate=rate, burst=max(1, int(2 * rate)))
     app = create_app(storage, tokens=tokens, limits=limits, origins=origin or ())
-    app.state.studies.storage.prepare()  # a wrong storage is said now
+    app.state.studies.storage.prepare()  # raises now for a wrong storage
     running.log_to_stderr()
     if token_file is not None:
         running.warn_if_others_can_read(token_file)

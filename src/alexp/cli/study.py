@@ -1,4 +1,4 @@
-"""`alexp study`: durable studies for people without a Python prompt."""
+"""`alexp study`: durable studies on the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     cls=SafeGroup,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
-    help="Experiments that last for days: ask, tell, and nothing is lost.",
+    help="Durable experiments: ask for trials, tell rewards; everything is stored.",
 )
 
 DEFAULT = "sqlite:///alexp.db"
@@ -53,12 +53,12 @@ Out = Annotated[Path | None, typer.Option(help="File to write; printed if absent
 Force = Annotated[bool, typer.Option(help="Write over an existing file.")]
 LeaseFor = Annotated[
     float | None,
-    typer.Option("--lease", parser=_seconds, metavar="TIME", help="Until then no other worker gets them: 90s, 8h, 2d."),
+    typer.Option("--lease", parser=_seconds, metavar="TIME", help="Reserve them for this worker: 90s, 15m, 8h, 2d."),
 ]
 Worker = Annotated[
     str | None, typer.Option("--worker", envvar="ALEXP_WORKER", help="Name of this worker; host:process if absent.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside what was seen.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside those so far.")]
 
 
 @app.command()
@@ -107,7 +107,9 @@ def create(
     models = ModelClass.from_matrices(matrices, kernels=chosen, intercept=intercept)
     more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
     if taken := more.keys() & signature(create_study).parameters.keys():
-        raise ValueError(f"--setting is for arguments of the algorithm; {min(taken)!r} is none")
+        raise ValueError(
+            f"--setting is for arguments of the algorithm, got {min(taken)!r}; it has an option of its own"
+        )
     more |= {} if goal is None else {"goal": goal}
     study = create_study(
         models.normalized(domain) if normalize else models,
@@ -125,9 +127,9 @@ def create(
         **more,
     )
     sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
-    made = "" if models.kernels is None else f"; {models.n_models} kernel models"
+    kernel_models = "" if models.kernels is None else f"; {models.n_models} kernel models"
     where = study.storage.describe()
-    typer.echo(printable(f"created {name!r} in {where}: {len(table)} candidates; models {sizes}{made}"))
+    typer.echo(printable(f"created {name!r} in {where}: {len(table)} candidates; models {sizes}{kernel_models}"))
 
 
 @app.command()
@@ -142,12 +144,12 @@ def ask(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Ask for trials; fill in the rewards and hand the file to `tell`."""
+    """Ask for trials; fill in the rewards and pass the file to `tell`."""
     from alexp.study.tables import plate
 
     with _opened(name, storage, worker) as study:
         if study.algorithm.is_contextual:
-            raise ValueError(f"rounds of study {name!r} are contextual: ask from Python, study.ask(context=...)")
+            raise ValueError(f"rounds of study {name!r} are contextual: ask in Python with study.ask(context=...)")
         _check_out(out, force)
         trials = study.ask(n, available=_unseen(study) if new else None, distinct=not repeats, lease=lease)
         _write_lines(out, plate(study, trials), "trials")
@@ -164,7 +166,7 @@ def tell(
     yes: Yes = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Tell rewards: the whole file, or nothing if any line is wrong. Those that were told before are skipped."""
+    """Tell rewards: the whole file, or nothing if any line is wrong. Rewards that are known already are skipped."""
     from alexp.study.tables import read_results
 
     with _opened(name, storage) as study:
@@ -179,7 +181,7 @@ def tell(
 
 @app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
 def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = DEFAULT) -> None:
-    """Correct the reward of a trial; the study goes on as if it had been told at once."""
+    """Correct the reward of a trial; the study continues as if it had been told at once."""
     with _opened(name, storage) as study:
         told = study.refresh().check_amend(trial, reward)
         before = study.algorithm.log.reward[told.trial]
@@ -190,7 +192,7 @@ def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage:
 
 @app.command()
 def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT) -> None:
-    """Withdraw the reward of a trial, which then counts as given up; `amend` gives it one again."""
+    """Withdraw the reward of a trial, which then counts as abandoned; `amend` gives it one again."""
     with _opened(name, storage) as study:
         study.retract(trial)
         typer.echo(f"retracted the reward of trial {trial.removeprefix('#')}; {study.counts['told']} rewards are left")
@@ -203,7 +205,7 @@ def observe(
     yes: Yes = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Add measurements that were made without having been asked for."""
+    """Add measurements that were made without an ask."""
     from alexp.study.candidates import observations
     from alexp.study.tables import read_observations
 
@@ -222,7 +224,7 @@ def abandon(
     trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
     storage: Where = DEFAULT,
 ) -> None:
-    """Give up trials whose reward will never come."""
+    """Abandon pending trials, which will have no reward."""
     with _opened(name, storage) as study:
         for trial in trials:
             study.abandon(trial)
@@ -231,7 +233,7 @@ def abandon(
 
 @app.command()
 def status(name: Name, storage: Where = DEFAULT) -> None:
-    """Where the study stands: counts, leading models, recommendation."""
+    """Print the state of the study: counts, leading models, recommendation."""
     with _opened(name, storage) as study:
         view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False, explanation=False)
         typer.echo(printable(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}"))
@@ -256,7 +258,7 @@ def heartbeat(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Say that this worker still measures some trials: their leases run anew, for as long as before or for --lease."""
+    """Restart the leases of trials that this worker still measures, for as long as before or for --lease."""
     with _opened(name, storage, worker) as study:
         study.heartbeat(trials, lease)
         typer.echo(f"prolonged {len(trials)} leases")
@@ -273,7 +275,7 @@ def take_over(
     force: Force = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Take over trials of other workers whose lease has expired, as a file for `tell`."""
+    """Take over expired trials of other workers, as a file for `tell`."""
     from alexp.study.tables import plate
 
     with _opened(name, storage, worker) as study:
@@ -287,11 +289,11 @@ def pending(
     name: Name,
     out: Out = None,
     workers: Annotated[
-        bool, typer.Option("--workers", help="Print who measures what, since when, until when.")
+        bool, typer.Option("--workers", help="Print worker, age and lease of every pending trial.")
     ] = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Trials that await their reward, as a file for `tell`."""
+    """Pending trials, as a file for `tell`."""
     from alexp.study.candidates import labeller
     from alexp.study.tables import plate
 
@@ -351,7 +353,7 @@ def delete(
 
     trials = next((study.trials for study in list_studies(storage) if study.name == name), 0)
     if not yes:
-        typer.confirm(f"Delete study {name!r} with {trials} trials for ever?", abort=True)
+        typer.confirm(f"Delete study {name!r} with {trials} trials permanently?", abort=True)
     delete_study(name, storage)
     typer.echo(f"deleted {name!r}")
 
@@ -378,7 +380,7 @@ def salvage(
     source: Annotated[str, typer.Argument(help="The damaged storage: a file, or postgresql://user@host/database.")],
     target: Annotated[str, typer.Argument(help="A new storage for what is intact.")],
 ) -> None:
-    """Copy what is intact of all studies into a new storage, and say what was lost."""
+    """Copy the intact parts of all studies into a new storage, and report what was lost."""
     from alexp.study import salvage as salvage_studies
 
     for report in salvage_studies(source, target):
@@ -387,7 +389,7 @@ def salvage(
 
 @contextmanager
 def _opened(name: str, storage: str, worker: str | None = None) -> Iterator[Study]:
-    """A study, for the time of a command, whose worker may go by a name."""
+    """The study, opened for one command under a worker's name."""
     from alexp.study import load_study
     from alexp.study.events import acting_as
 
@@ -396,7 +398,7 @@ def _opened(name: str, storage: str, worker: str | None = None) -> Iterator[Stud
 
 
 def _check_out(out: Path | None, force: bool) -> None:
-    """Refuse a file that could not be written, or that may hold rewards, before anything is asked for."""
+    """Raise, before asking for trials, if the file exists or its folder does not."""
     if out is not None and out.exists() and not force:
         raise FileExistsError(f"{out} exists and may hold rewards; choose another file, or --force to replace it")
     if out is not None and not out.parent.is_dir():
@@ -422,10 +424,10 @@ def _sure(reasons: Iterable[str], yes: bool) -> Iterator[None]:
     text = "\n".join(reason.replace("; if it is a typing error, amend it", "") for reason in reasons)
     if text and not yes:
         if not sys.stdin.isatty():
-            raise ValueError(f"{text}\nnothing was written; if this is right, say so with --yes")
+            raise ValueError(f"{text}\nnothing was written; if this is right, pass --yes")
         typer.confirm(f"{text}\nIs this right?", abort=True)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*is far outside", AssumptionWarning)  # it was said
+        warnings.filterwarnings("ignore", ".*is far outside", AssumptionWarning)  # confirmed above
         yield
 
 
@@ -447,12 +449,12 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:  # no JSON, or a number of thousands of digits
+    except ValueError:  # not JSON, or a number of thousands of digits
         return text
 
 
 def _statements(study: Study) -> Iterator[str]:
-    """What the algorithm certifies about stopping, and what it says about its models, a sentence each."""
+    """The stop report and the model check, a sentence each."""
     from alexp.algorithms.assumptions import NotCertified
     from alexp.algorithms.capabilities import Certifies, offers
 

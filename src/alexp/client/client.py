@@ -36,16 +36,16 @@ class Client:
     Parameters
     ----------
     url
-        The address of the service, such as "http://127.0.0.1:8000"; a list, if several processes serve the same
-        storage: if one does not respond, the next is asked.
+        The address of the service, such as "http://127.0.0.1:8000"; a list if several processes serve the same storage:
+        if one does not respond, the next is tried.
     token
         A token of the service; by default the environment variable ALEXP_TOKEN, if it is set.
     timeout
         Seconds to wait for a response.
     retries
         How often a call is repeated that got no response, or status 429 or 503: first after 0.05 seconds, then after
-        twice as long each time, at most five seconds, or as the service says. The default is about half a minute in
-        all, in which a service may restart. Calls that write carry a key, and happen once.
+        twice as long each time, at most five seconds, or after the Retry-After of the service. The default, about half
+        a minute in all, bridges a restart of the service. Calls that write carry a key and are stored once.
 
     >>> Client("http://127.0.0.1:8000")
     Client('http://127.0.0.1:8000')
@@ -102,8 +102,8 @@ class Client:
         table
             The candidates, one per row: a DataFrame, or the path of a CSV file.
         models
-            How each model sees the candidates, by name: columns of the table, a matrix or DataFrame (N, d), or the path
-            of a CSV or NPY file of one.
+            Features of the candidates by name of the model: columns of the table, a matrix or DataFrame (N, d), or the
+            path of a CSV or NPY file of one.
         name
             Distinct within the service.
         problem
@@ -124,17 +124,17 @@ class Client:
 
     def _create(self, body: State, load_if_exists: bool) -> RemoteStudy:
         name = body["name"]
-        told = self._transport.send(
+        response = self._transport.send(
             "POST",
             "/v1/studies",
             body | {"load_if_exists": load_if_exists},
             again=lambda response: response.status_code == 409,  # an earlier attempt succeeded
             changes=True,
         )
-        if told.status_code == 409:
+        if response.status_code == 409:
             body = body | {"load_if_exists": True}  # an error if the study is another one
-            told = self._transport.send("POST", "/v1/studies", body)
-        return RemoteStudy(self._transport, name, told.json())
+            response = self._transport.send("POST", "/v1/studies", body)
+        return RemoteStudy(self._transport, name, response.json())
 
     def delete(self, name: str) -> None:
         """Delete a study and all its data."""
@@ -157,8 +157,8 @@ class Client:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a client is not pickled: it holds connections, and perhaps a token. Give the worker the address, and the "
-            "token in the environment variable ALEXP_TOKEN, and let it make its own"
+            "a client cannot be pickled: it holds connections, and perhaps a token. Pass the address to the worker, "
+            "and the token in the environment variable ALEXP_TOKEN, and create a Client there"
         )
 
     def __repr__(self) -> str:
@@ -171,7 +171,7 @@ def _table_problem(
     """A table of candidates, one per row, and one set of features per model."""
     if not models or not isinstance(models, Mapping):
         raise ValueError(
-            'models must say how each model sees the candidates, such as {"size": ["mass", "volume"], "learned": array}'
+            'models must be features by name of the model, such as {"size": ["mass", "volume"], "learned": array}'
         )
     out: State = {"kind": "table", "intercept": bool(intercept)}
     out |= {"csv": read_text(Path(table))} if isinstance(table, str | Path) else {"columns": _columns(table)}

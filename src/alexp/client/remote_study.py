@@ -46,8 +46,8 @@ class RemoteStudy:
     """A study of a service; make one with `Client.study` or `Client.create`.
 
     It has the methods of a `Study`, with the same arguments, results and errors. What a method has returned is in the
-    service's database. Every call that writes has a key, the caller's or a new one, under which it is repeated if its
-    response is lost, so that it happens once. Threads may share the object.
+    service's database. Every call that writes has a key, the caller's or a new one; if its response is lost, it is
+    repeated under that key and stored once. Threads may share the object.
     """
 
     def __init__(self, transport: HttpTransport, name: str, summary: State | None = None) -> None:
@@ -55,7 +55,7 @@ class RemoteStudy:
         self._path = f"/v1/studies/{quote(name, safe='')}"
         known = self.summary() if summary is None else summary
         self._domain = str(known["domain"])
-        self._hands_on = known.get("expired", "offer") == "offer" and not known.get("contextual", False)
+        self._offers_expired = known.get("expired", "offer") == "offer" and not known.get("contextual", False)
 
     def _write(self, what: str, body: State, key: str | None) -> State:
         """One call that writes, under the caller's key or a new one."""
@@ -103,16 +103,16 @@ class RemoteStudy:
 
         A contextual round is asked for with `context=`, `context=` and `candidates=`, or `features=`, and perhaps
         `ids=`: numbers, text, lists and dicts of them, and arrays. With `lease`, in seconds, no other worker gets the
-        trials meanwhile; the worker's name is $ALEXP_WORKER, or its host and process.
+        trials until it expires; the worker's name is $ALEXP_WORKER, or its host and process.
         """
         wanted, trials = 1 if n is None else count("n", n), list[Trial]()
-        if self._hands_on and lease is not None and key is None and available is None and not distinct:
+        if self._offers_expired and lease is not None and key is None and available is None and not distinct:
             trials = self.take_over(lease=lease, n=wanted)  # expired trials first; a key is for new trials
         if len(trials) < wanted:
             more = None if n is None else wanted - len(trials)
             body: State = {"n": more, "available": available, "lease": lease, **presented}
-            told = self._write("ask", body | ({"distinct": True} if distinct else {}), key)["trials"]
-            trials += [_trial(one, self._domain) for one in told]
+            answer = self._write("ask", body | ({"distinct": True} if distinct else {}), key)["trials"]
+            trials += [_trial(one, self._domain) for one in answer]
         if n is not None:
             return trials
         context = presented.get("context")
@@ -121,8 +121,8 @@ class RemoteStudy:
     def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
         """Report the reward of a trial, by the trial or its id, from any process and in any order.
 
-        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
-        and raise at another one, or "amend" it.
+        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward and raise
+        for another one, or "amend" it.
         """
         self.tell_many([(trial, reward)], if_told, key)
 
@@ -135,11 +135,11 @@ class RemoteStudy:
         """Report several rewards, or none if any is wrong. Returns how many were told, skipped and amended."""
         pairs = list(results.items() if isinstance(results, Mapping) else results)
         rewards = [{"trial": _id(trial), "reward": check_reward(reward)} for trial, reward in pairs]
-        told = self._write("tell", {"results": rewards, "if_told": if_told, "sure": True}, key)
-        return TellCounts(told["told"], told["skipped"], told["amended"])
+        answer = self._write("tell", {"results": rewards, "if_told": if_told, "sure": True}, key)
+        return TellCounts(answer["told"], answer["skipped"], answer["amended"])
 
     def amend(self, trial: AnyTrial, reward: float, key: str | None = None) -> None:
-        """Correct a reward that was told or added, or give one again to a trial whose reward was retracted."""
+        """Correct a reward that was told or added, or give one again to a retracted trial; see `Study.amend`."""
         self._write("amend", {"trial": _id(trial), "reward": check_reward(reward), "sure": True}, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
@@ -177,20 +177,16 @@ class RemoteStudy:
 
     def _observe(self, rows: list[State], nearest: bool, key: str | None) -> list[Trial]:
         body: State = {"observations": [without_none(row) for row in rows], "sure": True}
-        told = self._write("observe", body | ({"nearest": True} if nearest else {}), key)
-        return [_trial(one, self._domain) for one in told["trials"]]
+        answer = self._write("observe", body | ({"nearest": True} if nearest else {}), key)
+        return [_trial(one, self._domain) for one in answer["trials"]]
 
     def add_arm(self, name: str, key: str | None = None) -> int:
         """Add an arm to a study of arms, for all its workers, and return its number."""
         return int(self._write("arms", {"name": name}, key)["arm"])
 
     def heartbeat(self, trials: AnyTrial | Iterable[AnyTrial], lease: float | None = None) -> None:
-        """Renew the leases of trials that this worker still measures, or none if any is lost.
-
-        Each runs for as long as before, or for `lease` seconds. An expired lease is renewed, too, unless another worker
-        has taken the trial over, which is a `LeaseError`.
-        """
-        self._lend("heartbeat", {"trials": _ids(trials), "lease": lease})
+        """Restart the leases of trials that this worker still measures; see `Study.heartbeat`."""
+        self._change_leases("heartbeat", {"trials": _ids(trials), "lease": lease})
 
     def take_over(
         self,
@@ -199,16 +195,12 @@ class RemoteStudy:
         lease: float | None = None,
         n: int | None = None,
     ) -> list[Trial]:
-        """Take over trials of other workers: those given, or `n` or all of those whose lease has expired.
-
-        This worker then has them for `lease` seconds, or without end. A given trial may have been asked for without a
-        lease; one that another worker holds is an error. No two workers get the same trial.
-        """
+        """Take over trials of other workers: those given, or `n` or all of the expired ones; see `Study.take_over`."""
         wanted = {"trials": None if trials is None else _ids(trials), "lease": lease}
-        told = self._lend("take-over", wanted | {"n": None if n is None else count("n", n)})["trials"]
-        return [_trial(one, self._domain) for one in told]
+        answer = self._change_leases("take-over", wanted | {"n": None if n is None else count("n", n)})["trials"]
+        return [_trial(one, self._domain) for one in answer]
 
-    def _lend(self, what: str, body: State) -> State:
+    def _change_leases(self, what: str, body: State) -> State:
         """A call about leases. It has no key, because repeating it changes nothing."""
         body = without_none(body) | {"worker": worker_name()}
         answer: State = self._transport.send("POST", f"{self._path}/{what}", body, changes=True).json()
@@ -228,7 +220,7 @@ class RemoteStudy:
 
     @property
     def counts(self) -> Counts:
-        """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
+        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted)."""
         return cast(Counts, self.summary()["counts"])
 
     def pending(self) -> list[HeldTrial]:
@@ -241,16 +233,16 @@ class RemoteStudy:
 
         A service lists the ten thousand most probable models; the rest is spread evenly over all others.
         """
-        told = self._get("probabilities")
-        listed, n = _numbers(told["probabilities"]), int(told["n_models"])
+        answer = self._get("probabilities")
+        listed, n = _numbers(answer["probabilities"]), int(answer["n_models"])
         q = np.full(n, max(0.0, 1.0 - float(listed.sum())) / max(1, n - listed.size))
-        q[told["models"]] = listed
+        q[answer["models"]] = listed
         return q
 
     def best(self, *, available: Available = None, **presented: Unpack[RoundArguments]) -> Recommendation:
-        """The action to stop with, from the rewards so far; in contextual studies, of a round passed as to `ask`."""
-        told = self._statement("best", {"available": available, **presented})
-        return _recommendation(told, self._domain)
+        """The recommended action, given all rewards so far; in contextual studies of a round, passed as to `ask`."""
+        answer = self._statement("best", {"available": available, **presented})
+        return _recommendation(answer, self._domain)
 
     def policy(self, available: Available = None, **presented: Unpack[RoundArguments]) -> FloatArray:
         """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
@@ -261,14 +253,14 @@ class RemoteStudy:
 
         In contextual studies about one round, passed as to `ask`.
         """
-        told = self._statement("stop-report", {**about}, delta=delta, epsilon=epsilon)
-        return _stop_report(told, self._domain)
+        answer = self._statement("stop-report", {**about}, delta=delta, epsilon=epsilon)
+        return _stop_report(answer, self._domain)
 
     def _statement(self, what: str, round_: State, **params: float | None) -> State:
         """A statement about all candidates, or about the round in the body."""
         known = without_none(round_)
-        told: State = self._post(what, known | without_none(params)) if known else self._get(what, **params)
-        return told
+        answer: State = self._post(what, known | without_none(params)) if known else self._get(what, **params)
+        return answer
 
     def plausible_models(self, delta: float = DELTA) -> IntArray:
         """Numbers of the models not yet ruled out."""
@@ -288,7 +280,7 @@ class RemoteStudy:
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
-        `state` is "told", "pending", "abandoned", "retracted", or "observed" for data added from elsewhere.
+        `state` is "told", "pending", "abandoned", "retracted", or "observed" for external measurements.
         """
         import pandas as pd  # slow to import, and needed here only
 
@@ -320,7 +312,7 @@ class RemoteStudy:
         return self._download("report", Path(path))
 
     def export(self, path: str | Path) -> Path:
-        """Write all trials as CSV: what was proposed and why, the reward, and when it came."""
+        """Write all trials as CSV: candidate, model, propensity, reward, state and times."""
         return self._download("export", Path(path))
 
     def _download(self, what: str, path: Path) -> Path:
@@ -328,13 +320,13 @@ class RemoteStudy:
         return path
 
     def summary(self) -> State:
-        """What the study is, as JSON data: algorithm, direction, counts, domain, settings and what they mean."""
+        """The study as JSON data: algorithm, direction, counts, domain, settings and their meaning."""
         return cast(State, self._transport.read(self._path))
 
     def events(self, since: int = 0, limit: int | None = None) -> list[EventDict]:
         """Events after the first `since`, oldest first, at most `limit`, as JSON data.
 
-        To follow a study, use `follow`, or ask again with the number of events seen so far, `events[-1]["seq"] + 1`.
+        To follow a study, use `follow`, or call this again with the number of events so far, `events[-1]["seq"] + 1`.
         """
         start, stop = count("since", since, 0), int(self.summary()["n_events"])
         if limit is not None:
@@ -348,7 +340,7 @@ class RemoteStudy:
         return found
 
     def follow(self, since: int | None = None) -> Iterator[EventDict]:
-        """Events as they happen, after the first `since`, or from now on; ends with an error if the study is deleted.
+        """New events after the first `since`, or from now on; raises if the study is deleted.
 
         A lost connection is opened again; no event is missed.
         """
@@ -378,8 +370,8 @@ class RemoteStudy:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a remote study is not pickled: it holds connections, and perhaps a token. Give the worker the study's "
-            "name and the address of the service, and let it call alexp.Client(url).study(name)"
+            "a remote study cannot be pickled: it holds connections, and perhaps a token. Pass the study's name and "
+            "the address of the service to the worker, and call alexp.Client(url).study(name) there"
         )
 
     def __repr__(self) -> str:
@@ -392,7 +384,7 @@ def _id(trial: AnyTrial) -> int:
     if isinstance(found, str) and (digits := found.removeprefix("#")).isdecimal() and digits.isascii():
         return int(digits)
     if isinstance(found, bool) or not isinstance(found, int | np.integer):
-        raise TypeError(f"a Trial or its id (an int) is needed, got {type(trial).__name__}: {trial!r}")
+        raise TypeError(f"trial must be a Trial or its id (an int), got {type(trial).__name__}: {trial!r}")
     return int(found)
 
 
@@ -436,45 +428,48 @@ def _action(x: Packable, domain: str) -> Action:
     return np.array(x, dtype=np.float64) if domain == "Box" else x
 
 
-def _trial(told: State, domain: str) -> Trial:
-    return Trial(**_facts(told, domain))
+def _trial(answer: State, domain: str) -> Trial:
+    return Trial(**_facts(answer, domain))
 
 
-def _held_trial(told: State, domain: str) -> HeldTrial:
-    lease = told.get("lease")
-    return HeldTrial(**_facts(told, domain), worker=told["worker"], age=told["age"], lease=lease)
+def _held_trial(answer: State, domain: str) -> HeldTrial:
+    lease = answer.get("lease")
+    return HeldTrial(**_facts(answer, domain), worker=answer["worker"], age=answer["age"], lease=lease)
 
 
-def _facts(told: State, domain: str) -> State:
-    scores = told.get("scores")
+def _facts(answer: State, domain: str) -> State:
+    scores = answer.get("scores")
     return {
-        "id": told["id"],
-        "x": _action(told["x"], domain),
-        "index": told["index"],
-        "model": told["model"],
-        "explored": told["explored"],
-        "propensity": _number(told["propensity"]),
-        "context": told.get("context"),
-        "n_candidates": told.get("n_candidates"),
+        "id": answer["id"],
+        "x": _action(answer["x"], domain),
+        "index": answer["index"],
+        "model": answer["model"],
+        "explored": answer["explored"],
+        "propensity": _number(answer["propensity"]),
+        "context": answer.get("context"),
+        "n_candidates": answer.get("n_candidates"),
         "scores": None if scores is None else _numbers(scores),
     }
 
 
-def _recommendation(told: State, domain: str) -> Recommendation:
-    return Recommendation(_action(told["x"], domain), told["index"], _number(told["value"]), told["model"])
+def _recommendation(answer: State, domain: str) -> Recommendation:
+    return Recommendation(_action(answer["x"], domain), answer["index"], _number(answer["value"]), answer["model"])
 
 
-def _stop_report(told: State, domain: str) -> StopReport:
+def _stop_report(answer: State, domain: str) -> StopReport:
     """The report; an epsilon of None is infinite."""
-    known = {field.name: told[field.name] for field in fields(StopReport) if field.name in told}
-    known |= {name: np.array(told[name], dtype=np.int64) for name in ("plausible", "disagreeing")}
-    return StopReport(**known | {"x": _action(told["x"], domain), "epsilon": _number(told["epsilon"], inf)})
+    known = {field.name: answer[field.name] for field in fields(StopReport) if field.name in answer}
+    known |= {name: np.array(answer[name], dtype=np.int64) for name in ("plausible", "disagreeing")}
+    return StopReport(**known | {"x": _action(answer["x"], domain), "epsilon": _number(answer["epsilon"], inf)})
 
 
-def _model_check(told: State) -> ModelCheck:
-    known = {field.name: told[field.name] for field in fields(ModelCheck) if field.name in told}
-    arrays = {"rejected": np.array(told["rejected"], dtype=np.int64), "speaks_against": tuple(told["speaks_against"])}
-    return ModelCheck(**known | arrays | {"e_value": _number(told["e_value"], inf)})
+def _model_check(answer: State) -> ModelCheck:
+    known = {field.name: answer[field.name] for field in fields(ModelCheck) if field.name in answer}
+    arrays = {
+        "rejected": np.array(answer["rejected"], dtype=np.int64),
+        "speaks_against": tuple(answer["speaks_against"]),
+    }
+    return ModelCheck(**known | arrays | {"e_value": _number(answer["e_value"], inf)})
 
 
 def _number(value: float | None, missing: float = nan) -> float:

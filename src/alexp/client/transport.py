@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 # By the last part of the problem's type, `urn:alexp:already-told`.
-_NAMED: Mapping[str, type[Exception]] = {
+_BY_TYPE: Mapping[str, type[Exception]] = {
     "study-not-found": StudyNotFoundError,
     "trial-not-found": UnknownTrialError,
     "already-told": AlreadyToldError,
@@ -64,11 +64,11 @@ _BY_STATUS: Mapping[int, type[Exception]] = {
     409: StudyError,
     **dict.fromkeys((400, 405, 408, 413, 415, 422), ValueError),
 }
-_AGAIN = frozenset({429, 502, 503, 504})  # nothing was done, or a proxy lost the response
-_LOST = frozenset({502, 504})  # which of the two is unknown
+_AGAIN = frozenset({429, 502, 503, 504})  # repeat the call: nothing was done, or a proxy lost the response
+_LOST = frozenset({502, 504})  # the call may have been stored
 _SHORTEST, _LONGEST = 0.05, 5.0  # seconds between two attempts, doubling from one to the next
-_MOST_PATIENT = 60.0  # seconds that a Retry-After may ask for
-_AT_FIRST = 7  # retries, about five seconds, before the first response: the address may be wrong
+_LONGEST_RETRY_AFTER = 60.0  # seconds that a Retry-After may ask for
+_FIRST_RETRIES = 7  # retries, about five seconds, before the first response: the address may be wrong
 _POOL = 256  # connections kept open, one per thread that is in a call
 
 
@@ -81,7 +81,7 @@ class HttpTransport:
     """Calls to one service, which may have several addresses; safe for threads and after forks.
 
     A call without a response is repeated, at the next address if there are several. A call that writes is repeated
-    with the same key, so that the service does it once.
+    with the same key, so that it is stored once.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class HttpTransport:
             raise ModuleNotFoundError("alexp.Client needs HTTPX: pip install 'alexp[client]'", name="httpx")
         if not urls:
             raise ValueError("url must be the address of a service, such as http://127.0.0.1:8000")
-        self.urls = [_checked(url) for url in urls]
+        self.urls = [_checked_url(url) for url in urls]
         self.timeout, self.retries = positive("timeout", timeout), count("retries", retries, 0)
         self._token, self._httpx_transport = _token(token), httpx_transport
         self._current, self._was_answered = 0, False
@@ -147,23 +147,23 @@ class HttpTransport:
     ) -> httpx.Response:
         """The response to one call, repeated up to `retries` times.
 
-        `changes` says that the call writes. An error of a repeated call may show that an earlier attempt succeeded: if
-        `again` says so, the response is returned and nothing is raised.
+        `changes` says that the call writes. An error of a repeated call may show that an earlier attempt succeeded:
+        where `again(response)` is true, the response is returned and nothing is raised.
         """
         content = None if body is None else encoded(body)
         headers = {} if content is None else {"Content-Type": "application/json"}
         given = {name: _text(value) for name, value in (params or {}).items() if value is not None}
-        attempt, may_have_happened = 0, False
+        attempt, may_be_stored = 0, False
         while True:
             at = self._current
             response, trouble, sent = self._attempt(method, self.urls[at] + path, content, headers, given)
-            may_have_happened |= changes and sent
+            may_be_stored |= changes and sent
             if response is not None and response.status_code not in _AGAIN:
-                if response.status_code < 300 or (may_have_happened and attempt > 0 and again(response)):
+                if response.status_code < 300 or (may_be_stored and attempt > 0 and again(response)):
                     return response
                 raise failure(response, key)
-            if attempt >= (self.retries if self._was_answered else min(self.retries, _AT_FIRST)):
-                self._give_up(response, trouble, key, may_have_happened)
+            if attempt >= (self.retries if self._was_answered else min(self.retries, _FIRST_RETRIES)):
+                self._give_up(response, trouble, key, may_be_stored)
             if response is None:
                 self._current = (at + 1) % len(self.urls)
             time.sleep(_pause(attempt, response))
@@ -191,7 +191,7 @@ class HttpTransport:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             return None, _reason(error), False
         except httpx.TransportError as error:
-            self._was_answered = True  # a connection stood
+            self._was_answered = True  # the connection was established
             return None, _reason(error), True
         self._was_answered = True
         return response, f"status {response.status_code}", response.status_code in _LOST
@@ -200,14 +200,14 @@ class HttpTransport:
         where = " or ".join(self.urls)
         if unknown:
             error = UnknownOutcomeError(
-                f"{where} gave no answer ({trouble}), and nobody can say whether the call was stored; when it is back, "
-                + (f"repeat the call with key={key!r}, and nothing happens twice" if key else "look, or do it again")
+                f"{where} gave no answer ({trouble}): it is unknown whether the call was stored. When it is back, "
+                + (f"repeat the call with key={key!r}, which stores it once" if key else "repeat the call")
             )
             error.key = key
             raise error
         if response is None:
             raise StorageError(
-                f"{where} cannot be reached ({trouble}). Nothing was changed; does `alexp serve` run there?"
+                f"{where} cannot be reached ({trouble}). Nothing was changed; is `alexp serve` running there?"
             )
         raise failure(response, key)
 
@@ -219,11 +219,11 @@ def encoded(body: Mapping[str, object]) -> bytes:
     except ValueError as error:
         if "JSON" not in str(error):
             raise
-        raise ValueError("NaN and infinite numbers cannot be sent to a service; leave out what is missing") from None
+        raise ValueError("NaN and infinite numbers cannot be sent to a service; omit missing values") from None
 
 
 def _plain(value: Packable) -> object:
-    """Plain data for types that `json` does not know: those of NumPy and pandas, mappings, sequences."""
+    """Plain data for types that `json` cannot encode: those of NumPy and pandas, mappings, sequences."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if hasattr(value, "to_dict"):
@@ -243,7 +243,7 @@ def _pause(attempt: int, response: httpx.Response | None) -> float:
     """Seconds to wait: what the service asks for, or twice as long each time, with random jitter."""
     wanted = None if response is None else response.headers.get("Retry-After")
     if wanted is not None and wanted.strip().isdigit():
-        return min(float(wanted), _MOST_PATIENT) + random.uniform(0.0, _SHORTEST)
+        return min(float(wanted), _LONGEST_RETRY_AFTER) + random.uniform(0.0, _SHORTEST)
     return random.uniform(0.5, 1.0) * min(_SHORTEST * 2.0**attempt, _LONGEST)
 
 
@@ -251,7 +251,7 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _checked(url: str) -> str:
+def _checked_url(url: str) -> str:
     import httpx
 
     try:
@@ -288,9 +288,9 @@ def _is_loopback(url: str) -> bool:
 
 def failure(response: httpx.Response, key: str | None) -> Exception:
     """The exception for an error response; `key` is the key of the call, if it has one."""
-    told = _problem(response)
-    kind = _NAMED.get(str(told.get("type")).rpartition(":")[2], _BY_STATUS.get(response.status_code, StorageError))
-    text = str(told.get("detail") or told.get("title") or f"the service answered with status {response.status_code}")
+    body = _problem(response)
+    kind = _BY_TYPE.get(str(body.get("type")).rpartition(":")[2], _BY_STATUS.get(response.status_code, StorageError))
+    text = str(body.get("detail") or body.get("title") or f"the service answered with status {response.status_code}")
     if response.status_code == 401:
         text += "; Client(url, token=...) sends one, or the environment variable ALEXP_TOKEN"
     error = kind(text)
@@ -300,13 +300,13 @@ def failure(response: httpx.Response, key: str | None) -> Exception:
 
 
 def _problem(response: httpx.Response) -> State:
-    """The problem document; for a response of a proxy that is none, the beginning of its text."""
+    """The problem document; for another response, as of a proxy, the first characters of its text."""
     try:
-        told = response.json()
+        found = response.json()
     except ValueError:
-        told = None
-    if isinstance(told, dict) and ("detail" in told or "title" in told):
-        return told
+        found = None
+    if isinstance(found, dict) and ("detail" in found or "title" in found):
+        return found
     beginning = " ".join(response.text.split())[:200]
     return {
         "detail": f"{response.url} answered with status {response.status_code}, not as a service would: {beginning!r}"

@@ -60,10 +60,10 @@ def completed(source: Action) -> pd.DataFrame:
     """The completed trials of an Experiment, an AxClient or a Client, or of the table that one of them gave."""
     table = source
     if not hasattr(source, "columns"):
-        made = [getattr(source, name) for name in _TABLES if hasattr(source, name)]
-        if not made:
+        methods = [getattr(source, name) for name in _TABLES if hasattr(source, name)]
+        if not methods:
             raise TypeError(f"source must be an Experiment, an AxClient or a Client, got {type(source).__name__}")
-        table = made[0]()
+        table = methods[0]()
     if "trial_status" not in table.columns:  # there are no trials yet
         return cast("pd.DataFrame", table.iloc[:0])
     status = table["trial_status"].map(lambda value: str(getattr(value, "name", value)))

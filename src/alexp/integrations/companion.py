@@ -1,4 +1,4 @@
-"""A companion for loops of other libraries: they choose the measurements, it says which models explain them."""
+"""Companion: model probabilities and certificates for optimisation loops of other libraries."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ class CompanionOptions(MixtureSettings, total=False):
 
 
 class Companion:
-    """An `EvidenceMixture` that learns from measurements which another loop chooses.
+    """An `EvidenceMixture` that learns from the measurements of another optimisation loop.
 
     Parameters
     ----------
     models, domain : as for any algorithm; the domain is a FiniteSet or a Box.
     reward : the column of tables that has the outcome.
-    keys : columns of tables that say which candidate a row is. By default all columns of a DataFrame of candidates; for
-        a Box the names of its coordinates, in order.
+    keys : columns of tables that identify the candidate of a row. By default all columns of a DataFrame of candidates;
+        for a Box the names of its coordinates, in order.
     tolerance : how far numbers in tables may be from those of a candidate, as a share of the column's range.
     settings : of the `EvidenceMixture`: `direction`, and for certificates `noise_std` with `norm_bound` or
         `reward_bound`.
 
     Certificates hold for any loop whose choices depend on earlier outcomes only. They are wrong if failures or poor
-    outcomes are left out.
+    outcomes are omitted.
 
-    Measured points of a Box become candidates if they are none.
+    Measured points of a Box become candidates.
 
     >>> import alexp
     >>> models = alexp.ModelClass.from_matrices({"line": [[0.0], [1.0], [2.0]], "other": [[1.0], [0.0], [1.0]]})
@@ -101,17 +101,16 @@ class Companion:
     def follow(self, frame: pd.DataFrame, reward: str | None = None) -> int:
         """Replace all measurements by those of a table, and return how many are new.
 
-        Call it with the same table as it grows. If earlier rows were corrected, moved or deleted, all is computed
-        again.
+        Call it with the same table as it grows. If earlier rows have changed, everything is computed again.
         """
-        all_of_them, before = self._read(frame, reward), len(self._told)
-        if all_of_them[:before] != self._told:
+        measurements, before = self._read(frame, reward), len(self._told)
+        if measurements[:before] != self._told:
             self._algorithm = EvidenceMixture(self.models, self._lookup.domain, **self._settings)
-        self._told = all_of_them
-        return max(len(all_of_them) - before, 0)
+        self._told = measurements
+        return max(len(measurements) - before, 0)
 
     def _read(self, frame: pd.DataFrame, reward: str | None) -> list[tuple[int, float]]:
-        """The measurements in a table; raises before anything has changed."""
+        """The measurements in a table, as (candidate, reward)."""
         column = self.reward if reward is None else reward
         if column not in frame.columns:
             raise ValueError(f"the table has no column {column!r} of rewards; it has {list(map(str, frame.columns))}")
@@ -125,7 +124,7 @@ class Companion:
 
     @property
     def algorithm(self) -> EvidenceMixture:
-        """The mixture that has seen all measurements: `predict`, `confidence`, `trials_dataframe` and more."""
+        """The mixture with all measurements, for `predict`, `confidence`, `trials_dataframe` and more."""
         domain = self._lookup.domain
         if self._algorithm.domain.n_candidates < domain.n_candidates:  # new points of a box
             self._algorithm = EvidenceMixture(self.models, domain, **self._settings)
@@ -143,25 +142,25 @@ class Companion:
         return pd.Series(q[order], index=names, name="probability")
 
     def plausible_models(self, delta: float = DELTA) -> list[str]:
-        """Names of the models not yet ruled out; raises NotCertified if not enough was stated.
+        """Names of the models not yet ruled out; raises NotCertified if noise or bounds are not stated.
 
         The true model is among them at every moment of the run with probability 1 - delta.
         """
         return [self.models.names[int(j)] for j in self.algorithm.plausible_models(delta)]
 
     def stop_report(self, delta: float = DELTA, epsilon: float | None = None) -> StopReport:
-        """Whether the best candidate by these measurements is within `epsilon` of the best one, as a certificate.
+        """Whether the recommended candidate is within `epsilon` of the best one, as a certificate.
 
-        If not enough was stated, an estimate with the reason why it is not certified.
+        If noise or bounds are not stated, an estimate with the reason why it is not certified.
         """
         return self.algorithm.stop_report(delta, epsilon)
 
     def check_models(self, delta: float = DELTA) -> ModelCheck:
-        """Whether the measurements contradict what was stated."""
+        """Whether the measurements contradict what was stated about noise, bounds and models."""
         return self.algorithm.check_models(delta)
 
     def best(self) -> Recommendation:
-        """The candidate to stop with."""
+        """The recommended candidate."""
         return self.algorithm.best()
 
     def summary(self) -> str:
@@ -222,7 +221,7 @@ class ListLookup:
     Parameters
     ----------
     keys : columns that identify a candidate: by default all of a DataFrame's; for an array, names for its columns, and
-        for a list of values, the name of the one column they stand in. The name of a DataFrame's index will do as well.
+        for a list of values, the name of their column. The name of a DataFrame's index may be used, too.
     tolerance : how far numbers may be from a candidate's, as a share of the column's range.
     """
 
@@ -237,8 +236,8 @@ class ListLookup:
         for number, row in enumerate(map(tuple, self._codes(table).tolist())):
             if (first := self._numbers.setdefault(row, number)) != number:
                 raise ValueError(
-                    f"{_listed(self._keys)} must tell all candidates apart, but candidates {first} and {number} are "
-                    "equal in that; name more columns in keys"
+                    f"keys must identify every candidate, but candidates {first} and {number} are equal in "
+                    f"{_listed(self._keys)}; name more columns in keys"
                 )
 
     def _codes(self, table: pd.DataFrame) -> IntArray:
@@ -250,8 +249,8 @@ class ListLookup:
         """The candidate of every row of a table."""
         if not self._keys:
             raise ValueError(
-                "these candidates have no named columns to find them by; pass keys, the columns of your table that "
-                "say which candidate a row is"
+                "these candidates have no named columns; pass keys, the columns of your table that identify the "
+                "candidate of a row"
             )
         own = _own_columns(table, self._keys)
         codes = self._codes(own)
@@ -324,8 +323,8 @@ def _one_row(x: Action) -> pd.DataFrame:
 def _own_columns(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     if missing := [key for key in keys if key not in table.columns]:
         raise ValueError(
-            f"the table must have the columns {_listed(keys)}, which say which candidate a row is; it has no "
-            f"{missing[0]!r}. Name those that matter in keys"
+            f"the table must have the columns {_listed(keys)}, which identify the candidate of a row; it has no "
+            f"{missing[0]!r}. Name the right columns in keys"
         )
     return table[keys]
 

@@ -270,9 +270,9 @@ def replay(
     if bound is None:
         if np.abs(pair.propensities * sizes - 1.0).max() > 1e-9:
             raise ValueError(
-                "replay is right for uniform logs (every propensity 1/n), and this one is not: rounds would be "
-                "accepted where the logger liked to play. Pass bound=, a limit of pi/p that was known before the log "
-                "began, or use ips or dr"
+                "replay without bound= needs a uniform log (every propensity 1/n), and this one is not: accepted "
+                "rounds would be biased towards the logger's policy. Pass bound=, a limit of pi/p that was known "
+                "before the log began, or use ips or dr"
             )
         bound = float(sizes.max())
     if pair.weights.max() > positive("bound", bound) * (1.0 + 1e-9):
@@ -484,14 +484,14 @@ def check_weights(weights: FloatArray) -> None:
     one = mixture_crossings(weights[:, None], np.zeros(1), STAKES, np.ones(1), SUSPICION)
     if one[0] < weights.size:
         caution(
-            f"weights pi/p average {mean:.3g} and not 1, which would be a {1 / SUSPICION:g} chance if the propensities "
-            "were true: they are too small",
+            f"weights pi/p average {mean:.3g} and not 1, which has probability {1 / SUSPICION:g} if the propensities "
+            "are right: they are too small",
             LogWarning,
         )
     elif weights.size >= 100 and mean + 5.0 * weights.std() / np.sqrt(weights.size) < 1.0:
         caution(
-            f"weights pi/p average {mean:.3g} and not 1: the policy plays what the log has hardly played. If the "
-            "logger could not play it at all, neither value nor interval holds; if it was rare, the interval does",
+            f"weights pi/p average {mean:.3g} and not 1: the policy plays actions that are rare in the log. If the "
+            "logger could not play them at all, neither value nor interval holds; if they were rare, the interval does",
             LogWarning,
         )
 
@@ -504,8 +504,8 @@ def _weights(name: str, chosen: FloatArray, log: Log) -> FloatArray:
     if (wrong := np.flatnonzero(weights > LARGEST)).size:
         raise ValueError(
             f"propensities of round {np.flatnonzero(log.usable)[wrong[0]]} is {propensities[wrong[0]]:g}, where {name} "
-            f"plays with probability {chosen[wrong[0]]:g}: weights pi/p must not exceed {LARGEST:g}. Nothing that rare "
-            "was played by chance: correct the propensity, or set it to NaN, and the round is left out"
+            f"plays with probability {chosen[wrong[0]]:g}: weights pi/p must not exceed {LARGEST:g}. Correct the "
+            "propensity, or set it to NaN, and the round is left out"
         )
     return weights
 
@@ -539,7 +539,7 @@ def _least(log: Log, policy: Ragged, floor: float | None) -> FloatArray | None:
 
 @runtime_checkable
 class HasPolicy(Protocol):
-    """An algorithm or a study: `policy` says how it would play now, and changes nothing."""
+    """An algorithm or a study: `policy` returns its present probabilities, and changes nothing."""
 
     def policy(self, **arguments: object) -> FloatArray:
         """Probability of every candidate, (n,)."""
@@ -576,16 +576,16 @@ def check_overlap(name: str, found: Ragged, log: Log) -> None:
         raise ValueError("the log has no round with both a reward and a propensity: there is nothing to evaluate with")
     if sure.any() and np.array_equal(sure, open_):
         raise NoOverlapError(
-            "every propensity is 1: the logger left nothing to chance, so the log says nothing about other actions. "
-            "Log with a rule that explores (Thompson sampling, or gamma > 0)"
+            "every propensity is 1: the logger was deterministic, so the log cannot evaluate other actions. Log with a "
+            "rule that explores (Thompson sampling, or gamma > 0)"
         )
-    elsewhere = sure & (found.at(log.index) < 1.0 - 1e-9)
-    if elsewhere.any():
-        t = int(np.flatnonzero(elsewhere)[0])
+    other = sure & (found.at(log.index) < 1.0 - 1e-9)
+    if other.any():
+        t = int(np.flatnonzero(other)[0])
         raise NoOverlapError(
-            f"{name} plays what the log could not: in {int(elsewhere.sum())} rounds (the first is {t}) the logger "
-            "played its action with propensity 1, and the policy would have played something else. Leave these rounds "
-            "out (`log.part`) if they can be told by their contexts, and evaluate on the others"
+            f"{name} plays actions that the logger could not: in {int(other.sum())} rounds (the first is {t}) the "
+            "logger played its action with propensity 1, and the policy plays others. If contexts identify these "
+            "rounds, leave them out (`log.part`) and evaluate on the rest"
         )
     _check_available(name, found, log)
     if log.probabilities is not None:
@@ -618,14 +618,14 @@ def _round_arguments(round_: LoggedRound) -> dict[str, object]:
 
 
 def _warn_if_learnt_from(name: str, policy: object, log: Log) -> None:
-    """Warn if the policy has learnt from this log: its value would be too good."""
+    """Warn if the policy has learnt from this log: its value would be biased upwards."""
     own = getattr(getattr(policy, "algorithm", policy), "log", None)
     rewards = np.asarray(getattr(own, "reward", ()), dtype=np.float64)[: len(log)]
     index = np.asarray(getattr(own, "index", ()), dtype=np.int64)[: len(log)]
     if rewards.size and np.array_equal(index, log.index) and np.array_equal(rewards, log.rewards, equal_nan=True):
         caution(
-            f"{name} has learnt from the rewards of this very log: its value on it is too good, and the interval does "
-            "not hold. Evaluate a policy that was frozen before the log began, or on a log of its own",
+            f"{name} has learnt from the rewards of this log: its value is biased upwards, and the interval does not "
+            "hold. Evaluate a policy that was frozen before the log began, or use another log",
             LogWarning,
         )
 

@@ -110,7 +110,7 @@ def to_coba(log: Log, actions: CobaActions | None = None) -> list[dict[str, Acti
         if found is not None:
             break
     else:
-        raise ValueError(f"actions={actions!r}: the log has none, or some that do not tell candidates of a round apart")
+        raise ValueError(f"actions={actions!r}: the log has none, or they are not distinct within a round")
     contexts = [None] * len(log) if log.contexts is None else [_coba_context(context) for context in log.contexts]
     return [
         {
@@ -286,7 +286,7 @@ def from_vw(source: str | Iterable[str], format: VwFormat = "text") -> Log:
     read = _read_text if one_of("format", format, VW_FORMATS) == "text" else _read_dsjson
     examples = list(read(lines))
     if not examples:
-        raise ValueError("there is no labelled example in it")
+        raise ValueError("source has no labelled example")
     contexts = [_unnamed(one.context) for one in examples]
     probabilities = [one.probabilities for one in examples]
     return Log(
@@ -368,7 +368,7 @@ def _from_block(block: list[str]) -> _VwRound | None:
             if len(parts) != 3:
                 raise ValueError(f"a label must be action:cost:probability, got {words[0]!r}")
             if labelled is not None:
-                raise ValueError(f"one action of a round is labelled, here are two: {words[0]!r} is the second")
+                raise ValueError(f"only one action of a round may be labelled; {words[0]!r} is a second label")
             labelled = (k, float(parts[1]), float(parts[2]))
     return None if labelled is None else _VwRound(context, rows, ids, *labelled)
 
@@ -395,11 +395,11 @@ def _vw_features(line: str) -> _Named:
 
 def _dsjson_event(log: Log, t: int) -> dict[str, Action]:
     index, propensity = int(log.index[t]), float(log.propensities[t])
-    played, chances = [index + 1], [propensity]  # played first, numbers from 1 on
+    played, probabilities = [index + 1], [propensity]  # played first, numbers from 1 on
     if log.probabilities is not None:
         others = [k for k in range(log.n[t]) if k != index]
         played += [k + 1 for k in others]
-        chances += [float(log.probabilities[t][k]) for k in others]
+        probabilities += [float(log.probabilities[t][k]) for k in others]
     actions: list[dict[str, Action]] = []
     for k in range(log.n[t]):
         action: dict[str, Action] = {} if log.ids is None else {"_id": jsonable(log.ids[t][k])}
@@ -416,7 +416,7 @@ def _dsjson_event(log: Log, t: int) -> dict[str, Action]:
         "Version": "1",
         "EventId": str(t),
         "a": played,
-        "p": chances,
+        "p": probabilities,
         "c": ({SHARED: shared} if shared else {}) | {"_multi": actions},
     }
 
@@ -429,7 +429,7 @@ def _read_dsjson(lines: Iterable[str]) -> Iterator[_VwRound]:
         if not isinstance(event, dict) or "_multi" not in event.get("c", {}):
             raise ValueError(f"line {number} is no dsjson event: c._multi, the list of actions, is missing")
         if "_label_cost" not in event:
-            continue  # a decision whose outcome is not known
+            continue  # a decision without an outcome
         yield _from_event(event)
 
 
@@ -438,11 +438,11 @@ def _from_event(event: Mapping[str, Action]) -> _VwRound:
     actions = event["c"]["_multi"]
     rows = [_indicators(_dsjson_features(action)) for action in actions]
     index = int(event["_labelIndex"]) if "_labelIndex" in event else int(event["_label_Action"]) - 1
-    order, chances = event.get("a", ()), event.get("p", ())
+    order, listed = event.get("a", ()), event.get("p", ())
     probabilities = None
-    if len(order) == len(chances) == len(actions):
+    if len(order) == len(listed) == len(actions):
         probabilities = np.zeros(len(actions))
-        probabilities[np.asarray(order) - 1] = chances
+        probabilities[np.asarray(order) - 1] = listed
     return _VwRound(
         _dsjson_features(shared),
         rows,

@@ -207,8 +207,8 @@ class Log:
         }
         if unknown := self.left_out["without propensity"]:
             caution(
-                f"{unknown} of {size} rounds have a reward but no propensity and are left out: nobody knows how likely "
-                "these measurements were to be made",
+                f"{unknown} of {size} rounds have a reward but no propensity and are left out: the probability of "
+                "these actions is unknown",
                 LogWarning,
             )
 
@@ -230,7 +230,7 @@ class Log:
         return int((~self.usable).sum())
 
     def presented(self) -> Iterator[LoggedRound]:
-        """The rounds as a policy sees them."""
+        """The rounds in the form that policies take."""
         for t in range(len(self)):
             yield LoggedRound(
                 number=t,
@@ -288,11 +288,11 @@ class Log:
         if wrong.size:
             raise ValueError(
                 f"propensities must lie in (0, 1], or be NaN where unknown; round {wrong[0]} has "
-                f"{self.propensities[wrong[0]]:g}: what was played cannot have been impossible"
+                f"{self.propensities[wrong[0]]:g}, for an action that was played"
             )
         self.propensities = np.minimum(self.propensities, 1.0)
         if (self.n < 1).any():
-            raise ValueError(f"n of round {np.flatnonzero(self.n < 1)[0]} is below 1: a round has candidates")
+            raise ValueError(f"n of round {np.flatnonzero(self.n < 1)[0]} is below 1: a round needs candidates")
         wrong = np.flatnonzero((self.index < 0) | (self.index >= self.n))
         if wrong.size:
             raise ValueError(

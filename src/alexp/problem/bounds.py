@@ -34,9 +34,9 @@ def norm_bounds(models: ModelClass, table: FloatArray, reward_bound: float) -> N
     intercept r = c + Phi_j theta; with columns centred over the candidates, r - mean(r) = Phi_j theta and
     ||r - mean(r)||^2 <= ||r||^2 <= N B^2, while directions without variance can be moved into c.
 
-    Where Phi_j does not have full rank the coefficients of smallest norm stand for all others on the candidates, but
-    not elsewhere: `determined` is False. Rounding is on the safe side: a small singular value is diminished by the
-    error it may have, which enlarges S_j; below that error it counts as zero, as a repeated column's would.
+    Where Phi_j does not have full rank the coefficients of smallest norm represent all others on the candidates, but
+    not at other points: `determined` is False. Rounding is conservative: a small singular value is reduced by its
+    possible error, which enlarges S_j; below that error it counts as zero, as for a repeated column.
 
     Parameters
     ----------

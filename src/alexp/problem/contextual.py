@@ -1,4 +1,4 @@
-"""Dictionaries of contextual rounds: features that a round has for its context and its candidates."""
+"""Dictionaries of contextual rounds: features of a context and of its candidates."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class ContextFeatures:
 
     @property
     def unknown(self) -> list[str]:
-        """Sets whose sizes are not known, because they are code that has not been evaluated yet."""
+        """Sets of unknown size: code that has not been evaluated yet."""
         return [name for name in self._blocks if name not in self._sizes]
 
     @property
@@ -268,9 +268,9 @@ class ContextFeatures:
                 raise ValueError(said + self._misspelt(name, context))
             values = _vector(f"context[{name!r}]", context[name], f"a vector of {source} numbers")
         else:
-            made = source.transform(_one_row(context)) if hasattr(source, "transform") else source(context)
-            made = made.toarray() if hasattr(made, "toarray") else made
-            values = _vector(f"what {name!r} makes of the context", made, "a vector of numbers")
+            result = source.transform(_one_row(context)) if hasattr(source, "transform") else source(context)
+            result = result.toarray() if hasattr(result, "toarray") else result
+            values = _vector(f"the result of {name!r} for the context", result, "a vector of numbers")
         known = self._sizes.setdefault(name, values.size)
         if values.size != known or known == 0:
             raise ValueError(
@@ -511,11 +511,11 @@ class PerArm:
     @property
     def example_rows(self) -> FloatArray | None:
         """Rows of the example's contexts, an arm each in turn; None if they are too few to tell sizes by."""
-        return None if len(self.features.examples) < _ENOUGH else self.marks
+        return None if len(self.features.examples) < _ENOUGH else self.identifying_rows
 
     @property
-    def marks(self) -> FloatArray:
-        """The same however few they are, (E, P): code is recognised by what it makes of them."""
+    def identifying_rows(self) -> FloatArray:
+        """Rows of the example's contexts, however few they are, (E, P); they identify code."""
         contexts = enumerate(self.features.examples)
         rows = [self.offered(one, self._arms)[k % self.n_arms] for k, one in contexts]
         return np.array(rows).reshape(len(rows), self.n_columns)

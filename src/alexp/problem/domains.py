@@ -210,8 +210,8 @@ class FiniteSet:
             raise ValueError("candidates must not be empty")
         if (equal := _equal_candidates(candidates)) is not None:
             caution(
-                f"candidates {equal[0]} and {equal[1]} are equal ({_short(self[equal[1]])}): each counts as one of its "
-                "own, and looking one up finds the first; drop duplicates unless that is meant",
+                f"candidates {equal[0]} and {equal[1]} are equal ({_short(self[equal[1]])}): each counts as a "
+                "candidate of its own, and a lookup finds the first; drop duplicates unless that is intended",
                 UserWarning,
             )
         self._lookup: dict[Hashable, int] | None = None
@@ -259,7 +259,7 @@ class FiniteSet:
         return f"FiniteSet({self.n_candidates} candidates: {_short(self[0])}{', ...' * (self.n_candidates > 1)})"
 
     def to_dict(self) -> dict[str, Any] | None:
-        """The table, when it is made of numbers and text; None when only the user can bring it back."""
+        """The table, if it consists of numbers and text; None for other objects, which cannot be stored."""
         candidates = self.candidates
         if isinstance(candidates, np.ndarray):
             return None if candidates.dtype == object else {"kind": "array", "candidates": candidates}
@@ -312,7 +312,7 @@ def _frame_to_dict(frame: Any) -> dict[str, Any] | None:
 
 
 class ContextualDomain:
-    """What there is to choose from is known in the round only."""
+    """A domain whose candidates are known in the round only."""
 
     @property
     def n_candidates(self) -> int:
@@ -360,7 +360,7 @@ class Arms(ContextualDomain):
         for name in names:
             self.add(name)
         if not self._names:
-            raise ValueError("names must not be empty: there is nothing to choose from without arms")
+            raise ValueError("names must not be empty")
 
     def add(self, name: str) -> int:
         """Add an arm, and return its number."""
@@ -404,7 +404,7 @@ class Arms(ContextualDomain):
 
 
 class Candidates(ContextualDomain):
-    """Nothing is known before a round: it brings its candidates, or their features, along."""
+    """Every round has its own candidates, passed as candidates or as their features."""
 
     def __repr__(self) -> str:
         return "Candidates()"

@@ -48,7 +48,7 @@ class ColumnGroups(GroupList):
 
 
 class AllSubsets(GroupList):
-    """All subsets of ``size`` out of ``n_columns`` columns in lexicographic order, each made when asked for.
+    """All subsets of ``size`` out of ``n_columns`` columns in lexicographic order, each computed when it is read.
 
     >>> AllSubsets(11, 3)[1].tolist(), len(AllSubsets(844, 3))
     ([0, 1, 3], 99846044)
@@ -88,7 +88,7 @@ def binomial_table(n: int, size: int) -> IntArray:
 
 
 class SubsetNames(Sequence[str]):
-    """Names such as P0+P3 made when asked for: a million of them need not exist at once."""
+    """Names such as P0+P3, computed when they are read: there may be millions."""
 
     def __init__(self, columns: Sequence[str], groups: Sequence[IntArray]) -> None:
         self._columns, self._groups = columns, groups

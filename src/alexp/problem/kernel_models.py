@@ -1,4 +1,4 @@
-"""Models made with kernels: of feature matrices, of subsets of inputs, and of composed inputs, with prior weights."""
+"""Kernel models: of feature matrices, of subsets of inputs, and of composed inputs, with prior weights."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PRODUCTS, _JOINED, _SUMS = 0.4, 0.4, 0.2  # shares of a description's prior mas
 
 @dataclass(frozen=True)
 class KernelModels:
-    """What a class of kernel models is made of: M of each, in order.
+    """The parts of a class of kernel models: M of each, in order.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ def _kernels(name: str, choice: Choice, rows: Rows) -> list[Kernel]:
 
 
 def _variance(kernel: Kernel, rows: Rows) -> float:
-    """What the variance over candidates of a function drawn from the prior is: mean k(x, x) - mean k(x, z)."""
+    """The variance over candidates of a function drawn from the prior: mean k(x, x) - mean k(x, z)."""
     some = dense(rows[spread(rows.shape[0], _MOST_COMPARED)])
     return varying_part(kernel, some, float(np.mean(kernel.diagonal(some))))
 
@@ -178,7 +178,7 @@ def varying_part(kernel: Kernel, some: FloatArray, whole: float) -> float:
     return varying if varying > 1e-12 * whole else 0.0
 
 
-# -- what is given: matrices or Gram matrices, tables of inputs, boxes -------------------------------------------
+# -- arguments: matrices or Gram matrices, tables of inputs, boxes -----------------------------------------------
 
 
 def as_choice(
@@ -262,7 +262,7 @@ def _distinct_scales(lengthscales: Sequence[float]) -> list[float]:
 
 
 def _sizes(d: int, per_subset: int, subsets: Subsets, max_size: int | None) -> list[int]:
-    """Sizes of the subsets that models are made for, smallest first."""
+    """Sizes of the subsets that have models, smallest first."""
     if subsets not in (ALL, FEW) and not isinstance(subsets, bool | np.bool_):
         raise ValueError(f'subsets must be True, False, "all" or "few", got {subsets!r}')
     if not subsets:
@@ -316,7 +316,7 @@ class Levels(NamedTuple):
 
 @dataclass(frozen=True)
 class Factorial:
-    """What the models of composed inputs are made of.
+    """The parts of the models of composed inputs.
 
     Attributes
     ----------

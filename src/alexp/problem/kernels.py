@@ -1,4 +1,4 @@
-"""Kernels: how alike two points are. A model is a set of columns and a kernel on them; <x, z> makes it a linear one."""
+"""Kernels: the similarity of two points. A model is a set of columns and a kernel on them; <x, z> is linear."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Kernel(ABC):
         return hash(self._value())
 
     def _value(self) -> Hashable:
-        """What the kernel is compared by: its class and its attributes."""
+        """The value by which kernels are compared: class and attributes."""
         return type(self), tuple((name, _hashable(value)) for name, value in sorted(self._attributes().items()))
 
     def _attributes(self) -> dict[str, object]:
@@ -218,7 +218,7 @@ def _hashable(value: object) -> Hashable:
     return value
 
 
-# -- kernels made of kernels -------------------------------------------------------------------------------------
+# -- combined kernels --------------------------------------------------------------------------------------------
 
 
 class _Combined(Kernel):
@@ -509,12 +509,12 @@ class Tanimoto(Kernel, stored_as="tanimoto"):
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
         """Inner products, distances, and their ratio."""
-        shared, apart = steps.inner(columns), steps.apart(columns)
-        return steps.after(("tanimoto", shared), lambda done: _shared_over_either(done[shared], done[apart]))
+        shared, distances = steps.inner(columns), steps.distances(columns)
+        return steps.after(("tanimoto", shared), lambda done: _shared_over_either(done[shared], done[distances]))
 
 
-def _shared_over_either(shared: FloatArray, apart: FloatArray) -> FloatArray:
-    return np.divide(shared, shared + apart, out=np.ones_like(shared), where=apart > 0.0)
+def _shared_over_either(shared: FloatArray, distances: FloatArray) -> FloatArray:
+    return np.divide(shared, shared + distances, out=np.ones_like(shared), where=distances > 0.0)
 
 
 # -- kernels of the distance -------------------------------------------------------------------------------------
@@ -612,8 +612,8 @@ class Stationary(Kernel):
         """Distances, which lengthscales share, and their profile."""
         if self._weights is not None and self._weights.size != columns.size:
             raise ValueError(f"{self.name!r} is for {self._weights.size} columns, got {columns.size}")
-        apart = steps.apart(columns, self._weights)
-        return steps.after((apart, self), lambda done: self.profile(done[apart] / self._square))
+        distances = steps.distances(columns, self._weights)
+        return steps.after((distances, self), lambda done: self.profile(done[distances] / self._square))
 
     def diagonal_block(self, z: Rows) -> FloatArray:
         """Ones."""
@@ -826,19 +826,19 @@ class Function(Kernel, stored_as="function"):
         return f"Function({self._label})"
 
     def fitted(self, x: Rows) -> Function:
-        """Itself, after a look at some of the candidates: is it a kernel at all?"""
+        """The kernel itself, after checking it on some of the candidates."""
         some = dense(x[spread(x.shape[0], _LOOKED_AT)])
         check_gram(f"what kernel {self._label!r} gives for some candidates", self.block(some, some))
         return self
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """What the function returns, checked."""
+        """The result of the function, checked."""
         parts = [_matrix_of(self.function(x, part), (len(x), len(part)), self._label) for part in dense_blocks(z)]
         return np.hstack(parts) if len(parts) > 1 else parts[0]
 
 
 def _matrix_of(values: ArrayLike, shape: tuple[int, int], label: str) -> FloatArray:
-    """What a user's kernel returned, or an error unless it is a finite matrix of this shape."""
+    """The result of a user's kernel; raises unless it is a finite matrix of this shape."""
     out = np.asarray(values, dtype=np.float64)
     if out.shape != shape:
         raise ValueError(f"kernel {label!r} must return shape {shape} for k(X, Z), got {out.shape}")
@@ -851,7 +851,7 @@ def check_gram(what: str, values: FloatArray) -> None:
     """Raise unless a square matrix is symmetric and positive semidefinite up to rounding, and not zero."""
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0.0:
-        raise ValueError(f"{what} is zero: no two candidates are alike, not even with themselves")
+        raise ValueError(f"{what} must not be zero everywhere")
     if float(np.abs(values - values.T).max()) > _SYMMETRY * largest:
         raise ValueError(f"{what} must be symmetric, K[i, k] = K[k, i]")
     part = values[:_MOST_DECOMPOSED, :_MOST_DECOMPOSED]
@@ -910,25 +910,25 @@ def kernel_from_dict(data: object) -> Kernel:
     try:
         return known[kind].from_fields(data["fields"])
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"what was stored of a kernel {kind!r} is damaged: {error}") from error
+        raise ValueError(f"the stored kernel {kind!r} is damaged: {error}") from error
 
 
-# -- are these the same kernels? ---------------------------------------------------------------------------------
+# -- signatures, to compare kernels with stored ones -------------------------------------------------------------
 
 
-class Marks(NamedTuple):
-    """What kernels are recognised by: their kinds exactly, as text, and their numbers one after the other.
+class KernelSignature(NamedTuple):
+    """The kinds of kernels as text, and their numbers one after the other.
 
-    Other machines and library versions may compute a median with another last bit: the numbers are then close, not
-    equal. Of arrays there are two fixed linear combinations along the last axis.
+    On another machine or library version a median may differ in its last bit: the numbers are then close, not equal. An
+    array is represented by two fixed linear combinations along its last axis.
     """
 
     kinds: str
     numbers: FloatArray
 
 
-def marks(kernels: Sequence[Kernel | None], groups: Sequence[IntArray], table: Rows) -> Marks:
-    """The marks of the kernels of all models, on the candidates' rows (N, P)."""
+def kernel_signature(kernels: Sequence[Kernel | None], groups: Sequence[IntArray], table: Rows) -> KernelSignature:
+    """The signature of the kernels of all models, on the candidates' rows (N, P)."""
     kinds: list[str] = []
     numbers: list[FloatArray] = []
     rows = table[spread(table.shape[0], _PROBES)]
@@ -941,7 +941,7 @@ def marks(kernels: Sequence[Kernel | None], groups: Sequence[IntArray], table: R
             kinds.append(path)
             if value is not None:
                 numbers.append(value)
-    return Marks("\n".join(kinds), np.concatenate([np.empty(0), *numbers]))
+    return KernelSignature("\n".join(kinds), np.concatenate([np.empty(0), *numbers]))
 
 
 def _names_code(described: object) -> bool:

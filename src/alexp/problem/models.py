@@ -50,7 +50,16 @@ from alexp.problem.kernel_models import (
     kernel_models,
     subset_models,
 )
-from alexp.problem.kernels import Kernel, Linear, Marks, Matern, Precomputed, Stationary, kernel_from_dict, marks
+from alexp.problem.kernels import (
+    Kernel,
+    KernelSignature,
+    Linear,
+    Matern,
+    Precomputed,
+    Stationary,
+    kernel_from_dict,
+    kernel_signature,
+)
 from alexp.problem.rows import Rows, dense, take
 from alexp.problem.tables import FeatureTable, Matrices
 
@@ -71,7 +80,7 @@ class ModelClass:
     groups
         One sequence of column numbers per model; groups may overlap and differ in size.
     names
-        One distinct name per model; made from the column names if absent.
+        One distinct name per model; by default from the column names.
     intercept
         Give every model a constant that is neither penalised nor counted in its size.
     scales
@@ -88,7 +97,7 @@ class ModelClass:
     ----------
     kernels : tuple of M kernels, None in place of linear ones; None if all models are linear.
     subset_size : the size of all groups where these are all subsets of one size, in order; None otherwise.
-    enumerated_on : the device that makes all subsets in every round; None where they are listed.
+    enumerated_on : the device that enumerates all subsets in every round; None where they are listed.
 
     >>> models = ModelClass.legendre(degree=10, size=3)
     >>> models.n_models, models.n_columns, models.names[0], models.groups[1].tolist()
@@ -147,7 +156,7 @@ class ModelClass:
 
         With `device`, "cuda" or "cpu", they are enumerated there in every round and never listed: a hundred million of
         them take some megabytes, and a step on a GPU some milliseconds. For `EvidenceMixture` with rule "ids" or "ucb";
-        what needs a list has one made of up to 50 million.
+        methods that need a list make one of up to 50 million.
         """
         p = dictionary.n_columns
         if count("size", size) > p:
@@ -215,8 +224,8 @@ class ModelClass:
     ) -> ModelClass:
         """One model per feature matrix, (N, d_j) each, and kernel, for a FiniteSet of N candidates.
 
-        Unlike families that contain a constant, tables have an intercept unless `intercept=False`: measurements have a
-        level that no descriptor explains. A constant column in a matrix does no harm beside it.
+        Tables have an intercept unless `intercept=False`, so that rewards need not be centred. A constant column in a
+        matrix does not matter beside it.
 
         `kernels` is "linear"; "auto", which looks at each matrix (linear and Tanimoto for bits, one-hot rows and
         counts; linear and Matern 5/2 at four lengthscales on standardised columns for descriptors; for several
@@ -339,7 +348,7 @@ class ModelClass:
         """One model per block of columns, for rounds that bring their features along: `ask(features=...)`.
 
         `blocks` says how many columns each block has; `example` has features of typical candidates, (n, P) or a dict
-        of blocks (n, size). It holds no code, so that it can be stored.
+        of blocks (n, size). It holds no code and can be stored.
 
         >>> ModelClass.from_blocks({"user": 5, "item": 8, "cross": 40}).n_columns
         53
@@ -411,7 +420,7 @@ class ModelClass:
         intercept: bool = True,
         max_models: int = _MOST_CROSSED,
     ) -> ModelClass:
-        """Which features of the context change what an action is worth: one model per set of crossings.
+        """Which features of the context change the reward of an action: one model per set of products.
 
         Every model has the features of the action, those of the context (practically unpenalised: they are the same for
         all candidates of a round), and some products of different features, at least one of them the action's. Models
@@ -429,7 +438,7 @@ class ModelClass:
         units : {name: scale} or {name: (centre, scale)}; features enter as (value - centre) / scale. Without them
             features should be of size one, products included.
 
-        It holds no code, so that it can be stored.
+        It holds no code and can be stored.
 
         >>> models = ModelClass.crossed(context=["age", "bmi"], action=["dose"], units={"age": (50, 15)})
         >>> list(models.names)
@@ -439,7 +448,7 @@ class ModelClass:
         groups, names, log_prior = dictionary.models(count("max_models", max_models, 2))
         return cls(dictionary, groups, names, intercept=intercept, log_prior=log_prior)
 
-    # -- models made from these --------------------------------------------------------------------------------
+    # -- derived model classes ---------------------------------------------------------------------------------
 
     def _copy(self) -> ModelClass:
         out = self.__class__.__new__(self.__class__)
@@ -461,7 +470,7 @@ class ModelClass:
     def head(self, n: int) -> ModelClass:
         """The same models on the first n candidates of feature matrices."""
         if not isinstance(self.dictionary, Matrices):
-            raise TypeError("only models made from matrices have a list of candidates")
+            raise TypeError("only models from matrices have a list of candidates")
         out = self._copy()
         out.dictionary = self.dictionary.head(n)
         return out
@@ -519,7 +528,7 @@ class ModelClass:
         return f"ModelClass({m} model{'s' * (m != 1)}{kernels}{size}{constant})"
 
     def _layout(self) -> tuple[IntArray, IntArray]:
-        """`columns_flat` and `offsets`, made when first needed."""
+        """`columns_flat` and `offsets`, computed when first needed."""
         if self._listed is None:
             if self.subset_size is not None:
                 self.require_list("this")
@@ -616,26 +625,26 @@ class ModelClass:
         """Whether there may be an array with something for every model."""
         return self.enumerated_on is None or self._subsets.is_listable
 
-    def require_list(self, who: str) -> None:
-        """Raise if `who` needs all models one by one and they are too many to list."""
+    def require_list(self, caller: str) -> None:
+        """Raise if `caller` needs all models one by one and they are too many to list."""
         if not self.is_listable:
             raise ValueError(
-                f"{who} needs a list of the models, and {self.n_models} subsets are enumerated, never listed: "
+                f"{caller} needs a list of the models, and {self.n_models} subsets are enumerated, never listed: "
                 'EvidenceMixture takes them with rule="ids" or "ucb", and likeliest(n) names the most probable ones'
             )
 
-    def require_linear(self, who: str, why: str) -> None:
-        """Raise if a model is a kernel, where `who` needs columns for the reason `why`."""
+    def require_linear(self, caller: str, why: str) -> None:
+        """Raise if a model is a kernel, where `caller` needs columns for the reason `why`."""
         if self.kernels is not None:
             j = next(j for j, kernel in enumerate(self.kernels) if kernel is not None)
             raise ValueError(
-                f"{who} needs models that are linear in their columns: {why}; model {self.names[j]!r} is a kernel. "
+                f"{caller} needs models that are linear in their columns: {why}; model {self.names[j]!r} is a kernel. "
                 "EvidenceMixture takes kernels; kernels='linear' makes every map a linear model"
             )
 
     @property
     def listing(self) -> list[AnyArray]:
-        """What the groups are recognised by, and their scales."""
+        """The arrays that identify the groups, and the scales."""
         if self.enumerated_on is not None:
             return [np.array([self.n_columns, self._subsets.size]), np.ones(1)]
         return [self.columns_flat, self.offsets, self.scales]
@@ -714,7 +723,7 @@ class ModelClass:
     def offered(self, context: object, candidates: Action) -> FloatArray:
         """The dictionary at the n candidates of a round, shape (n, P); contextual models only."""
         if not self.is_contextual:
-            raise TypeError("these models know nothing of contexts: their features are those of an action, columns(x)")
+            raise TypeError("these models are not contextual: their features are those of an action, columns(x)")
         rows: FloatArray = self.dictionary.offered(context, candidates)  # type: ignore[attr-defined]
         return rows
 
@@ -729,9 +738,9 @@ class ModelClass:
         return getattr(self.dictionary, "example_rows", None)
 
     @property
-    def marks(self) -> FloatArray:
-        """Rows that contextual models are recognised by, (E, P): those of all they were given as an example."""
-        known = getattr(self.dictionary, "marks", self.example_rows)
+    def identifying_rows(self) -> FloatArray:
+        """The rows of the example of contextual models, (E, P), by which a stored study identifies them."""
+        known = getattr(self.dictionary, "identifying_rows", self.example_rows)
         return np.empty((0, self.n_columns)) if known is None else known
 
     @property
@@ -741,7 +750,7 @@ class ModelClass:
 
     @property
     def free_columns(self) -> IntArray | None:
-        """Columns whose values are multiplied by so much that they are practically unpenalised; None for none."""
+        """Columns that are practically unpenalised, because their values are multiplied by 100; None for none."""
         return getattr(self.dictionary, "free_columns", None)
 
     # -- kernels -----------------------------------------------------------------------------------------------
@@ -775,12 +784,14 @@ class ModelClass:
         kernel = self.kernel(j) or Linear()
         return np.asarray(kernel.diagonal(take(rows, self.groups[j])) / self.scales[j] ** 2)
 
-    def kernel_marks(self, rows: Rows) -> Marks | None:
-        """What kernels and prior weights are recognised by, on the candidates' rows (N, P); None if there are none."""
+    def kernel_signature(self, rows: Rows) -> KernelSignature | None:
+        """The signature of kernels and prior weights, on the candidates' rows (N, P); None if there are none."""
         if self.kernels is None and self._log_prior is None:
             return None
-        own = marks(self.kernels or [None] * self.n_models, self.groups, rows)
-        return own if self._log_prior is None else Marks(own.kinds, np.concatenate([own.numbers, self._log_prior]))
+        own = kernel_signature(self.kernels or [None] * self.n_models, self.groups, rows)
+        if self._log_prior is None:
+            return own
+        return KernelSignature(own.kinds, np.concatenate([own.numbers, self._log_prior]))
 
     # -- storage -----------------------------------------------------------------------------------------------
 
@@ -834,7 +845,7 @@ class ModelClass:
         return out
 
 
-# -- checks of what is given, one entry per model ---------------------------------------------------------------
+# -- checks of arguments with one entry per model ---------------------------------------------------------------
 
 
 def _arm_names(arms: int | Arms | Sequence[str]) -> int | list[str]:

@@ -1,4 +1,4 @@
-"""What one round offers: rows of features, and the actions behind them. All checks of what a user passed are here."""
+"""Offer: the candidates of one round, their features and actions, and all checks of the arguments of a round."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check_problem(models: ModelClass, domain: Domain) -> None:
         return
     if not models.is_contextual:
         raise ValueError(
-            f"{name} is a domain of contextual rounds, and these models know nothing of contexts: use "
+            f"{name} is a domain of contextual rounds, and these models are not contextual: use "
             "ModelClass.from_blocks, from_maps(..., contextual=True), per_arm or crossed"
         )
     if models.kernels is not None:
@@ -133,7 +133,7 @@ def offer(
     ids: Ids | None = None,
     available: Available = None,
 ) -> Offer:
-    """What a round with these arguments offers, or an error that says which ones would be right."""
+    """The offer of a round with these arguments; the error for wrong arguments names the right ones."""
     if not isinstance(domain, ContextualDomain):
         raise ValueError(
             "context, candidates, features and ids are for contextual domains, alexp.Arms and alexp.Candidates; the "
@@ -171,7 +171,7 @@ def _of_ball(
 ) -> Offer:
     for name, value in (("context", context), ("features", features), ("ids", ids), ("available", available)):
         if value is not None:
-            raise ValueError(f"{name}= has no meaning on a ball, whose actions are points: pass candidates= or nothing")
+            raise ValueError(f"{name}= is not used on a ball, where actions are points: pass candidates= or nothing")
     if candidates is None:
         return Offer(np.empty((0, ball.dim)), ())
     return points_offer(ball.inside(candidates))
@@ -205,7 +205,7 @@ def _of_candidates(models: ModelClass, context: object, candidates: Action, feat
     if isinstance(candidates, str | bytes | dict | set) or not hasattr(candidates, "__len__"):
         raise TypeError(f"candidates must be a list, an array or a DataFrame, got {type(candidates).__name__}")
     if len(candidates) == 0:
-        raise ValueError("candidates must not be empty: there is nothing to choose from")
+        raise ValueError("candidates must not be empty")
     if context is None and _needs_context(models):
         raise ValueError("context= is missing: a round is asked for with ask(context=..., candidates=...)")
     keys = None if ids is None else check_ids(ids, len(candidates))
@@ -299,7 +299,7 @@ def _has_rows(context: Action) -> bool:
     return (isinstance(context, np.ndarray) and context.ndim == 2) or hasattr(context, "columns")
 
 
-# -- the candidates of a round as algorithms see them ------------------------------------------------------------
+# -- offers in the form that algorithms use ----------------------------------------------------------------------
 
 
 class OfferTable(Listing):

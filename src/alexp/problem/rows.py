@@ -26,7 +26,7 @@ Scales: TypeAlias = tuple[float, ...]  # one divisor per column; 0 for columns t
 
 _BLOCK = 1 << 16  # entries of a block in double precision: half a megabyte, which stays in the cache
 _SPARSE_ROWS = 1 << 15
-_SQUARED = 1e150  # weights whose squares are numbers
+_SQUARED = 1e150  # largest weight with a finite square
 _MOST_COMPARED = 300  # candidates whose distances the median is taken over: subsets of inputs take thousands of medians
 _COMPUTED = 1e-12  # relative error that a descriptor computed in double precision may have: some 4,500 roundings
 _TINY = float(np.finfo(np.float64).tiny)

@@ -48,7 +48,7 @@ class Steps:
         """The step that computes weighted inner products."""
         return self.leaf(("inner", _key(weights)), columns, lambda x, z: inner(x, z, weights))
 
-    def apart(self, columns: IntArray, weights: FloatArray | None = None) -> int:
+    def distances(self, columns: IntArray, weights: FloatArray | None = None) -> int:
         """The step that computes weighted squared distances."""
         return self.leaf(("apart", _key(weights)), columns, lambda x, z: squared_distances(x, z, weights))
 

@@ -83,7 +83,7 @@ class Matrices:
 
     @property
     def table(self) -> FloatArray:
-        """All matrices side by side in double precision, (N, P); made anew at every call where they are large."""
+        """All matrices side by side in double precision, (N, P); computed at every call where they are large."""
         if self._table is not None:
             return self._table
         table = np.hstack([dense(block) for block in self.blocks])
@@ -121,7 +121,7 @@ class Matrices:
         """Features of the candidates with row numbers `x`, shape (n, P)."""
         rows = np.atleast_1d(np.asarray(x))
         if not np.issubdtype(rows.dtype, np.integer) or rows.ndim != 1:
-            raise TypeError("models made from matrices are evaluated at row numbers: pass an integer or several")
+            raise TypeError("models from matrices are evaluated at row numbers: pass an integer or several")
         if rows.size and (rows.min() < 0 or rows.max() >= self.n_rows):
             raise IndexError(f"row numbers must lie in 0..{self.n_rows - 1}, got {rows.min()}..{rows.max()}")
         if self._table is not None:
@@ -208,7 +208,7 @@ def _check_count(name: str, found: int, n_rows: int | None) -> None:
 
 
 def _check_finite(name: str, rows: AnyArray) -> None:
-    """The same errors as for small matrices, looking at a few rows at a time."""
+    """Raise for entries that are not finite, reading a few rows at a time."""
     for part, piece in blocks(rows):
         block = dense(piece)
         if not np.all(np.isfinite(block)):
@@ -245,7 +245,7 @@ def _rebuilt(data: dict[str, Any]) -> Rows:
     return csr_array((data["data"], data["indices"], data["indptr"]), shape=tuple(data["shape"]))
 
 
-# -- do features and candidates list the same rows? --------------------------------------------------------------
+# -- row labels of features and candidates -----------------------------------------------------------------------
 
 
 def frame_labels(block: object) -> list[Hashable] | None:

@@ -50,7 +50,7 @@ class Corral(AgentBased):
     `data_mode="own"` trains the drawn agent only, as the theory assumes; "shared" trains all, as ALExp does.
     `eta` is the first rate of every agent, sqrt(M/horizon) by default, and `gamma` the mixing, 1/horizon by
     default. A late reward is weighted by the probability in force when its trial was asked for; the rates that
-    grow make the result depend on the order of tells. Measurements from elsewhere train the agents alone.
+    grow make the result depend on the order of tells. External measurements train the agents only.
 
     `variant="released-code"` repeats what the code published with the paper does: unscaled losses divided by the
     probability twice, agents regressed on y / q-bar (all of them on y / M in round one), mirror descent started
@@ -105,7 +105,7 @@ class Corral(AgentBased):
         return float(decision.play.weights[proposal.model])
 
     def _learn(self, seen: Observation) -> None:
-        if seen.note is None or seen.model is None:  # measured elsewhere: no agent was drawn for it
+        if seen.note is None or seen.model is None:  # external: no agent was drawn for it
             self._train(seen.row, seen.reward, None)
         elif self.variant == "released-code":
             self._learn_as_released(seen, seen.model, seen.note)

@@ -1,4 +1,4 @@
-"""Masters that judge agents by how often they played and what that brought."""
+"""Masters that judge agents by their number of rounds and mean reward."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CountedAgents(AgentBased):
         conf_i = width sqrt(log(M log(n_i) / delta) / n_i).
 
     `data_mode="own"` trains the agent that played, as the theory assumes; "shared" trains all. Rewards are scaled by
-    `loss_range` or +-(reward_bound + 3 noise_std). Measurements from elsewhere train the agents alone.
+    `loss_range` or +-(reward_bound + 3 noise_std). External measurements train the agents only.
     """
 
     needs_columns: ClassVar[str] = "each of its agents keeps a regression on columns"
@@ -66,7 +66,7 @@ class CountedAgents(AgentBased):
         self._loss = LossScale.of(loss_range, self.reward_bound, self.noise_std, self._sign)
         pool = OwnDataPool if data_mode == "own" else AgentPool
         self._pool: OwnDataPool | AgentPool = pool(self.agents, models, self.noise_std, self.norm_bound)
-        self._order = self._streams.generator(AGENTS).permutation(models.n_models)  # who plays first among equals
+        self._order = self._streams.generator(AGENTS).permutation(models.n_models)  # breaks ties
         self._counts, self._sums = np.zeros(models.n_models), np.zeros(models.n_models)
 
     def _decide(self, round_: Round) -> Decision:
@@ -86,7 +86,7 @@ class CountedAgents(AgentBased):
             self._balance(seen.model)
 
     def _balance(self, model: int) -> None:
-        """Take notice of a reward of an agent."""
+        """Learn a reward of an agent."""
 
     def _means(self, played: IntArray) -> tuple[FloatArray, FloatArray]:
         """Mean reward u_i and conf_i of the agents that have played."""

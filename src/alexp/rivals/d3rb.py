@@ -20,13 +20,13 @@ class D3RB(CountedAgents):
         u_i + d_i / sqrt(n_i) + conf_i < max_j (u_j - conf_j).
 
     As printed every agent plays before any plays again (`newcomers` = 1), which with more agents than rounds is a round
-    robin and nothing else. Here an agent that has not played yet may play in every round in which the others have had
-    their due: at most 1 + `newcomers` t agents play in t rounds, in a random order, and balancing is among those. The
-    bound on the regret is then against the best of them.
+    robin. Here at most 1 + `newcomers` t agents play in t rounds: a new agent, in a random order, may play whenever
+    that allows it. Balancing is among the agents that have played, and the bound on the regret is against the best of
+    them.
 
     `data_mode="own"` trains the agent that played, as the theory assumes; "shared" trains all. The potentials depend
-    on the order of tells. Rewards are scaled by `loss_range` or +-(reward_bound + 3 noise_std). Measurements from
-    elsewhere train the agents alone.
+    on the order of tells. Rewards are scaled by `loss_range` or +-(reward_bound + 3 noise_std). External measurements
+    train the agents only.
 
     Needs `loss_range`, or `noise_std` and `reward_bound` for it, and `norm_bound` (the agents' widths).
     """

@@ -45,17 +45,17 @@ _EPOCH = 3  # purpose of random numbers: the seed of an epoch
 class Doubling(Algorithm):
     """Epoch k = 0, 1, ... has first 2^k rounds, which a fresh `algorithm` plays with that number as its `horizon`.
 
-    Whatever it guarantees for a horizon it has told, this has at every n, times a constant: regret of C n^a in each
-    epoch sums to at most 2^a / (2^a - 1) C n^a, a factor of 3.41 for a = 1/2 and of 2.70 for a = 2/3.
+    A guarantee for a known horizon then holds at every n, times a constant: regret of C n^a in each epoch sums to at
+    most 2^a / (2^a - 1) C n^a, a factor of 3.41 for a = 1/2 and of 2.70 for a = 2/3.
 
     `algorithm` is a name of the registry, or a class, that takes a horizon; its settings are passed on. A study, which
-    takes one name, is told `algorithm="doubling:estc"`. An epoch forgets what was known before it, as the argument
-    wants it. `keep_data=True`, which no theory covers, has it begin with all rewards so far as measurements
-    from elsewhere: an `ETC` then explores the less, the more of them there are.
+    takes one name, has `algorithm="doubling:estc"`. An epoch starts without data, as the argument above requires.
+    `keep_data=True`, which no theory covers, starts it with all rewards so far as external measurements: the more there
+    are, the less an `ETC` then explores.
 
-    Rounds are asks that were not given up. Of earlier epochs the one with the most rewards is
+    Rounds are asks that were not abandoned. Of earlier epochs the one with the most rewards is
     kept: it says what is `best` until the current one has as many, and takes late rewards of its own trials. Other late
-    rewards (with `keep_data` all of them) are measurements from elsewhere for the current one.
+    rewards (with `keep_data` all of them) are external measurements for the current one.
 
     Needs what `algorithm` needs.
 
@@ -94,7 +94,7 @@ class Doubling(Algorithm):
         if getattr(models, "is_contextual", False):  # its log is never repeated, ours is
             self._arguments["log_features"] = "none"
         self._epochs = {0: self._made(models, domain, 0)}  # the current one, and the best informed before it
-        self._rounds = 0  # of the current epoch: asks that were not given up
+        self._rounds = 0  # of the current epoch: asks that were not abandoned
         super().__init__(models, domain, **shared)
         if self.keep_data and self.log_features == "none":
             raise ValueError('keep_data=True hands on rows of earlier epochs, which log_features="none" does not keep')
@@ -109,7 +109,7 @@ class Doubling(Algorithm):
         return {**inside, **super()._takes(given)}
 
     def arguments(self) -> State:
-        """As for every algorithm, and the settings of the one inside."""
+        """Constructor arguments, with the settings of the inner algorithm."""
         return super().arguments() | self._own
 
     @property
@@ -147,13 +147,13 @@ class Doubling(Algorithm):
             return make(models, domain, horizon=self._length(k), **self._arguments)
 
     def _adopted(self, inner: Algorithm, k: int) -> Algorithm:
-        """Epoch k's algorithm: it sees the candidates in our order, warns when we would, and has luck of its own."""
+        """Epoch k's algorithm, with this one's visiting order and warnings, and its own random numbers."""
         seed = int.from_bytes(self._streams.generator(_EPOCH, k).bytes(16), "little")
         inner._candidates, inner._monitor, inner._streams = self._candidates, self._monitor, Streams(seed)
         return inner
 
     def _upcoming(self) -> Algorithm:
-        """Who will decide on the next ask."""
+        """The algorithm that decides on the next ask."""
         k = self.epoch
         return self._current if self._rounds < self._length(k) else self._cached("next", lambda: self._begun(k + 1))
 

@@ -60,8 +60,8 @@ class DRLasso(LassoBased):
     rewards are clipped at reward_bound + 2 noise_std (the released code: at 3, whatever the rewards are). A constant of
     the models is fitted, and like in the released code no part of r_a.
 
-    What is noted of a trial is of the time of its ask. Measurements from elsewhere have no pi and are left out. On a
-    fixed set of candidates the average context is always the same: it learns nothing there.
+    The doubly robust reward uses the estimate at the time of the ask. External measurements have no pi and are omitted.
+    On a fixed set of candidates the average context is always the same: it learns nothing there.
 
     Needs `reward_bound`, and `noise_std` unless `clip` is given.
     """
@@ -121,7 +121,7 @@ class DRLasso(LassoBased):
         return np.concatenate([decision.mean, [offset, gain]])
 
     def _learn(self, seen: Observation) -> None:
-        if seen.note is None:  # measured elsewhere
+        if seen.note is None:  # external
             return
         note = np.asarray(seen.note)
         reward = float(np.clip(note[-2] + note[-1] * seen.reward, -self._largest, self._largest))

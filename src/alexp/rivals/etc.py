@@ -64,9 +64,9 @@ class Commitment(Decision):
 class ETC(Algorithm):
     """Explore until `n_explore` rewards are known, solve one group Lasso, then play its best action forever.
 
-    The Lasso is solved by the first ask that finds `n_explore` rewards, on all rewards known by then; asks made
-    while rewards are still out go on exploring. With one ask per reward that is exactly `n_explore` rounds of
-    exploration. Rewards that come later change nothing.
+    The Lasso is solved by the first ask that finds `n_explore` rewards, on all rewards known by then; until then asks
+    explore, also while trials are pending. With one ask per reward that is exactly `n_explore` rounds of exploration.
+    Later rewards change nothing.
 
     lambda_1 = lam x 4 noise_std sqrt(log M / n_explore), for (1/t)||y - Phi theta||^2 + 2 lambda sum_j ||theta_j||.
 
@@ -120,7 +120,7 @@ class ETC(Algorithm):
         return frozenset({"noise_std", "reward_bound"} if self.n_explore == "theory" else {"noise_std"})
 
     def arguments(self) -> State:
-        """As for every algorithm; horizon and sparsity only where they were given: states stay what they were."""
+        """Constructor arguments; horizon and sparsity only where they were given."""
         known = {"horizon": self.horizon, "sparsity": self.sparsity}
         return super().arguments() | {name: value for name, value in known.items() if value is not None}
 

@@ -43,7 +43,7 @@ class EXP4IX(AgentBased):
     p_j(x) loss / (P(x) + gamma_t), and q is the softmax of -eta_t times the sums. eta_t = eta sqrt(2 log M / W_t)
     and gamma_t = eta_t / 2, where W_t sums the number of distinct actions that were suggested, the K of the theory,
     over the rounds; no horizon is needed. All agents learn from every reward. The weights of a late reward are
-    those of the round in which its trial was asked for. Measurements from elsewhere train the agents alone.
+    those of the round in which its trial was asked for. External measurements train the agents only.
 
     Losses are (hi - y)/(hi - lo) clipped to [0, 1], with `loss_range` = (lo, hi) or +-(reward_bound + 3 noise_std).
 

@@ -58,7 +58,7 @@ class EXP4LS(AgentBased):
     unbiased where rewards are linear in the columns, with a variance that grows with P: the estimator that the paper on
     ALExp describes and argues against, and a shadow of the one that Luo et al. (2022) share between their agents.
     gamma_t and eta_t are those of `schedules`. The weights of a late reward are those of the round it was asked for in.
-    Measurements from elsewhere train the agents alone.
+    External measurements train the agents only.
 
     Needs `reward_bound` (eta_t) and `norm_bound` (the agents' widths).
     """

@@ -44,15 +44,15 @@ class LassoBandit(Algorithm):
         F = {a : z . bF_a > max_a' z . bF_a' - h reward_bound / 2},    play argmax_{a in F} z . bS_a.
 
     An arm's fits are made when its reward comes, those on all rows from the sixth reward on. These lambdas are
-    scikit-learn's alpha, half of the print's; its lambdas hold constants that nobody knows (phi_0, p*, C_1), these are
-    the values that the released codes use. A constant of the models is part of every prediction (the released codes fit
-    one and leave it out).
+    scikit-learn's alpha, half of the paper's. The paper's lambdas hold unknown constants (phi_0, p*, C_1); these are
+    the values of the released codes. A constant of the models is part of every prediction (the released codes fit one
+    and omit it).
 
     Where all candidates share their coefficients there is one "arm", whose forced asks play evenly. The schedule counts
-    asks that were not given up, and measurements from elsewhere, whose rows are like others, but no forced ones.
+    asks that were not abandoned, and external measurements, whose rows are like others, but no forced ones.
 
-    Needs `reward_bound`. Every arm must be forced before anything is known of it: for the first K q rounds and more it
-    is no better than chance.
+    Needs `reward_bound`. Every arm must be forced before anything is known of it: for the first K q rounds it is no
+    better than uniform play.
     """
 
     name: ClassVar[str] = "lasso-bandit"
@@ -124,7 +124,7 @@ class LassoBandit(Algorithm):
         assert seen.index is not None
         arm, t = (seen.index if self._arms > 1 else 0), self.n_told + 1
         row = seen.row[arm * self._size : (arm + 1) * self._size]
-        if seen.trial < self.n_asked and self._log.explored[seen.trial]:  # elsewhere, there is no such trial yet
+        if seen.trial < self.n_asked and self._log.explored[seen.trial]:  # external measurements have no trial yet
             self._fit(_FORCED, arm, row, seen.reward, self.lam1)
         self._fit(_ALL, arm, row, seen.reward, self.lam2 * decay(t, log(t), log(max(self._size, 2))), t >= FIRST_FIT)
 

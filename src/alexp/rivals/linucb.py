@@ -108,7 +108,7 @@ class LinUCB(Certified):
     rewards that drift (D-LinUCB with a constant width): V = sum_s forget^(t-s) phi_s phi_s' + ridge^2 I. Nothing is
     certified then, and the order of rewards matters; widths of `UCB(beta="theory")` are no theorem under it.
 
-    On `alexp.Ball` it maximises the upper bound over all points, see `estimation.ellipsoids`; agents there are UCB and
+    On `alexp.Ball` it maximises the upper bound over all points, see `optimistic_point`; agents there are UCB and
     Greedy.
 
     Needs `norm_bound` for the width of UCB, and `noise_std` where that is the theory's (`UCB(beta="theory")`).
@@ -178,7 +178,7 @@ class LinUCB(Certified):
         self._pool.update(seen.row, seen.reward)
 
     def _certified_models(self) -> ModelClass:
-        """The model it is told to be true; all models, if it is told none."""
+        """The model that was stated to be true; all models if none was."""
         return self.models if self.model is None else self.models.only(self.model)
 
     def _numbers(self) -> IntArray:

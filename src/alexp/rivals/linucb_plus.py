@@ -62,8 +62,8 @@ class LinUCBPlusPlus(Algorithm):
     for virtual arms, whose rewards vary by what they draw, with sqrt(sigma^2 + reward_bound^2) in place of sigma; V has
     ridge^2 on its diagonal. (The released code lacks the root over phi' V^-1 phi.)
 
-    Rounds are asks that were not given up. Rewards that come after their iteration count for `best` alone, which is by
-    the largest model on all rewards. Measurements from elsewhere are known to the current iteration.
+    Rounds are asks that were not abandoned. Rewards that come after their iteration count for `best` alone, which is by
+    the largest model on all rewards. External measurements are known to the current iteration.
 
     Needs `horizon` n, nested models (or `cumulative`, see `ModCB`), `noise_std`, `reward_bound` and `norm_bound`.
     """

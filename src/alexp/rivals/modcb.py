@@ -125,7 +125,7 @@ class Offered(Decision):
 
 
 class ModCB(AgentBased):
-    """Follow the agent of a small model, and go on to a larger one when evenly drawn actions show that it errs.
+    """Follow the agent of a small model, and change to a larger one when evenly drawn actions show that it is wrong.
 
     For models phi^1 < ... < phi^M, each with the columns of the one before it and more. Round t is played evenly with
     probability mu_t = min(1, (K / t)^kappa), K the number of choices, and otherwise by the agent of model m, at first
@@ -135,8 +135,8 @@ class ModCB(AgentBased):
         E_i >= test_scale v (2 sqrt(k L) + 2 L) / n,    L = log(2 d_i M / delta).
 
     That is the tail of a chi-square; in print the threshold is 2 alpha_i with alpha_i of order (tau^6 / gamma^4)
-    sqrt(d_i) log^2(2 d_i M / delta) / n, whose constants nobody knows. Models are tested once there are 10 + sqrt(d_i)
-    evenly played rounds and 5 d_i rows of features.
+    sqrt(d_i) log^2(2 d_i M / delta) / n, with unknown constants. Models are tested once there are 10 + sqrt(d_i) evenly
+    played rounds and 5 d_i rows of features.
 
     The print plays Exp4-IX on a cover and forgets its data at every switch; here agents (LinUCB, as in the released
     code) learn from all rewards. The released code's estimate of E is biased upwards by sum ||z||^2 / n^2; this one is
@@ -201,7 +201,7 @@ class ModCB(AgentBased):
 
     def _learn(self, seen: Observation) -> None:
         self._train(seen.row, seen.reward, None)
-        even, table = seen.note or (0.0, None)  # of what was measured elsewhere the other candidates do not count
+        even, table = seen.note or (0.0, None)  # external measurements have no other candidates
         if table is not None:
             self._drops.add_round(np.asarray(table))
         if even:

@@ -37,7 +37,7 @@ from alexp.extend import (
 # The prior of a coefficient, (3/(2 tau)) (1 + |u|/tau)^-4, is a double exponential whose rate is Gamma(3, tau), and
 # that a Gaussian whose variance is exponential: given rates and variances the weights exp(-eta ||y - X u||^2) make u
 # Gaussian, and given u all of them are independent and known. Sweeps through the three have the posterior as their
-# limit; how far the mean of finitely many is from it is not known, and whoever uses it must not rely on that.
+# limit; how far the mean of finitely many is from it is not known, and the width below does not rely on it.
 
 _NEAR = 1e-9  # of tau, below which coefficients count as being this large
 _WIDEST = 1e-9  # least precision of a coefficient before any reward
@@ -61,7 +61,7 @@ class SparseWeights:
         self._draw, self.mean = np.zeros(n_columns), np.zeros(n_columns)
 
     def learn(self, row: FloatArray, y: float, eta: float, tau: float, rng: np.random.Generator) -> None:
-        """Take in a reward of a row (P,), and find the mean anew, beginning where the last sweep ended."""
+        """Add the reward of a row (P,), and compute the mean again, starting from the last sweep."""
         self._gram = self._gram + np.outer(row, row)
         self._cross = self._cross + row * y
         self._draw, self.mean = self.swept(self._draw, eta, tau, rng)
@@ -109,12 +109,12 @@ TEMPERATURES: tuple[Temperature, ...] = get_args(Temperature)
 
 
 class O2CSSEW(Certified):
-    """OFUL on forecasts by sparse exponential weights, whose confidence set is as small as they were good.
+    """OFUL on forecasts by sparse exponential weights; the better the forecasts, the smaller the confidence set.
 
-    Forecasts f_s are made before their rewards. Whoever makes them, and however badly, Q_t = sum_s (f_s - r(x_s))^2 is
-    the regret L_t(f) - L_t(theta) of their squared loss against the truth plus 2 sum_s noise_s (f_s - r(x_s)). SeqSEW's
-    regret is small by a theorem about an integral that nobody can compute; sampled forecasts have no theorem. But the
-    regret can be bounded by what was seen: the loss L_t(f) is known, and since one of the models is true,
+    Forecasts f_s are made before their rewards. For any forecaster, Q_t = sum_s (f_s - r(x_s))^2 is the regret
+    L_t(f) - L_t(theta) of their squared loss against the truth plus 2 sum_s noise_s (f_s - r(x_s)). The theorem on
+    SeqSEW's regret is about an integral that cannot be computed exactly; sampled forecasts have no theorem. But the
+    regret can be bounded from the data: the loss L_t(f) is known, and since one of the models is true,
 
         L_t(theta) >= min_j F_j - ridge^2 S^2,   F_j = min_b ||y - Phi_j b||^2 + ridge^2 ||b||^2,
         B_t = L_t(f) - min_j F_j + ridge^2 S^2,  Q_t <= 2 B_t + 8 sigma^2 log(1/delta) at all times

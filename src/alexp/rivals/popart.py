@@ -99,7 +99,7 @@ class PopArt(Algorithm):
     l1 error at most 2 s of these, and S n0 + 2 horizon x that error is smallest at this n0.
 
     Columns that depend on others on all candidates are left out; the models' constant is one more coordinate. Only what
-    was drawn from pi is used: measurements from elsewhere do not count, and rounds restricted by `available` or by
+    was drawn from pi is used: external measurements do not count, and rounds restricted by `available` or by
     pending trials bias the estimate.
 
     Needs `horizon`, `sparsity`, `reward_bound` and `noise_std`.
@@ -172,7 +172,7 @@ class PopArt(Algorithm):
             self._estimate = decision.fit
 
     def _learn(self, seen: Observation) -> None:
-        asked = seen.trial < self.n_asked  # what was measured elsewhere gets its number now
+        asked = seen.trial < self.n_asked  # an external measurement gets its number now
         self._n_drawn += asked and self._log.explored[seen.trial]
 
     @property

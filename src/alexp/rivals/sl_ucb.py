@@ -89,7 +89,7 @@ class SLUCB(Algorithm):
     of 2b/sqrt(T) (b of scale 1). With n of some thousands and P = 200 theory's threshold is about half of `size`, more
     than a theta of three equal coefficients has: then A is one coordinate.
 
-    What is sure: 1, 2 and 4 follow from the argument in `estimation.corners`, and so does the printed threshold. The
+    What is sure: 1, 2 and 4 follow from `deviation`, and so does the printed threshold. The
     stopping rule is not known word for word; the one here has the order sqrt(n)/||theta|| that the proof balances, in
     units of `size`. Differences: this library's width in place of CB2's; exploration ends at the first reward that says
     so, and rewards of corners that come later count for the ridge fit.
@@ -201,7 +201,7 @@ class SLUCB(Algorithm):
         if self._fit is not None:
             self._fit.update(seen.row, seen.reward)
             return
-        asked = seen.trial < self.n_asked  # what was measured elsewhere gets its number now
+        asked = seen.trial < self.n_asked  # an external measurement gets its number now
         if not (asked and self._log.explored[seen.trial]):
             self._others.append((seen.row, seen.reward))
             return

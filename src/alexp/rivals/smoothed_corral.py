@@ -53,9 +53,9 @@ class SmoothedCorral(Corral):
     """An adversarial master over stochastic agents: a step is two rounds, and only the second one counts for it.
 
     Round one: draw agent i from q, play its policy, and let it learn. Round two: play a policy that it had before one
-    of its rounds so far, drawn evenly, on the candidates that are there now; nobody learns, and the master takes the
-    loss l. On average an agent's second rounds have the mean regret of all of its rounds so far, which
-    does not rise, however seldom it is drawn: that is what the master's theory needs.
+    of its rounds so far, drawn evenly, on the present candidates; no agent learns, and the master takes the loss l. On
+    average an agent's second rounds have the mean regret of all of its rounds so far, which does not increase, however
+    seldom it is drawn, as the master's theory needs.
 
     | master | q |
     |---|---|
@@ -66,14 +66,14 @@ class SmoothedCorral(Corral):
     bounds the best agent's regret in rewards of [0, 1]; without it eta = sqrt(M / n).
 
     How sure the constants are: those of EXP3.P are Theorem 3.3 of Bubeck and Cesa-Bianchi (2012) for N steps with gains
-    in [0, 1], whose regret is 5.15 sqrt(N M log M) and a term in log(1/delta). Pacchiano et al. have their own, which
-    were not read again; a public code of theirs adds p/2 for beta, M times as much, and has no eta, so that its first
-    rewards decide. Corral's 40, gamma and the growth of rates are those of Agarwal et al. (2017), as known and as in
-    public codes. That the master takes its loss twice, because a step is two rounds, is in the paper's construction.
+    in [0, 1], whose regret is 5.15 sqrt(N M log M) and a term in log(1/delta). The constants of Pacchiano et al. differ
+    and were not checked; a public code of theirs adds p/2 for beta, M times as much, and has no eta, so that its first
+    rewards decide. Corral's 40, gamma and the growth of rates are those of Agarwal et al. (2017) and of public codes.
+    That the master takes its loss twice, because a step is two rounds, is in the paper's construction.
 
-    Agents have data of their own. Past policies are made anew from the rows that the agent had then. What
-    is given up is asked for again. Propensities of second rounds are exact given which policy came back.
-    Measurements from elsewhere train all agents.
+    Agents have their own data. Past policies are computed again from the rows that the agent had then. An abandoned
+    round is played again. Propensities of second rounds are exact given the policy that was drawn.
+    External measurements train all agents.
 
     Needs `horizon` n, `loss_range`, or `noise_std` and `reward_bound` for it, and `norm_bound` (the agents' widths).
     """
@@ -124,7 +124,7 @@ class SmoothedCorral(Corral):
         return Decision(Past(past.suggest(round_, rng, believe=False), 0, agent))
 
     def _first_of_pair(self) -> int | None:
-        """The last trial, if it was the first round of a step; None if the next one is. What was given up never was."""
+        """The last trial, if it was the first round of a step; None otherwise. Abandoned trials do not count."""
         for trial in range(self.n_asked - 1, -1, -1):
             if self._log.model[trial] >= 0 and trial not in self._log.abandoned:
                 return None if self._log.explored[trial] else trial
@@ -135,7 +135,7 @@ class SmoothedCorral(Corral):
         return float(self.probabilities[proposal.model])
 
     def _learn(self, seen: Observation) -> None:
-        if seen.note is None or seen.model is None:  # measured elsewhere: no agent was drawn for it
+        if seen.note is None or seen.model is None:  # external: no agent was drawn for it
             for agent in range(self.models.n_models):
                 self._teach(agent, seen)
         elif not self._log.explored[seen.trial]:

@@ -112,5 +112,5 @@ class SquareCB(Certified):
         self._pool.restore(known["pool"])
         self._oracle.restore(known["oracle"])
         same("n_observations of the agents", self._pool.n_observations, self.n_told, "the number of rewards")
-        if type(self)._estimate is SquareCB._estimate:  # who estimates otherwise does not train the oracle
+        if type(self)._estimate is SquareCB._estimate:  # subclasses with their own estimate do not train the oracle
             same("n_observations of the oracle", self._oracle.n_observations, self.n_told, "the number of rewards")

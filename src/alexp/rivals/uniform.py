@@ -1,4 +1,4 @@
-"""UniformRandom: plays every candidate alike and recommends the best average it has seen."""
+"""UniformRandom: plays candidates uniformly and recommends the one with the best average reward."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from alexp.extend import (
 class UniformRandom(Algorithm):
     """The baseline that learns nothing while it plays. Needs none of noise_std, reward_bound and norm_bound.
 
-    Where candidates are new in every round there is no average to go by: all are as good as the mean of the rewards.
+    Where candidates are new in every round, the mean of all rewards is the estimate of every candidate.
     """
 
     name: ClassVar[str] = "uniform"

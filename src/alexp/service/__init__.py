@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "Tokens", "create_app"]
 
-_HOMES = {"Limits": "security", "Tokens": "security", "create_app": "app"}
+_MODULE_OF = {"Limits": "security", "Tokens": "security", "create_app": "app"}
 
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used."""
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'alexp.service' has no attribute {name!r}")
     if missing := [package for package in ("fastapi", "uvicorn", "prometheus_client") if find_spec(package) is None]:
         raise ModuleNotFoundError(f"the service needs {missing[0]}: pip install 'alexp[service]'")
-    value: object = getattr(import_module(f"alexp.service.{_HOMES[name]}"), name)
+    value: object = getattr(import_module(f"alexp.service.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value

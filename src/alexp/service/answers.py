@@ -1,4 +1,4 @@
-"""Response bodies, for OpenAPI. Responses are built by hand, for speed; tests check them against these types."""
+"""Response bodies, for OpenAPI. Responses are built without these types, for speed; tests compare them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TRIAL: JsonDict = {
 
 
 class StudyAnswer(BaseModel):
-    """What became of a request, and what the library warned of on the way."""
+    """A response, with the warnings of the library."""
 
     model_config = ConfigDict(extra="forbid")
 
-    warnings: list[str] = Field(description="What the data contradict of what was stated or assumed about them.")
+    warnings: list[str] = Field(description="Statements or assumptions that the data contradict.")
 
 
 class TrialAnswer(BaseModel):
@@ -50,7 +50,7 @@ class AskedTrial(TrialAnswer):
 
 
 class PendingAnswer(AskedTrial):
-    """A trial that awaits its reward, and who has it."""
+    """A pending trial with its worker and lease."""
 
     worker: str
     age: float = Field(description="Seconds since it was asked for.")
@@ -59,7 +59,7 @@ class PendingAnswer(AskedTrial):
 
 
 class ToldTrial(TrialAnswer):
-    """A trial and what became of it."""
+    """A trial with its reward and state."""
 
     reward: float | None
     state: Literal["told", "pending", "abandoned", "retracted", "observed"]
@@ -107,14 +107,14 @@ class ExplainedSetting(BaseModel):
 
 
 class Summary(StudyAnswer):
-    """What a study is, and where it stands."""
+    """A study and its present state."""
 
     name: str
     algorithm: str
     direction: Literal["maximize", "minimize"]
     created_at: float
     library: str
-    n_events: int = Field(description="Grows by one with everything that happens.")
+    n_events: int = Field(description="Number of events in the log.")
     counts: Numbers
     domain: str = Field(description="FiniteSet, Interval, Box, Arms or Candidates.")
     contextual: bool
@@ -132,7 +132,7 @@ class Summary(StudyAnswer):
 
 
 class Deleted(BaseModel):
-    """A study that is no more."""
+    """Name of a deleted study."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -146,7 +146,7 @@ class Asked(StudyAnswer):
 
 
 class Done(StudyAnswer):
-    """What became of rewards, and where the study stands."""
+    """Numbers of rewards that were new, known already and amended, and the counts of trials."""
 
     told: int
     skipped: int
@@ -155,7 +155,7 @@ class Done(StudyAnswer):
 
 
 class Counted(StudyAnswer):
-    """Where the study stands."""
+    """Counts of trials."""
 
     counts: Numbers
 
@@ -168,7 +168,7 @@ class Observed(StudyAnswer):
 
 
 class Prolonged(StudyAnswer):
-    """Leases that run anew."""
+    """Trials with prolonged leases."""
 
     trials: list[int]
 
@@ -181,13 +181,13 @@ class ArmAdded(StudyAnswer):
 
 
 class PendingTrials(StudyAnswer):
-    """Trials that await their reward, oldest first."""
+    """Pending trials, oldest first."""
 
     pending: list[PendingAnswer]
 
 
 class Trials(StudyAnswer):
-    """Some trials, oldest first; `next` is where to go on, null at the end."""
+    """Some trials, oldest first; `next` is the first trial of the next page, null at the end."""
 
     trials: list[ToldTrial]
     total: int
@@ -210,7 +210,7 @@ class PolicyAnswer(StudyAnswer):
 
 
 class BestAnswer(StudyAnswer):
-    """The action to stop with."""
+    """The recommended action."""
 
     x: JsonValue
     index: int
@@ -236,12 +236,12 @@ class StopAnswer(StudyAnswer):
     disagreeing: list[int]
     between_candidates: float | None
     checked: bool
-    rests_on: str | None = Field(description="If certified, what that rests on, as a clause.")
+    rests_on: str | None = Field(description="If certified, the condition under which it holds, as a clause.")
     text: str
 
 
 class CheckAnswer(StudyAnswer):
-    """Whether the rewards contradict what was stated."""
+    """Whether the rewards contradict the assumptions."""
 
     delta: float
     contradicted: bool
@@ -259,7 +259,7 @@ class Plausible(StudyAnswer):
     delta: float
     models: list[int]
     names: list[str]
-    rests_on: str = Field(description="What that rests on, as a clause.")
+    rests_on: str = Field(description="The condition under which this holds, as a clause.")
 
 
 class Health(BaseModel):
@@ -301,7 +301,7 @@ class ProblemAnswer(BaseModel):
     title: str
     status: int
     detail: str
-    instance: str = Field(description="How the log of the service calls this request.")
+    instance: str = Field(description="Name of this request in the log of the service.")
     field: str | None = Field(default=None, description="Which part of the request is wrong, such as body.n.")
     key: str | None = Field(default=None, description="Repeat the request with this key.")
-    errors: list[Fault] | None = Field(default=None, description="All that is wrong, if it is more than one thing.")
+    errors: list[Fault] | None = Field(default=None, description="All errors, if there are several.")

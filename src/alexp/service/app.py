@@ -20,10 +20,10 @@ from alexp.service.studies import StudyCache
 from alexp.study import Storage
 from alexp.study.events import LIBRARY
 
-_ABOUT = """Durable experiments: ask for trials, tell rewards, and nothing is lost.
+_ABOUT = """Durable experiments: ask for trials and tell rewards; everything is stored.
 
-Every call that writes takes a `key` (or the header `Idempotency-Key`): repeated with the same key it returns what
-happened the first time. Errors are `application/problem+json`; `type` says which, `field` where."""
+Every call that writes takes a `key` (or the header `Idempotency-Key`): repeated with the same key it returns the stored
+result and does nothing. Errors are `application/problem+json`: `type` is the kind of error, `field` the place."""
 
 _THREADS = 200  # concurrent requests; many may wait for one study without blocking the others
 
@@ -42,8 +42,8 @@ def create_app(
     storage
         Where the studies are. Several processes may serve the same storage.
     tokens
-        What each token allows, {token: "write" or "read"}. Without tokens requests must address this host by a loopback
-        name, and other hosts must not be able to reach it.
+        {token: "write" or "read"}. Without tokens, requests must address this host by a loopback name, and the service
+        must not be reachable from other hosts.
     limits
         See `Limits`.
     origins

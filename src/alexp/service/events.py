@@ -39,7 +39,7 @@ class _Watch:
         return list(islice(self.newest, position - first, position - first + _BATCH))
 
     def beat(self) -> None:
-        """Wake all waiting streams."""
+        """Wake all streams."""
         pulse, self.pulse = self.pulse, asyncio.Event()
         pulse.set()
 
@@ -81,7 +81,7 @@ class EventStreams:
         if self.n_readers >= self._most:
             raise ProblemError(
                 Kind(503, "too-many-streams"),
-                f"{self._most} pages follow studies of this server already; close some",
+                f"this server has {self._most} event streams, the limit; close some",
                 headers={"Retry-After": str(RETRY_AFTER)},
             )
         n_events = await run_sync(self._count, name)

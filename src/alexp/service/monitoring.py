@@ -70,7 +70,7 @@ _HEADERS = {
 
 
 class RequestLogMiddleware:
-    """Gives every request an id, times it, counts it and logs it; turns unforeseen errors into problems.
+    """Gives every request an id, times it, counts it and logs it; turns unexpected errors into problems.
 
     The log has one line per request, without tokens, bodies or queries.
     """
@@ -98,9 +98,9 @@ class RequestLogMiddleware:
         self._metrics.in_flight.inc()
         try:
             await self._app(scope, receive, sent)
-        except Exception as error:  # a mistake of the service: details go to the log only
+        except Exception as error:  # an error of the service itself: details go to the log only
             _log_error(error, scope["request_id"])
-            problem = ProblemError(Kind(500, "internal-error"), "something went wrong here; the log says what")
+            problem = ProblemError(Kind(500, "internal-error"), "internal error; see the log of the service")
             if is_lack_of_memory(error):
                 problem = problem_of(error) or problem
             scope["problem"] = problem.kind.name
@@ -127,7 +127,7 @@ class RequestLogMiddleware:
 
 
 def _log_error(error: Exception, request: str) -> None:
-    """Log an error with its location; what looks like a secret is removed."""
+    """Log an error with its location, redacted."""
     frames = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     fields = {
         "request": request,

@@ -71,7 +71,7 @@ TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (RuntimeError, Kind(409, "not-possible")),
 )
 _MISSED = {
-    404: ("no-such-route", "there is nothing here; GET /openapi.json lists what there is"),
+    404: ("no-such-route", "there is no such route; GET /openapi.json lists all routes"),
     405: ("no-such-method", "this route has other methods; GET /openapi.json lists them"),
 }
 NO_FIELDS: Mapping[str, str] = {}
@@ -119,7 +119,7 @@ def shown(text: str) -> str:
 def as_problems(fields: Mapping[str, str] = NO_FIELDS) -> Iterator[None]:
     """Turn errors of the library into problems; `fields` gives the place in the body by argument name.
 
-    An error that is not in `TABLE` is a mistake of the service and is not changed.
+    An error that is not in `TABLE` is a defect of the service and is raised unchanged.
     """
     try:
         yield
@@ -150,12 +150,12 @@ def problem_of(error: BaseException, fields: Mapping[str, str] = NO_FIELDS) -> P
     if isinstance(error, errors.UnknownOutcomeError) and error.key is not None:
         more["key"] = error.key
     if kind.status >= 500 and isinstance(error, sqlalchemy.exc.TimeoutError):
-        text = "the storage has no connection to spare; try again"
+        text = "all connections to the storage are in use; try again"
     return ProblemError(kind, text, headers=headers, more=more)
 
 
 def _field_named(text: str, fields: Mapping[str, str]) -> str | None:
-    """The field of the first word of a message: messages begin with the argument that is wrong."""
+    """The place of the argument that a message begins with."""
     found = _FIRST_WORD.match(text)
     return None if found is None else fields.get(found[0])
 
@@ -198,7 +198,7 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _located(error: Mapping[str, object], body: object) -> dict[str, str]:
-    """Field and reason of one error, without the names of alternatives, which are not part of the body."""
+    """Field and reason of one error; names of pydantic's alternatives are not part of the field."""
     where, kind = list(error["loc"]), error["type"]  # type: ignore[call-overload]
     if kind == "json_invalid":
         context = error.get("ctx")

@@ -1,4 +1,4 @@
-"""Request bodies. They check what comes in, and are the OpenAPI description of it."""
+"""Request bodies: they validate requests and describe them in OpenAPI."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Lease = Annotated[
 ]
 Worker = Annotated[
     str | None,
-    Field(max_length=200, description="Name of whoever acts; the caller's address if absent.", examples=["robot-1"]),
+    Field(max_length=200, description="Name of the worker; the caller's address if absent.", examples=["robot-1"]),
 ]
 Key = Annotated[
     str | None,
     Field(
         min_length=1,
         max_length=100,
-        description="A name of your choice for this call: repeated with the same key, it returns what happened "
-        "the first time, and nothing happens twice. The header Idempotency-Key does the same.",
+        description="Idempotency key of your choice: a call that is repeated with the same key returns the stored "
+        "result and does nothing. The header Idempotency-Key does the same.",
         examples=["plate-of-monday"],
     ),
 ]
@@ -46,13 +46,13 @@ Delta = Annotated[float, Field(gt=0.0, lt=1.0, description="Certified statements
 
 
 class Body(BaseModel):
-    """A request: fields that are not known are refused, numbers are finite, and nothing is guessed."""
+    """A request. Unknown fields are refused, numbers must be finite, and types are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class RoundBody(Body):
-    """The contextual round that a request is about, where the study has such rounds."""
+    """The round of a request, in contextual studies."""
 
     context: JsonValue = Field(
         default=None,
@@ -74,7 +74,7 @@ class RoundBody(Body):
 
 
 class NamedRoundBody(RoundBody):
-    """A round whose candidates may have names."""
+    """A round with optional names of its candidates."""
 
     ids: list[str | int | float] | None = Field(default=None, description="One name per candidate, all distinct.")
 
@@ -84,12 +84,12 @@ class NamedRoundBody(RoundBody):
 
 
 def _context(value: JsonValue) -> Action:
-    """A list of numbers is one context, for any n."""
+    """The context; a list of numbers becomes a vector, which is one context for any n."""
     if isinstance(value, list) and value and all(isinstance(one, int | float) for one in value):
         try:
             return np.array(value, dtype=np.float64)
         except OverflowError:
-            raise ValueError("context holds a number that is too large") from None
+            raise ValueError("context has a number beyond the range of floats") from None
     return value
 
 
@@ -109,7 +109,7 @@ class Built(NamedTuple):
 
 
 class TableProblem(Body):
-    """A table of candidates, and one way to describe them per model."""
+    """A table of candidates, and their features under each model."""
 
     kind: Literal["table"]
     csv: str | None = Field(default=None, description="One candidate per line, below a line of names.")
@@ -209,7 +209,7 @@ class RandomFourierFamily(Body):
 
 
 class KernelFamily(Body):
-    """A kernel on every subset of the coordinates, at four lengthscales: which coordinates matter is found out."""
+    """A kernel on every subset of the coordinates, at four lengthscales: finds the coordinates that matter."""
 
     family: Literal["kernel"]
     kernel: str = Field(default="matern", examples=["matern", "rbf"])
@@ -414,18 +414,18 @@ class Create(Body):
     direction: Literal["maximize", "minimize"] = "maximize"
     repeats: bool | None = Field(default=None, description="Whether a measured candidate may be proposed again.")
     expired: Literal["offer", "abandon"] | None = Field(
-        default=None, description="What becomes of trials whose lease has expired: handed out again, or given up."
+        default=None, description="Trials with an expired lease: offer them again (default), or abandon them."
     )
     random_state: int | None = Field(default=None, ge=0, lt=2**128, description="Seed; a random one if absent.")
     settings: dict[str, JsonValue] = Field(
         default_factory=dict, description="Further arguments of the algorithm.", examples=[{"noise_std": 0.05}]
     )
-    load_if_exists: bool = Field(default=False, description="Open the study if it is there already, and the same.")
+    load_if_exists: bool = Field(default=False, description="Open the study if it exists already, and is the same.")
     key: Key = None
 
 
 class Ask(NamedRoundBody):
-    """Trials that are wanted."""
+    """Number of trials, and the round in contextual studies."""
 
     model_config = _examples({"n": 8, "lease": 3600, "worker": "robot-1", "key": "plate-of-monday"}, {})
 
@@ -444,15 +444,15 @@ class Result(Body):
 
 
 class Sure(Body):
-    """Rewards far outside what was seen so far are refused (409), unless somebody is sure."""
+    """Rewards far outside those so far are refused (409) unless `sure`."""
 
-    sure: bool = Field(default=False, description="Take in rewards that look like typing errors.")
+    sure: bool = Field(default=False, description="Accept rewards that look like typing errors.")
     worker: Worker = None
     key: Key = None
 
 
 class Tell(Sure):
-    """Rewards: all of them are taken in, or, if any is wrong, none."""
+    """Rewards: all are stored, or, if any is wrong, none."""
 
     model_config = _examples({"results": [{"trial": 0, "reward": 0.3}], "key": "well-A1"})
 
@@ -473,7 +473,7 @@ class Amend(Sure):
 
 
 class Retract(Body):
-    """A trial whose reward is withdrawn."""
+    """A trial, to withdraw its reward."""
 
     model_config = _examples({"trial": 0})
 
@@ -483,7 +483,7 @@ class Retract(Body):
 
 
 class Abandon(Body):
-    """Pending trials that are given up, all or none."""
+    """Pending trials to abandon, all or none."""
 
     model_config = _examples({"trials": [3, 4]})
 
@@ -493,7 +493,7 @@ class Abandon(Body):
 
 
 class Observe(Sure):
-    """Measurements that nobody asked for: all are taken in, or, if any is wrong, none."""
+    """Measurements made without an ask: all are stored, or, if any is wrong, none."""
 
     model_config = _examples({"observations": [{"index": 3, "reward": 0.2}]})
 
@@ -508,7 +508,7 @@ class Observe(Sure):
 
 
 class Heartbeat(Body):
-    """Trials that a worker still measures."""
+    """Trials that the worker still measures."""
 
     model_config = _examples({"trials": [3, 4], "worker": "robot-1"})
 
@@ -518,7 +518,7 @@ class Heartbeat(Body):
 
 
 class TakeOver(Body):
-    """Trials of other workers: those named, or those whose lease has expired."""
+    """Trials of other workers: those listed, or those with an expired lease."""
 
     model_config = _examples({"n": 4, "lease": 600, "worker": "robot-2"})
 
@@ -539,19 +539,19 @@ class NewArm(Body):
 
 
 class Policy(NamedRoundBody):
-    """The round whose probabilities are wanted."""
+    """The round for which propensities are requested."""
 
     model_config = _examples({}, {"context": [0.2, 0.7]})
 
 
 class Recommend(NamedRoundBody):
-    """The round for which a recommendation is wanted."""
+    """The round for which a recommendation is requested."""
 
     model_config = _examples({}, {"context": [0.2, 0.7]})
 
 
 class Stop(RoundBody):
-    """When to stop: the round it is about, in contextual studies, and what would be good enough."""
+    """When to stop: the round, in contextual studies, and the tolerance."""
 
     model_config = _examples({"epsilon": 0.1})
 

@@ -51,7 +51,7 @@ _STATUSES = {
     401: "No token, or a wrong one.",
     403: "The token may only read; or a page of another site; or, without tokens, another host.",
     404: "There is no such study or trial.",
-    409: "Told twice, held by another worker, exists already, looks like a typing error, or not to be had here.",
+    409: "Told twice, held by another worker, exists already, looks like a typing error, or not available here.",
     413: "The body is too large.",
     415: "The Content-Type is not application/json.",
     422: "A field is wrong; `field` names it.",
@@ -124,7 +124,7 @@ class _StrictRequest(Request):
 
 
 def _no_constant(word: str) -> float:
-    raise ValueError(f"{word} is no number in JSON")
+    raise ValueError(f"{word} is not a number in JSON")
 
 
 class StrictRoute(APIRoute):
@@ -188,14 +188,14 @@ def study_routes(studies: StudyCache, limits: Limits) -> APIRouter:
         "",
         response_model=answers.Summary,
         status_code=201,
-        responses=problems(409, 413, 415) | {200: {"model": answers.Summary, "description": "It was there already."}},
+        responses=problems(409, 413, 415) | {200: {"model": answers.Summary, "description": "It existed already."}},
         summary="Create a study",
     )
     def create(body: requests.Create, caller: Called) -> Response:
         """A new study, which is stored when this returns.
 
-        With `load_if_exists`, or when the call is repeated with the same key, a study that is there already and agrees
-        with the request is returned (200); one that differs is a conflict (409).
+        With `load_if_exists`, or when the call is repeated with the same key, an existing study that agrees with the
+        request is returned (200); one that differs is a conflict (409).
         """
         key = caller.key(body.key)
         with as_problems(_field_places(body)), acting_as(caller.address), gathered() as warnings:
@@ -203,12 +203,12 @@ def study_routes(studies: StudyCache, limits: Limits) -> APIRouter:
             opened = studies.put(study)
             return answer(CallResult(summary(opened), warnings), 201 if is_new else 200)
 
-    @router.get("/{name}", response_model=answers.Summary, responses=problems(404), summary="What a study is")
+    @router.get("/{name}", response_model=answers.Summary, responses=problems(404), summary="Describe a study")
     def look(name: StudyName) -> Response:
         return answer(studies.use(name, summary))
 
     @router.delete(
-        "/{name}", response_model=answers.Deleted, responses=problems(404), summary="Delete a study for ever"
+        "/{name}", response_model=answers.Deleted, responses=problems(404), summary="Delete a study permanently"
     )
     def delete(name: StudyName) -> Response:
         studies.delete(name)
@@ -218,7 +218,7 @@ def study_routes(studies: StudyCache, limits: Limits) -> APIRouter:
 
 
 def _field_places(body: requests.Create) -> Mapping[str, str]:
-    """The places of all arguments a message may name; of equal names the more general field counts."""
+    """The places of all arguments a message may name; for equal names, the more general field."""
     inner = getattr(body.problem, "models", None)
     family = {} if isinstance(inner, dict | None) else fields_of(inner, "body.problem.models")
     settings = {name: f"body.settings.{name}" for name in body.settings}
@@ -228,7 +228,7 @@ def _field_places(body: requests.Create) -> Mapping[str, str]:
 def _create(body: requests.Create, key: str | None, studies: StudyCache, limits: Limits) -> tuple[Study, bool]:
     """The study, and whether it is new."""
     if body.name in (".", ".."):
-        raise ValueError("name must be usable in a path, which . and .. are not")
+        raise ValueError(f"name must be usable in a path, got {body.name!r}")
     named = spelled_out(DEFAULT_ALGORITHM if body.algorithm is None else body.algorithm)
     settings = _settings(body.settings, algorithm_named(named[0]), *map(algorithm_named, named[1].values()))
     models, domain = body.problem.build(limits)
@@ -263,8 +263,8 @@ def _create(body: requests.Create, key: str | None, studies: StudyCache, limits:
 def _check_cost(cost: Cost, limits: Limits) -> None:
     if cost.bytes > limits.memory or cost.seconds > limits.step:
         raise ValueError(
-            f"problem takes about {cost.seconds:.2g} s a step and {cost.bytes / 1e9:.2g} GB; this service takes at "
-            f"most {limits.step:g} s and {limits.memory / 1e9:.2g} GB. Take fewer models or candidates"
+            f"problem would need about {cost.seconds:.2g} s a step and {cost.bytes / 1e9:.2g} GB; this service allows "
+            f"{limits.step:g} s and {limits.memory / 1e9:.2g} GB. Use fewer models or candidates"
         )
 
 
@@ -274,7 +274,7 @@ def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm], *inside: ty
     takes = sorted(set().union(*map(_arguments, (kind, *inside))) - own)
     for name in given:
         if name not in takes:
-            raise ValueError(f"settings: {name!r} is no setting of {kind.name}, which has {', '.join(takes)}")
+            raise ValueError(f"settings: {name!r} is not a setting of {kind.name}, which has {', '.join(takes)}")
     return {name: component_from_dict(value, name, whole=False) for name, value in given.items()}
 
 
@@ -366,22 +366,22 @@ def trial_routes(studies: StudyCache) -> APIRouter:
 
     @router.post("/amend", response_model=answers.Counted, responses=_WRITES, summary="Correct a reward")
     def amend(name: StudyName, body: requests.Amend, caller: Called) -> Response:
-        """The study then stands where it would had the right reward been told at once."""
+        """The state is then that of a run in which the new reward was told at once."""
         return correct(name, body, caller, lambda study, key: study.amend(body.trial, body.reward, key, sure=body.sure))
 
     @router.post("/retract", response_model=answers.Counted, responses=_WRITES, summary="Withdraw a reward")
     def retract(name: StudyName, body: requests.Retract, caller: Called) -> Response:
-        """The trial then counts as given up; amend gives it a reward again."""
+        """The trial then counts as abandoned; amend gives it a reward again."""
         return correct(name, body, caller, lambda study, key: study.retract(body.trial, key))
 
-    @router.post("/abandon", response_model=answers.Counted, responses=_WRITES, summary="Give up pending trials")
+    @router.post("/abandon", response_model=answers.Counted, responses=_WRITES, summary="Abandon pending trials")
     def abandon(name: StudyName, body: requests.Abandon, caller: Called) -> Response:
         """All of them, or none if any is wrong. They keep their numbers and take no rewards any more."""
         return correct(name, body, caller, lambda study, key: study.abandon(body.trials, key))
 
     @router.post("/observe", response_model=answers.Observed, responses=_WRITES, summary="Add measurements")
     def observe(name: StudyName, body: requests.Observe, caller: Called) -> Response:
-        """What was measured without having been asked for; each becomes a trial that is told at once."""
+        """Measurements made without an ask; each becomes a trial with its reward."""
         import pandas as pd
 
         key = caller.key(body.key)
@@ -401,7 +401,7 @@ def trial_routes(studies: StudyCache) -> APIRouter:
 
     @router.post("/heartbeat", response_model=answers.Prolonged, responses=_WRITES, summary="Prolong leases")
     def heartbeat(name: StudyName, body: requests.Heartbeat, caller: Called) -> Response:
-        """Their leases run anew, for as long as before or for `lease` seconds. Doing it twice does no harm."""
+        """Leases restart, for as long as before or for `lease` seconds. The call can be repeated safely."""
 
         def work(opened: OpenStudy) -> State:
             opened.study.heartbeat(body.trials, body.lease)
@@ -411,7 +411,7 @@ def trial_routes(studies: StudyCache) -> APIRouter:
 
     @router.post("/take-over", response_model=answers.Asked, responses=_WRITES, summary="Take over trials")
     def take_over(name: StudyName, body: requests.TakeOver, caller: Called) -> Response:
-        """Those that are named, or those whose lease has expired. No two workers get the same trial."""
+        """The trials listed, or those with an expired lease. No two workers get the same trial."""
 
         def work(opened: OpenStudy) -> State:
             taken = opened.study.take_over(body.trials, lease=body.lease, n=body.n)
@@ -421,7 +421,7 @@ def trial_routes(studies: StudyCache) -> APIRouter:
 
     @router.post("/arms", response_model=answers.ArmAdded, responses=_WRITES, summary="Add an arm")
     def add_arm(name: StudyName, body: requests.NewArm, caller: Called) -> Response:
-        """Later rounds have it, those of all workers."""
+        """The arm is part of all later rounds, for all workers."""
         key = caller.key(body.key)
 
         def work(opened: OpenStudy) -> State:
@@ -430,9 +430,9 @@ def trial_routes(studies: StudyCache) -> APIRouter:
 
         return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
 
-    @router.get("/pending", response_model=answers.PendingTrials, responses=problems(404), summary="Who has what")
+    @router.get("/pending", response_model=answers.PendingTrials, responses=problems(404), summary="Pending trials")
     def pending(name: StudyName) -> Response:
-        """Trials that await their reward, oldest first."""
+        """Pending trials with their workers and leases, oldest first."""
 
         def work(opened: OpenStudy) -> State:
             held = opened.study.pending()
@@ -468,7 +468,7 @@ def statement_routes(studies: StudyCache) -> APIRouter:
     """Routes below /v1/studies/{name} that change nothing."""
     router = APIRouter(prefix="/v1/studies/{name}", tags=["statements"], route_class=StrictRoute)
 
-    @router.get("/probabilities", response_model=answers.Probabilities, responses=_READS, summary="Which model")
+    @router.get("/probabilities", response_model=answers.Probabilities, responses=_READS, summary="Model probabilities")
     def probabilities(
         name: StudyName,
         top: Annotated[int, Query(ge=1, le=_MOST_MODELS, description="Only so many, the likeliest.")] = _MOST_MODELS,
@@ -483,7 +483,7 @@ def statement_routes(studies: StudyCache) -> APIRouter:
 
         return answer(studies.use(name, work))
 
-    @router.post("/policy", response_model=answers.PolicyAnswer, responses=_POSTS, summary="What would be played")
+    @router.post("/policy", response_model=answers.PolicyAnswer, responses=_POSTS, summary="Propensities of an ask")
     def policy(name: StudyName, body: requests.Policy) -> Response:
         """The probability with which an ask with these arguments would play each candidate."""
 
@@ -492,14 +492,14 @@ def statement_routes(studies: StudyCache) -> APIRouter:
 
         return answer(studies.use(name, work, fields=fields_of(body)))
 
-    @router.get("/best", response_model=answers.BestAnswer, responses=_READS, summary="What to stop with")
+    @router.get("/best", response_model=answers.BestAnswer, responses=_READS, summary="Recommended action")
     def best(name: StudyName) -> Response:
-        """The action to stop with, judged by what is known now."""
+        """The recommended action, given all rewards so far."""
         return answer(studies.use(name, lambda opened: _recommended(opened, opened.study.best())))
 
-    @router.post("/best", response_model=answers.BestAnswer, responses=_POSTS, summary="What to stop with in a round")
+    @router.post("/best", response_model=answers.BestAnswer, responses=_POSTS, summary="Recommended action of a round")
     def best_of(name: StudyName, body: requests.Recommend) -> Response:
-        """The best action of a round, in contextual studies, or among some candidates."""
+        """The recommended action of a round, in contextual studies, or among some candidates."""
 
         def work(opened: OpenStudy) -> State:
             return _recommended(opened, opened.study.best(available=body.available, **body.round_arguments()))
@@ -515,12 +515,14 @@ def statement_routes(studies: StudyCache) -> APIRouter:
         """How far the recommended action may be from the best one, and whether that is certified."""
         return _stop(studies, name, requests.Stop(delta=delta, epsilon=epsilon))
 
-    @router.post("/stop-report", response_model=answers.StopAnswer, responses=_POSTS, summary="Whether to stop, here")
+    @router.post(
+        "/stop-report", response_model=answers.StopAnswer, responses=_POSTS, summary="Whether to stop, in a round"
+    )
     def stop_report_of(name: StudyName, body: requests.Stop) -> Response:
-        """The same in one round of a contextual study."""
+        """The stop report of one round of a contextual study."""
         return _stop(studies, name, body)
 
-    @router.get("/check-models", response_model=answers.CheckAnswer, responses=_READS, summary="Can it all be true?")
+    @router.get("/check-models", response_model=answers.CheckAnswer, responses=_READS, summary="Check the assumptions")
     def check_models(name: StudyName, delta: DeltaWanted = 0.05) -> Response:
         """Whether the rewards contradict what was stated about noise, bound and models."""
 
@@ -629,9 +631,9 @@ def operation_routes(studies: StudyCache) -> APIRouter:
         "/healthz",
         response_model=answers.Health,
         responses={
-            503: {"model": answers.Health, "description": "The service is about to end, or its file is not in place."}
+            503: {"model": answers.Health, "description": "The service is stopping, or its SQLite file is missing."}
         },
-        summary="Whether requests are taken",
+        summary="Whether the service is ready",
         openapi_extra={"security": []},
     )
     async def health() -> Response:
@@ -642,7 +644,7 @@ def operation_routes(studies: StudyCache) -> APIRouter:
         "/metrics",
         response_class=Response,
         responses=problems() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-        summary="Numbers for Prometheus",
+        summary="Prometheus metrics",
     )
     def meters() -> Response:
         return Response(studies.metrics.text(), headers={"Content-Type": METRICS_MEDIA})

@@ -36,9 +36,9 @@ class Limits:
     patience : seconds within which a request must have arrived.
     rate, burst : requests per second of one token, or of one address without a token, in the long run and at once;
         a rate of zero for no limit.
-    open_studies : studies held in memory; of more, those least recently used are closed until they are used again.
+    open_studies : studies held in memory; beyond that, the least recently used are closed.
     candidates, models, features : sizes of a problem that may be created, features being candidates x columns.
-    memory, step : bytes of memory and seconds of a step that a study may take, by the estimate before it is made.
+    memory, step : bytes of memory and seconds of a step that a new study may take, as estimated.
     """
 
     body: int = 32 * 2**20
@@ -58,7 +58,7 @@ class Limits:
 
 
 class RateLimiter:
-    """Token buckets: each caller has `burst` requests at once, and `rate` more of them every second.
+    """Token buckets: each caller may send `burst` requests at once, and `rate` per second in the long run.
 
     >>> limiter = RateLimiter(rate=1.0, burst=2)
     >>> [limiter.wait("me", now) for now in (0.0, 0.0, 0.0, 1.0)]
@@ -120,9 +120,9 @@ class Tokens:
 
     @classmethod
     def from_file(cls, path: Path) -> Tokens:
-        """Lines `TOKEN` or `TOKEN read`; empty lines and those that begin with # do not count.
+        """Lines `TOKEN` or `TOKEN read`; empty lines and those that begin with # are ignored.
 
-        No message repeats what the file holds.
+        Messages never contain a token.
         """
         rights: dict[str, Right] = {}
         for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -130,13 +130,13 @@ class Tokens:
             if not words or words[0].startswith("#"):
                 continue
             if len(words) > 2 or (len(words) == 2 and words[1] not in RIGHTS):
-                raise ValueError(f"{path}, line {number}: must be a token, and perhaps the word read after it")
+                raise ValueError(f"{path}, line {number}: must be TOKEN or TOKEN read")
             _check_token(words[0], f"{path}, line {number}: the token")
             if words[0] in rights:
                 raise ValueError(f"{path}, line {number}: this token comes twice")
             rights[words[0]] = "read" if words[1:] == ["read"] else "write"
         if not rights:
-            raise ValueError(f"{path} holds no token; a line with a long random text is one")
+            raise ValueError(f"{path} holds no token; write a long random text on a line of its own")
         return cls(rights)
 
     def allow(self, token: str) -> TokenHolder | None:
@@ -152,7 +152,7 @@ class Tokens:
 
 
 class TokenHolder(NamedTuple):
-    """What a token allows, and a name for the log that does not reveal it."""
+    """The name of a token in the log, which does not reveal it, and its right."""
 
     name: str
     right: Right

@@ -48,8 +48,8 @@ def check_host(host: str, has_tokens: bool) -> None:
     """Raise if other hosts could reach a service without tokens."""
     if not has_tokens and not is_loopback(host):
         raise ValueError(
-            f"--host {host} can be reached by others, who could do anything without a token; pass --token-file, a file "
-            "with a long random text on a line of its own, or listen on 127.0.0.1"
+            f"--host {host} can be reached from other hosts and needs tokens; pass --token-file, a file with a long "
+            "random text on a line of its own, or listen on 127.0.0.1"
         )
 
 

@@ -29,7 +29,7 @@ class CallResult(NamedTuple, Generic[T]):
 
 @dataclass
 class OpenStudy:
-    """A study that is held open, and its domain, which only new arms change."""
+    """An open study, and its domain, which changes only by new arms."""
 
     study: Study
     domain: Domain
@@ -59,10 +59,10 @@ class StudyCache:
         worker: str | None = None,
         fields: Mapping[str, str] = NO_FIELDS,
     ) -> CallResult[T]:
-        """Call `work` with an open study, in the name of a worker; errors become problems.
+        """Call `work` with an open study, under a worker's name; errors become problems.
 
-        `fields` gives the place in the request body by argument name. A study that another process has deleted, and
-        perhaps created again, is opened again; `work` has changed nothing by then.
+        `fields` gives the place in the request body by argument name. If another process has deleted the study, it is
+        opened again, in case it was created anew; `work` has changed nothing by then.
         """
         with as_problems(fields), acting_as(worker), gathered() as warnings:
             for is_last in (False, True):
@@ -96,7 +96,7 @@ class StudyCache:
     def _load(self, name: str) -> OpenStudy:
         """Open a study once, even if several threads ask for it at the same time."""
         if not name.isprintable():
-            raise StudyNotFoundError("there is no study of such a name: names have no control characters")
+            raise StudyNotFoundError("there is no study of this name: names have no control characters")
         with self._mutex:
             opening = self._opening.setdefault(name, threading.Lock())
         with opening:
@@ -127,14 +127,14 @@ class StudyCache:
             spare = [name for name, opened in self._open.items() if opened.users == 0]
             closing = [self._open.pop(name) for name in spare[: max(0, len(self._open) - self._most)]]
         for opened in closing:
-            with suppress(StudyError):  # closing only saves time at the next opening
+            with suppress(StudyError):  # closing only writes a snapshot, which saves time
                 opened.study.close()
 
     def delete(self, name: str) -> None:
         """Delete a study from the storage."""
         with as_problems():
             if not name.isprintable():
-                raise StudyNotFoundError("there is no study of such a name: names have no control characters")
+                raise StudyNotFoundError("there is no study of this name: names have no control characters")
             delete_study(name, self.storage)
         with self._mutex:
             self._open.pop(name, None)

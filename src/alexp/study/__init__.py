@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 # Names are imported when they are first used: reading tables and `alexp.Client` need no database.
-_HOMES = {
+_NAMES_BY_MODULE = {
     "alexp.algorithms.log": ("AbandonedTrialError",),
     "alexp.study.errors": tuple(
         name for name in __all__ if name.endswith(("Error", "Warning")) and name != "AbandonedTrialError"
@@ -69,15 +69,15 @@ _HOMES = {
     "alexp.study.study": ("Study",),
 }
 _WITHOUT_DATABASE = {"alexp.algorithms.log", "alexp.study.errors", "alexp.study.view"}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used."""
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'alexp.study' has no attribute {name!r}")
-    if _HOME[name] not in _WITHOUT_DATABASE and find_spec("sqlalchemy") is None:
+    if _MODULE_OF[name] not in _WITHOUT_DATABASE and find_spec("sqlalchemy") is None:
         raise ModuleNotFoundError("durable studies need SQLAlchemy: pip install 'alexp[study]'")
-    value = getattr(import_module(_HOME[name]), name)
+    value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

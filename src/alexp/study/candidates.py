@@ -1,4 +1,4 @@
-"""Candidates and trials as short text and as columns of a table, and rows of a user's table as candidates."""
+"""Candidates and trials as labels and table columns, and the candidates that rows of a user's table name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def candidate_columns(domain: Domain, index: int) -> dict[str, object]:
 
 
 def trial_columns(algorithm: Algorithm, trial: int) -> dict[str, object]:
-    """What a trial proposed as named values: its candidate, or `x` and `context` of a contextual one, as text."""
+    """The action of a trial as named values: its candidate, or `x` and `context` of a contextual one, as text."""
     offers = algorithm.log.offers
     if offers is None:
         return candidate_columns(algorithm.domain, algorithm.log.index[trial])
@@ -54,7 +54,7 @@ def column_names(algorithm: Algorithm) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """A value as one cell of a table: texts as they are, an empty text for None, all else as JSON."""
+    """A value as one cell of a table: text unchanged, empty for None, all else as JSON."""
     return value if isinstance(value, str) else "" if value is None else json.dumps(jsonable(value))
 
 
@@ -75,7 +75,7 @@ def _short(text: str) -> str:
 
 
 def labeller(algorithm: Algorithm) -> Callable[[int], str]:
-    """What trials proposed, by their ids, each in one short line; every candidate of a table is described once."""
+    """A function that returns the action of a trial, by its id, in one short line; labels are cached by candidate."""
     offers, index = algorithm.log.offers, algorithm.log.index
     if offers is not None:
         return lambda trial: _short(_text(offers.actions[trial]))
@@ -84,7 +84,7 @@ def labeller(algorithm: Algorithm) -> Callable[[int], str]:
 
 
 def trial_label(trial: Trial, domain: Domain) -> str:
-    """What a trial proposed, in one short line."""
+    """The action of a trial in one short line."""
     return _short(_text(trial.x)) if trial.n_candidates is not None else label(domain, trial.index)
 
 
@@ -99,18 +99,18 @@ def trial_lines(algorithm: Algorithm, trials: Iterable[int]) -> list[TrialLine]:
 
 
 def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
-    """State of some trials."""
-    elsewhere: set[int] = set()
+    """The state of each trial."""
+    external: set[int] = set()
     if log.offers is not None:  # observations of contextual rounds may have a propensity
         steps, which = log.happened.as_arrays()
-        elsewhere.update(which[steps == "observe"].tolist())
+        external.update(which[steps == "observe"].tolist())
 
     def state(trial: int) -> TrialState:
         if trial in log.retracted:
             return "retracted"
         if trial in log.abandoned:
             return "abandoned"
-        if isnan(log.propensity[trial]) or trial in elsewhere:
+        if isnan(log.propensity[trial]) or trial in external:
             return "observed"
         return "pending" if isnan(log.reward[trial]) else "told"
 
@@ -130,7 +130,7 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
     """
     if isinstance(domain, ContextualDomain):
         raise ValueError(
-            f"measurements of {type(domain).__name__} need the rounds they were made in; add them from Python, with "
+            f"measurements on {type(domain).__name__} need their rounds; add them in Python with "
             "study.observe(index, reward, context=...) or study.add_observations"
         )
     check_columns(domain, frame.columns)
@@ -149,7 +149,7 @@ def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[E
     """The observation of every row of a table of contextual rounds, or an error that names the first wrong row.
 
     Columns `index` (a position in the round, or the name of an arm), `reward`, and some of `context`, `candidates`,
-    `features`, `ids`, `available` and `propensity`; a missing value stands for none.
+    `features`, `ids`, `available` and `propensity`; missing values are not passed.
     """
     check_columns(algorithm.domain, frame.columns)
     if missing := {"index", "reward"} - set(frame.columns):
@@ -169,7 +169,7 @@ def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[E
 
 
 def check_columns(domain: Domain, names: Iterable[object]) -> None:
-    """Raise if a table of observations has an unknown column, which may be misspelt."""
+    """Raise if a table of observations has an unknown, perhaps misspelt column."""
     own = list(_COLUMNS)  # log_frame has them all, also without contexts
     if not isinstance(domain, ContextualDomain):
         own = [*candidate_columns(domain, 0), *own]
@@ -231,7 +231,7 @@ def _in_table(domain: FiniteSet, frame: pd.DataFrame) -> list[int]:
         if len(matches) != 1:
             what = "no candidate has" if not matches else f"{len(matches)} candidates have"
             named = dict(zip(shared, key, strict=True))
-            raise ValueError(f"{_place(frame, i)}: {what} {named}; a column 'index' would be unmistakable")
+            raise ValueError(f"{_place(frame, i)}: {what} {named}; name candidates by a column 'index' instead")
         found.append(matches[0])
     return found
 

@@ -2,7 +2,7 @@
 
     c_0 = H(row),   c_{k+1} = H(c_k, event k),   H = SHA-256.
 
-The row of the study stores the newest one, so that a missing tail, a changed row and a row from elsewhere are noticed.
+The row of the study stores the newest checksum. A missing tail, a changed row and a row of another study are detected.
 What is hashed must not change between versions: databases store the checksums.
 """
 
@@ -31,13 +31,13 @@ def _hash(start: bytes, facts: Sequence[object], data: bytes | None = None) -> b
     return digest.digest()
 
 
-def beginning(row: StudyRow) -> bytes:
+def row_checksum(row: StudyRow) -> bytes:
     """c_0, the checksum of the row of a study. The row refers to the arrays of the problem by their hashes."""
     facts = (row.name, row.algorithm, row.settings, row.entropy, row.problem, row.probe, row.library, row.created_at)
     return _hash(b"", (_STUDY, *facts, row.when_expired))
 
 
-def link(before: bytes, event: Event) -> bytes:
+def event_checksum(before: bytes, event: Event) -> bytes:
     """c_{k+1} from c_k and event k."""
     decision = (event.candidate, event.model, event.explored, event.propensity)
     facts = (event.seq, event.kind, event.trial, *decision, event.reward, event.at, event.worker, event.key)
@@ -49,15 +49,15 @@ def key_of(call: str, position: int) -> str:
     return f"{call}:{position}"
 
 
-def linked(before: bytes, events: Iterable[Event], call: str) -> Iterator[Event]:
+def with_checksums(before: bytes, events: Iterable[Event], call: str) -> Iterator[Event]:
     """The events of a call with their keys and checksums."""
     for position, event in enumerate(events):
         named = replace(event, key=key_of(call, position))
-        before = link(before, named)
+        before = event_checksum(before, named)
         yield replace(named, chain=before)
 
 
-def seal(n_events: int, layout: int, library: str, chain: bytes, data: bytes) -> bytes:
+def snapshot_checksum(n_events: int, layout: int, library: str, chain: bytes, data: bytes) -> bytes:
     """Checksum of a snapshot; `chain` is the checksum of the last event that the snapshot contains."""
     return _hash(chain, (_SNAPSHOT, n_events, layout, library), data)
 
@@ -67,7 +67,7 @@ def verify(before: bytes, events: Sequence[Event], start: int, stop: int) -> byt
     for seq, event in zip(range(start, stop), events, strict=False):
         if event.seq != seq:
             raise damaged(f"event {seq} is missing", seq)
-        if not is_next(before, event):
+        if not follows(before, event):
             raise damaged(f"event {seq} is damaged: its checksum is wrong", seq)
         before = event.chain
     if len(events) < stop - start:
@@ -76,9 +76,9 @@ def verify(before: bytes, events: Sequence[Event], start: int, stop: int) -> byt
     return before
 
 
-def is_next(before: bytes, event: Event) -> bool:
+def follows(before: bytes, event: Event) -> bool:
     """Whether the event is unchanged and follows the checksum `before`."""
     try:
-        return link(before, event) == event.chain
+        return event_checksum(before, event) == event.chain
     except (TypeError, ValueError):  # a value of a type that is never written
         return False

@@ -1,4 +1,4 @@
-"""Problems as plain data: kernels in words, tables as CSV text or columns, for the command line and the service."""
+"""Problems as plain data, for the command line and the service: kernels by name, tables as CSV text or columns."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _KERNELS: dict[str, Kernel] = {
 
 
 def kernels_from_words(words: Sequence[str]) -> KernelChoice:
-    """What `--kernels` says: "linear", "auto", or NAME=KERNEL+KERNEL for every map, a kernel with ":LENGTHSCALE".
+    """The value of `--kernels`: "linear", "auto", or NAME=KERNEL+KERNEL for every map, a kernel with ":LENGTHSCALE".
 
-    A kernel of one's own is MODULE.CLASS, with its default parameters; the module must be imported already.
+    A kernel of your own is MODULE.CLASS, with its default parameters; the module must be imported already.
 
     >>> str(kernels_from_words(["bits=tanimoto", "descriptors=linear+matern:0.5"])["descriptors"][1])
     'Matern 5/2, 0.5'
@@ -49,7 +49,7 @@ def kernels_from_words(words: Sequence[str]) -> KernelChoice:
 
 
 def kernels_by_name(words: Mapping[str, str]) -> KernelChoice:
-    """The same as {name of a map: "auto", "linear" or KERNEL+KERNEL}."""
+    """Kernels from {name of a map: "auto", "linear" or KERNEL+KERNEL}."""
     return {name: _choice(text) for name, text in words.items()}
 
 
@@ -61,7 +61,7 @@ def _choice(text: str) -> Choice:
 
 def _kernel(text: str) -> Kernel:
     word, colon, scale = text.partition(":")
-    own = kernel_classes().get(word) if "." in word else None  # of the user's: MODULE.CLASS, if it is imported
+    own = kernel_classes().get(word) if "." in word else None  # MODULE.CLASS of the user
     if own is None and word.lower() not in _KERNELS:
         raise ValueError(f"unknown kernel {text!r}; known are {', '.join(_KERNELS)}, and auto for a whole map")
     kernel = _KERNELS[word.lower()] if own is None else _with_defaults(own)
@@ -80,11 +80,11 @@ def _with_defaults(kind: type[Kernel]) -> Kernel:
     try:
         return kind()
     except TypeError as error:
-        raise ValueError(f"kernel {kind.__name__} needs arguments, which words cannot give: {error}") from None
+        raise ValueError(f"kernel {kind.__name__} has no default parameters, pass it in Python: {error}") from None
 
 
 Cell = str | int | float
-# How a model sees the candidates: CSV text, one row of numbers per candidate, or names of columns of their table.
+# Features of the candidates under one model: CSV text, one row of numbers per candidate, or names of table columns.
 Features = str | Sequence[str] | Sequence[Sequence[float]]
 
 _MOST_VALUES = 200  # of a column of texts, each of which becomes a column of zeros and ones
@@ -137,11 +137,11 @@ def _rectangular(name: str, rows: Sequence[object]) -> Sequence[object]:
 
 
 def _column(model: str, name: str, table: pd.DataFrame) -> FloatArray:
-    """A column of numbers as it is; a column of texts as zeros and ones, a column for each of its values."""
+    """A column of numbers unchanged; a column of text one-hot encoded."""
     if name not in table.columns:
         meant = did_you_mean(name, table.columns)
         there = ", ".join(map(repr, table.columns))
-        raise ValueError(f"models.{model} names the column {name!r}; there are {there}{meant}")
+        raise ValueError(f"models.{model} names the unknown column {name!r}; known are {there}{meant}")
     values = table[name].to_numpy()
     if values.dtype.kind in "if":
         return np.asarray(values, dtype=np.float64)[:, None]

@@ -8,7 +8,7 @@ class StudyError(RuntimeError):
 
 
 class StorageError(StudyError):
-    """The database cannot be read or written, or is damaged; the message says what became of the data.
+    """The database cannot be read or written, or is damaged. The message says whether data were changed.
 
     `intact` is the number of events before the first damaged one, where that is known.
     """
@@ -17,23 +17,23 @@ class StorageError(StudyError):
 
 
 class UnknownOutcomeError(StorageError):
-    """The connection was lost during a commit and did not come back: it is unknown whether the call was stored.
+    """The connection was lost during a commit: it is unknown whether the call was stored.
 
-    Repeating the call with the same `key` is safe: if it was stored, it returns what happened then.
+    Repeating the call with the same `key` is safe: if it was stored, the stored result is returned.
     """
 
     key: str | None = None
 
 
 class HistoryReplacedError(StorageError):
-    """The log of a study lacks events that this process has seen: an older or another copy of the database is there.
+    """The log of a study lacks events that this process has read: the database was replaced by another copy.
 
-    The call that raises it has changed nothing. The next call goes on from the log as it is stored now.
+    The call that raises it has changed nothing. The next call continues from the log as it is stored now.
     """
 
 
 class StorageWarning(UserWarning):
-    """Something in the database is damaged that is not needed, such as a snapshot."""
+    """A part of the database is damaged that is not needed, such as a snapshot."""
 
 
 class StudyNotFoundError(StudyError, KeyError):
@@ -51,15 +51,15 @@ class ProblemMismatchError(StudyError, ValueError):
 
 
 class ReplayError(StudyError):
-    """Applying the log did not give the trials that the log says were asked."""
+    """Replaying the log gives other trials than the log records."""
 
 
 class SuspiciousRewardError(StudyError, ValueError):
-    """A reward looks like a typing error, and the caller has not said that it is right."""
+    """A reward looks like a typing error, and `sure` is False."""
 
 
 class NotOfferedError(StudyError, AttributeError):
-    """The algorithm of the study does not have what was asked for."""
+    """The algorithm of the study does not support this method."""
 
 
 class LeaseError(StudyError, ValueError):

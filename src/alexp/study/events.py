@@ -25,7 +25,7 @@ from alexp.common.redaction import redact
 LIBRARY = version("alexp")
 Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract", "arm"]
 AMENDS = ("amend", "retract")
-REPEATS = (*AMENDS, "arm")  # kinds after which the run may be repeated as a whole
+RERUNS = (*AMENDS, "arm")  # kinds after which the run may be repeated as a whole
 
 _EVERY_BELIEF = 256  # the beliefs of the first trials are all recorded, later ones on a grid of steps of 2 %
 MOST_MODELS = 1024  # of larger classes only the leading models are recorded
@@ -36,7 +36,7 @@ _acting: ContextVar[str] = ContextVar("acting", default="")
 
 @contextmanager
 def acting_as(worker: str | None) -> Iterator[None]:
-    """Name the worker within this block, in this thread, if a name is given."""
+    """Set the worker's name within this block, in this thread; None keeps the present name."""
     token = _acting.set(_acting.get() if worker is None else worker.strip())
     try:
         yield
@@ -67,7 +67,7 @@ class EventDict(TypedDict):
 
 
 class BeliefRecord(TypedDict, total=False):
-    """How the models stood in a round: `told` rewards, `q` and `returns` of all models, or of the `models` listed."""
+    """Probabilities `q` and `returns` after `told` rewards, of all models or of the `models` listed."""
 
     told: int
     models: IntArray
@@ -83,7 +83,7 @@ class Decided(TypedDict):
 
 
 class StoredOffer(TypedDict, total=False):
-    """A contextual round of `n` candidates: the packed row that was chosen, or all `rows`, and what was passed."""
+    """A contextual round of `n` candidates: the packed row that was chosen, or all `rows`, and the arguments of ask."""
 
     n: int
     row: AnyArray
@@ -96,8 +96,8 @@ class StoredOffer(TypedDict, total=False):
 class Detail(TypedDict, total=False):
     """What an event stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs.
 
-    Asks that were decided on a device say so. Asks and observations of contextual rounds also store what was offered,
-    and new arms their names.
+    Asks that were decided on a device have `decided`. Asks and observations of contextual rounds have `offer`, new arms
+    their name.
     """
 
     only: IntArray
@@ -112,11 +112,10 @@ class Detail(TypedDict, total=False):
 class Event:
     """One row of the log.
 
-    `ask` carries the trial that was proposed, so that a replay can be compared with it; `tell` the reward;
-    `observe` a reward measured elsewhere (a new trial with its reward); `amend` the reward that replaces
-    an earlier one, which stays in the log; `abandon` and `retract` only the trial's number; `arm` a new arm,
-    whose number is the candidate, and no trial (-1).
-    `key`, by which a call is found again, and `chain`, the checksum, are set when the event is written.
+    `ask` carries the trial that was proposed, with which a replay is compared; `tell` the reward; `observe` an external
+    measurement (a new trial with its reward); `amend` the reward that replaces an earlier one, which stays in the log;
+    `abandon` and `retract` only the trial's number; `arm` a new arm, its number as the candidate, and no trial (-1).
+    `key`, the idempotency key of the call, and `chain`, the checksum, are set when the event is written.
     """
 
     seq: int
@@ -151,7 +150,7 @@ def detail_of(event: Event) -> Detail:
 
 
 def describe_restriction(allowed: IntArray | None, n_candidates: int) -> Detail:
-    """Which candidates a round could choose from, by the shorter of two lists; empty for all of them."""
+    """The candidates that a round could choose from, by the shorter of two lists; empty for all of them."""
     if allowed is None:
         return {}
     if 2 * allowed.size <= n_candidates:
@@ -169,7 +168,7 @@ def restriction(detail: Detail, n_candidates: int) -> IntArray | None:
 
 
 def belief_is_due(trial: int) -> bool:
-    """Whether the beliefs at this trial are kept for the report: some 500 records for 100,000 trials."""
+    """Whether the beliefs at this trial are recorded for the report: about 500 records for 100,000 trials."""
     if trial < _EVERY_BELIEF:
         return True
     return floor(log(trial + 1) / log(1.02)) != floor(log(trial) / log(1.02))
@@ -178,9 +177,8 @@ def belief_is_due(trial: int) -> bool:
 def belief(algorithm: Algorithm) -> BeliefRecord | None:
     """q over the models, and hallucinated returns where the algorithm keeps them; None where there is no q.
 
-    To be called after the round's ask: asking teaches nothing, so the numbers are those the round was decided on,
-    and they are there already, whichever candidates were available. Values are float32, shape (M,), or those of
-    the `models` listed when there are very many.
+    To be called after the round's ask, which does not change them and has computed them already. Values are float32,
+    shape (M,), or those of the `models` listed when there are very many.
     """
     q, returns = probabilities_of(algorithm), returns_of(algorithm)
     if q is None:

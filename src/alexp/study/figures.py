@@ -1,4 +1,4 @@
-"""Figures of the report, as the data and layout that Plotly draws."""
+"""Figures of the report, as data and layout for Plotly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_POINTS = 4000  # markers drawn; more make the page slow without showing mo
 
 
 def layout(x: str, y: str) -> Part:
-    """Axes with these titles, and everything else as it is on all figures."""
+    """The layout of all figures, with these axis titles."""
     axis = {"zeroline": False, "showline": True, "linecolor": "#888", "gridcolor": "#e6e6e6", "ticks": "outside"}
     return {
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#222"},
@@ -33,17 +33,17 @@ def layout(x: str, y: str) -> Part:
 
 
 def numbers(values: FloatArray) -> list[float | None]:
-    """JSON has no NaN; Plotly leaves a gap where it finds null."""
+    """A list with None for NaN and infinity, where Plotly leaves a gap."""
     return [None if not np.isfinite(value) else float(value) for value in values]
 
 
 def text(value: str) -> str:
-    """Plotly reads some HTML in labels; a user's name must stay what it is."""
+    """A label with HTML escaped: Plotly renders some HTML in labels."""
     return escape(value, quote=False)
 
 
 def thinned(n: int) -> IntArray:
-    """Which of n points to draw."""
+    """Positions of at most `_MOST_POINTS` of n points."""
     return np.arange(0, n, 1 + n // _MOST_POINTS)
 
 
@@ -51,7 +51,7 @@ _DASHES = ["solid", "dash", "dashdot", "dot", "longdash", "longdashdot"]
 _STATES = {  # name in the legend, colour, symbol
     "model": ("chosen by a model", COLOURS[0], "circle"),
     "explored": ("exploration", COLOURS[4], "diamond"),
-    "observed": ("measured elsewhere", COLOURS[3], "square"),
+    "observed": ("external measurement", COLOURS[3], "square"),
 }
 
 
@@ -150,7 +150,7 @@ def _propensities(view: StudyView) -> Part:
 
 
 def _by_origin(view: StudyView, told: IntArray) -> dict[str, IntArray]:
-    """Positions within `told`, positions of some trials, of those to draw, by what chose them."""
+    """Positions within `told` of the trials to draw, by origin."""
     explored = np.array(view.trials.explored, dtype=bool)[told]
     observed = np.array([view.trials.state[k] == "observed" for k in told], dtype=bool)
     drawn = thinned(told.size)
@@ -212,7 +212,7 @@ def _band(x: list[float], lower: FloatArray, upper: FloatArray, name: str, colou
 
 
 def _focus(drawn: Part, rewards: FloatArray, estimate: FloatArray | None) -> None:
-    """Scale to rewards and estimate: a band can be very wide early on."""
+    """Scale the axis to rewards and estimate; the band can be very wide in early rounds."""
     values = rewards if estimate is None else np.r_[rewards, estimate]
     if values.size:
         low, high = float(values.min()), float(values.max())
@@ -221,7 +221,7 @@ def _focus(drawn: Part, rewards: FloatArray, estimate: FloatArray | None) -> Non
 
 
 def _mark(drawn: Part, best: Best) -> None:
-    """Show where the recommendation is."""
+    """Mark the recommendation."""
     at = float(best.x)
     line = {"color": COLOURS[2], "dash": "dash", "width": 1.5}
     ends = {"x0": at, "x1": at, "y0": 0, "y1": 1}
@@ -233,7 +233,7 @@ def _mark(drawn: Part, best: Best) -> None:
 # -- explanation -----------------------------------------------------------------------------------------------
 
 MISFIT = 2.0  # standard deviations beyond which a prediction counts as missed
-_MOST_ODDS = 300.0  # decades drawn: larger odds say nothing more
+_MOST_ODDS = 300.0  # decades drawn
 
 
 def explanation_figures(seen: Explanation) -> dict[str, Part]:

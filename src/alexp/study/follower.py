@@ -1,4 +1,4 @@
-"""Keeps the replica of one process in step with the log: catching up, acting under the lock, saving snapshots."""
+"""Follower: keeps the replica of one process up to date with the log, acts under the lock, saves snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.warming import warm_up
 from alexp.common.memory import is_lack_of_memory
 from alexp.study import logbook, records
-from alexp.study.chain import beginning
+from alexp.study.chain import row_checksum
 from alexp.study.errors import (
     HistoryReplacedError,
     ReplayError,
@@ -23,17 +23,17 @@ from alexp.study.errors import (
     UnknownOutcomeError,
     damaged,
 )
-from alexp.study.events import LIBRARY, REPEATS, Event, compress
+from alexp.study.events import LIBRARY, RERUNS, Event, compress
 from alexp.study.forking import Forked, watch
 from alexp.study.leases import LeaseHandler
 from alexp.study.logbook import (
     check_key,
     check_length,
     describe,
+    find_lost_call,
     intact_snapshots,
-    look_up,
     new_key,
-    with_key,
+    unknown_outcome,
     write_snapshot,
 )
 from alexp.study.records import Head, StudyRow
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 _Checked = TypeVar("_Checked")
 
-_PATIENCE = 0.05  # seconds for which events of others may be applied while they wait for the lock
-_ATTEMPTS = 3  # how often to catch up without the lock before catching up under it after all
+_PATIENCE = 0.05  # seconds of catching up that are allowed while the lock is held
+_ATTEMPTS = 3  # attempts to catch up without the lock, before catching up under it
 
 
 class _FarBehindError(Exception):
-    """Catching up under the lock would make other processes wait."""
+    """Catching up under the lock would take too long."""
 
 
 @dataclass
 class _Call(Generic[_Checked]):
-    """A call: how it checks and acts, its key, and the events that it last tried to write."""
+    """A call that writes: its check and decision, its key, and the events of its last attempt."""
 
     check: Callable[[Replica], _Checked]
     decide: Callable[[Replica, _Checked], list[Event]]
@@ -68,23 +68,23 @@ class _Call(Generic[_Checked]):
 class Follower(Forked):
     """The replica of one study in this process, for any number of threads.
 
-    Slow work is done before the study is locked: compiling the algorithm, replaying a long log, packing a snapshot.
-    Under the lock, only the last few events of other processes and the call itself are computed.
+    Slow work is done without the lock: compiling the algorithm, replaying a long log, packing a snapshot. Under the
+    lock, only the last few events of other processes and the call itself are computed.
 
     Parameters
     ----------
     storage, row
-        Where the study is, and what it is.
+        The database, and the row of the study.
     make
-        Builds the algorithm as it was before the first event.
+        Builds the algorithm in its state before the first event.
     first
-        What `make` has built already; saves building it twice.
+        A result of `make`, to be used first.
     """
 
     def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
         self.mutex = threading.RLock()
         self._storage, self._study, self._name, self._make = storage, row.id, row.name, make
-        self._beginning = beginning(row)
+        self._beginning = row_checksum(row)
         self._epoch = storage.epoch  # of the file that the replica was read from
         self._seen = (0, self._beginning)  # number of events known to be stored, and the checksum of the last one
         self._fresh: Algorithm | None = first
@@ -107,42 +107,42 @@ class Follower(Forked):
         """One transaction: lock, catch up, check, decide, append. Returns the replica and the events of the call.
 
         `prepare` does slow work without the lock; `leases` changes leases in the same transaction. If a call with this
-        `key` was stored before, its events are returned and nothing is done. If the answer to the commit is lost, the
-        events are looked up in the log. If anything fails, the replica is discarded and read again.
+        `key` is stored already, its events are returned and nothing is done. If the connection is lost during the
+        commit, the events are looked up in the log. After any failure, the replica is discarded and read again.
         """
         call = _Call(check, decide, check_key(key) or new_key(), key is None, leases)
         with self.mutex:
             if prepare is not None:
                 replica = self.refresh()
-                if not self._happened(call):
+                if not self._was_stored(call):
                     prepare(replica, check(replica))
             try:
                 return self._try(call)
             except UnknownOutcomeError as error:
-                return self._look(call, error) if call.wrote else self._again(call)
+                return self._find_stored(call, error) if call.wrote else self._repeat(call)
 
-    def _again(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
-        """Repeat a lost call that wrote no events: it changed at most leases, and repeating it is harmless."""
+    def _repeat(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
+        """Repeat a lost call that wrote no events; it can be repeated safely, since it changes only leases."""
         try:
             return self._try(call)
         except StorageError as error:
             raise UnknownOutcomeError(
-                f"unknown whether leases were changed; when it is back, do it again: {error}"
+                f"unknown whether leases were changed; repeat the call when the storage is back: {error}"
             ) from error
 
-    def _happened(self, call: _Call[_Checked]) -> bool:
+    def _was_stored(self, call: _Call[_Checked]) -> bool:
         if call.is_new:
             return False
         with self._storage.reading() as connection:
-            return bool(logbook.of_call(connection, self._study, call.key))
+            return bool(logbook.events_of_call(connection, self._study, call.key))
 
-    def _look(self, call: _Call[_Checked], error: UnknownOutcomeError) -> tuple[Replica, list[Event]]:
-        events = look_up(self._storage, self._study, call.key, call.wrote, error)
+    def _find_stored(self, call: _Call[_Checked], error: UnknownOutcomeError) -> tuple[Replica, list[Event]]:
+        events = find_lost_call(self._storage, self._study, call.key, call.wrote, error)
         try:
             return self.refresh(), events
         except StorageError as again:
-            raise with_key(
-                call.key, f"{describe(events)} was stored, but the answer was lost again: {again}"
+            raise unknown_outcome(
+                call.key, f"{describe(events)} was stored, but the connection was lost again: {again}"
             ) from again
 
     def _try(self, call: _Call[_Checked]) -> tuple[Replica, list[Event]]:
@@ -158,18 +158,18 @@ class Follower(Forked):
             warm_up(replica.algorithm)
             self._is_warm = True
         with self._storage.writing() as connection:
-            self._confirm(connection)
+            self._verify_replaced_file(connection)
             head = records.head(connection, self._study, lock=True)
             if replica.seconds_for(head.n_events - replica.n_events) > patience:
                 raise _FarBehindError
             self._catch_up(replica, connection, head, patience)
-            self._note(replica, head)
-            if not call.is_new and (events := logbook.of_call(connection, self._study, call.key)):
+            self._note_caught_up(replica, head)
+            if not call.is_new and (events := logbook.events_of_call(connection, self._study, call.key)):
                 return replica, events
             checked = call.check(replica)  # raises without having changed anything
             if call.leases is not None:
                 checked = call.leases.before(connection, replica, checked)
-            self._replica = None  # until the commit; if anything fails, the log is read again
+            self._replica = None  # until the commit; after a failure the log is read again
             call.wrote = events = call.decide(replica, checked)
             if events:
                 replica.chain = logbook.append(connection, self._study, events, replica.chain, call.key)
@@ -183,7 +183,7 @@ class Follower(Forked):
     # -- keeping up --------------------------------------------------------------------------------------------
 
     def known(self) -> Replica:
-        """The replica as it is, without reading new events."""
+        """The replica in its present state, without reading new events."""
         with self.mutex:
             return self._opened()
 
@@ -193,29 +193,29 @@ class Follower(Forked):
             replica = self._opened()
             while True:  # long logs in parts, each applied after its transaction
                 with self._storage.reading() as connection:
-                    self._confirm(connection)
+                    self._verify_replaced_file(connection)
                     head = records.head(connection, self._study, lock=False)
-                    events = self._behind(replica, connection, head)
+                    events = self._next_events(replica, connection, head)
                 self._apply(replica, events)
                 if replica.n_events >= head.n_events:
-                    self._note(replica, head)
+                    self._note_caught_up(replica, head)
                     return replica
 
     @contextmanager
     def moment(self) -> Iterator[tuple[Replica, Connection]]:
-        """One transaction in which replica and database show the same moment, for reading."""
+        """A read-only transaction in which the replica is up to date with the database."""
         with self.mutex:
             replica = self._opened()
             with self._storage.reading() as connection:
-                self._confirm(connection)
+                self._verify_replaced_file(connection)
                 self._catch_up(replica, connection, records.head(connection, self._study, lock=False))
                 yield replica, connection
 
     def _opened(self) -> Replica:
-        """The replica; rebuilt from the newest snapshot and brought up to date if there is none."""
+        """The replica; rebuilt from the newest snapshot and the log if there is none."""
         if self._replica is None:
             with self._storage.reading() as connection:
-                self._confirm(connection)
+                self._verify_replaced_file(connection)
                 self._replica = self._rebuild(connection)
             replica = self.refresh()
             if replica.snapshot_is_due:
@@ -223,11 +223,11 @@ class Follower(Forked):
             return replica
         return self._replica
 
-    def _note(self, replica: Replica, head: Head) -> None:
+    def _note_caught_up(self, replica: Replica, head: Head) -> None:
         """Record that the replica has caught up with what is stored."""
         self._seen = (replica.n_events, replica.chain)
         if head.snapshot_at not in self._spoiled:
-            replica.noted(head.snapshot_at)
+            replica.note_snapshot(head.snapshot_at)
 
     def _rebuild(self, connection: Connection) -> Replica:
         head = records.head(connection, self._study, lock=False)  # raises if the study has been deleted
@@ -240,26 +240,26 @@ class Follower(Forked):
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 if is_lack_of_memory(error):
                     raise
-                continue  # it is of another version; the log has everything
+                continue  # a snapshot of another version; the log suffices
             return replica
         return Replica(self._new_algorithm(), self._beginning)
 
-    def _confirm(self, connection: Connection) -> None:
+    def _verify_replaced_file(self, connection: Connection) -> None:
         """After the file was replaced, or changed by another program: verify the log from its first event on."""
         if (epoch := self._storage.epoch) == self._epoch:
             return
         replica, self._replica = self._replica, None  # read again if anything is wrong
         row = records.find_study(connection, self._name)
-        if row is None or row.id != self._study or beginning(row) != self._beginning:
+        if row is None or row.id != self._study or row_checksum(row) != self._beginning:
             raise self._not_found()
         head = records.head(connection, self._study, lock=False)
         check_length(connection, self._study, head.n_events)
-        for _ in logbook.all_before(connection, self._study, head.n_events, self._beginning):
+        for _ in logbook.read_all(connection, self._study, head.n_events, self._beginning):
             pass  # reading verifies
         self._epoch, self._replica = epoch, replica
 
     def _check_seen(self, connection: Connection, head: Head) -> None:
-        """Raise, once, if the log lacks events that are known to have been stored."""
+        """Raise, once, if the log lacks events that are known to be stored."""
         number, newest = self._seen
         if number <= head.n_events and logbook.checksum_after(connection, self._study, number) == newest:
             return
@@ -268,23 +268,23 @@ class Follower(Forked):
             raise self._not_found()
         shorter, other = f"it has {head.n_events} events and had {number}", f"event {number - 1} is another one"
         raise HistoryReplacedError(
-            f"the log of study {self._name!r} in {self._storage.describe()} is not the one that this process has seen: "
-            f"{shorter if head.n_events < number else other}. Was another copy of the database put in its place? "
-            "Nothing was changed; the next call goes on from what is stored now"
+            f"the log of study {self._name!r} in {self._storage.describe()} is not the one that this process has read: "
+            f"{shorter if head.n_events < number else other}. Was the database replaced by another copy? "
+            "Nothing was changed; the next call continues from the stored log"
         )
 
     def _not_found(self) -> StudyNotFoundError:
         return StudyNotFoundError(
-            f"study {self._name!r} is not in {self._storage.describe()} any more: another database is there. If it has "
-            "a study of that name, open it again"
+            f"study {self._name!r} is no longer in {self._storage.describe()}: the database was replaced. If the new "
+            "one has a study of that name, open it again"
         )
 
     def replayed(self) -> Replica:
-        """Another replica, of the whole log from its first event on and without any snapshot."""
+        """A new replica, replayed from the first event on without snapshots."""
         replica = Replica(self._make(), self._beginning)
         while True:
             with self._storage.reading() as connection:
-                events = self._behind(replica, connection, records.head(connection, self._study, lock=False))
+                events = self._next_events(replica, connection, records.head(connection, self._study, lock=False))
             if not events:
                 return replica
             self._apply(replica, events)
@@ -294,22 +294,24 @@ class Follower(Forked):
         return algorithm
 
     def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
-        while events := self._behind(replica, connection, head):
-            if any(event.kind in REPEATS for event in events) and replica.seconds_for(head.n_events) > patience:
-                raise _FarBehindError  # they repeat everything
+        while events := self._next_events(replica, connection, head):
+            if any(event.kind in RERUNS for event in events) and replica.seconds_for(head.n_events) > patience:
+                raise _FarBehindError  # they repeat the whole run
             self._apply(replica, events)
 
-    def _behind(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:
+    def _next_events(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:
         """The next events that the replica lacks, verified."""
         start = replica.n_events
         try:
             if head.n_events < start:
                 raise damaged(f"the log ends before event {start}", head.n_events)
-            stop = logbook.reach(connection, self._study, start, head.n_events)
-            events = logbook.since(connection, self._study, start, stop, replica.chain) if start < stop else []
+            stop = logbook.batch_end(connection, self._study, start, head.n_events)
+            events = (
+                logbook.verified_events(connection, self._study, start, stop, replica.chain) if start < stop else []
+            )
             newest = events[-1].chain if events else replica.chain
             if stop == head.n_events and newest != head.chain:
-                raise damaged(f"event {stop - 1} is not the one that the study says was its last", max(stop - 1, 0))
+                raise damaged(f"event {stop - 1} is not the last event that the study records", max(stop - 1, 0))
         except StorageError:
             self._replica = None
             self._check_seen(connection, head)
@@ -332,7 +334,7 @@ class Follower(Forked):
     # -- saving ------------------------------------------------------------------------------------------------
 
     def _save(self, replica: Replica) -> None:
-        """Write a snapshot. It only saves time, so a failure must not undo what has been acknowledged."""
+        """Write a snapshot. Failures are ignored: snapshots only save time."""
         start, kept = perf_counter(), False
         with suppress(StorageError, MemoryError):
             data = compress(replica.snapshot())
@@ -340,7 +342,7 @@ class Follower(Forked):
                 write_snapshot(connection, self._study, replica.n_events, LIBRARY, data, replica.chain, self._spoiled)
             kept = True
             self._spoiled.clear()
-        replica.saved(perf_counter() - start, kept)
+        replica.note_attempt(perf_counter() - start, kept)
 
     def close(self) -> None:
         """Save a snapshot if there are events after the newest one, and close the connections."""
@@ -352,11 +354,11 @@ class Follower(Forked):
     # -- forking -----------------------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        """Note whether another thread is working on the replica; waiting for it could take long."""
+        """Record whether another thread is using the replica, without waiting for it."""
         self._is_whole = self.mutex.acquire(blocking=False)
 
     def after_fork(self, in_child: bool) -> None:
-        """The child gets its own lock, and reads the log again if another thread was working at the fork."""
+        """The child gets its own lock, and reads the log again if another thread was using the replica at the fork."""
         if in_child:
             self.mutex = threading.RLock()
             if not self._is_whole:

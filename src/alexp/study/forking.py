@@ -1,13 +1,13 @@
 """Forks of processes that use studies.
 
 A child inherits the memory of its parent but not its threads: locks that other threads held stay locked, and data they
-were changing stay half changed. SQLite moreover keeps the locks of a process in memory: a child with an inherited
-connection takes locks for its own that the system has not granted, also on connections that it opens itself. When the
-parent closes the file, it deletes the -wal file that the child uses, and commits of the child are lost. A fork waits
-therefore, within the timeout, until no transaction is open, and closes all connections to SQLite files before.
+were changing stay half changed. SQLite also keeps the locks of a process in memory: a child with an inherited
+connection assumes locks that the system has not granted, also on connections that it opens itself. When the parent
+closes the file, it deletes the -wal file that the child uses, and commits of the child are lost. Therefore a fork
+waits, within the timeout, until no transaction is open, and closes all connections to SQLite files first.
 
 Handlers that are registered first run last before a fork: transactions end before `alexp.common.compiling` waits for
-compilations, because a transaction may have to compile before it ends.
+compilations, because a transaction may need to compile.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Transactions:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """A block that is one transaction; waits while the process forks."""
+        """A block that counts as one transaction; waits while the process forks."""
         me = threading.get_ident()
         with self._changed:
             self._changed.wait_for(lambda: not self._halted or me in self._inside)
@@ -58,9 +58,9 @@ class Transactions:
                 self._changed.notify_all()
 
     def halt(self, timeout: float) -> bool:
-        """Let no transaction begin, wait for those of other threads, and return whether none is left.
+        """Block new transactions, wait for those of other threads, and return whether none is left.
 
-        A transaction of the calling thread cannot end meanwhile, so it is not waited for.
+        A transaction of the calling thread is not waited for: it cannot end meanwhile.
         """
         me = threading.get_ident()
         with self._changed:
@@ -76,7 +76,7 @@ class Transactions:
 
 
 _watched: WeakValueDictionary[int, Forked] = WeakValueDictionary()
-_told: list[Forked] = []  # of the fork under way
+_notified: list[Forked] = []  # of the fork under way
 _forking = threading.Lock()
 
 
@@ -88,8 +88,8 @@ def watch(subject: Forked) -> None:
 def _before() -> None:
     _forking.acquire()
     living = (reference() for reference in _watched.valuerefs())
-    _told[:] = [subject for subject in living if subject is not None]
-    for subject in _told:
+    _notified[:] = [subject for subject in living if subject is not None]
+    for subject in _notified:
         subject.before_fork()
 
 
@@ -105,9 +105,9 @@ def _after_in_child() -> None:
 
 
 def _after(in_child: bool) -> None:
-    for subject in _told:
+    for subject in _notified:
         subject.after_fork(in_child)
-    _told.clear()
+    _notified.clear()
 
 
 if hasattr(os, "register_at_fork"):

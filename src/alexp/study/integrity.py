@@ -19,7 +19,7 @@ from alexp.common.memory import is_lack_of_memory
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.study import chain, logbook, records
-from alexp.study.chain import beginning
+from alexp.study.chain import row_checksum
 from alexp.study.errors import StorageError, StorageWarning, StudyError, StudyExistsError, StudyNotFoundError, damaged
 from alexp.study.events import Event
 from alexp.study.logbook import StoredSnapshot
@@ -28,14 +28,14 @@ from alexp.study.records import StudyRow, arrays, events, snapshots, studies
 from alexp.study.storage import DEFAULT, Storage, stored_version
 from alexp.study.study import Study
 
-_TOLERANCE = 1e-6  # of numbers that a snapshot of another version may have computed a little differently
+_TOLERANCE = 1e-6  # of numbers that another version of the library may compute differently
 
 
 @dataclass
 class CheckReport:
-    """Result of `check`: the number of events of a study, how many from the first on are intact, and problems.
+    """Result of `check`: number of events of a study, how many from the first on are intact, and problems.
 
-    `taken` counts decisions that were made on a device that is not here, and taken from the log, not made again.
+    `taken` counts, by device, decisions that this process cannot repeat and that were taken from the log.
     """
 
     name: str
@@ -67,25 +67,25 @@ class CheckReport:
 def check(
     name: str, storage: Location = DEFAULT, models: ModelClass | None = None, domain: Domain | None = None
 ) -> CheckReport:
-    """Verify all checksums of a study, also behind its snapshots, apply its log from the start, and compare.
+    """Verify all checksums of a study, replay its log from the first event, and compare with the newest snapshot.
 
-    Opening a study verifies what came after the newest snapshot, and counts the rest. `models` and `domain` are needed
-    if they hold code or objects of your own. Nothing is written.
+    Opening a study verifies only the events after the newest snapshot, and counts the others. `models` and `domain` are
+    needed if they hold code or objects of your own. Nothing is written.
     """
     where, report = storage_at(storage), CheckReport(name)
     row = find_row(where, name)
     with where.reading() as connection:
-        for look in (_look_at_file, _look_at_log, _look_at_snapshots):
-            with _noted(report):
-                look(connection, row, report)
-    with _noted(report), warnings.catch_warnings():
-        warnings.simplefilter("ignore", StorageWarning)  # has been reported
+        for step in (_check_file, _check_log, _check_snapshots):
+            with _recorded_in(report):
+                step(connection, row, report)
+    with _recorded_in(report), warnings.catch_warnings():
+        warnings.simplefilter("ignore", StorageWarning)  # reported above
         _replay(load_study(name, where, models, domain), report)
     return report
 
 
 @contextmanager
-def _noted(report: CheckReport) -> Iterator[None]:
+def _recorded_in(report: CheckReport) -> Iterator[None]:
     try:
         yield
     except StudyError as error:
@@ -95,33 +95,33 @@ def _noted(report: CheckReport) -> Iterator[None]:
             report.problems.append(str(error))
 
 
-def _look_at_file(connection: Connection, row: StudyRow, report: CheckReport) -> None:
+def _check_file(connection: Connection, row: StudyRow, report: CheckReport) -> None:
     """Run the integrity check of SQLite; servers have their own."""
     if connection.dialect.name == "sqlite":
         said = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
         report.problems += [f"SQLite says: {text}" for text in said if text != "ok"]
 
 
-def _look_at_log(connection: Connection, row: StudyRow, report: CheckReport) -> None:
-    head, newest = records.head(connection, row.id, lock=False), beginning(row)
+def _check_log(connection: Connection, row: StudyRow, report: CheckReport) -> None:
+    head, newest = records.head(connection, row.id, lock=False), row_checksum(row)
     report.events = head.n_events
-    for event in logbook.all_before(connection, row.id, head.n_events, newest):
+    for event in logbook.read_all(connection, row.id, head.n_events, newest):
         newest, report.intact = event.chain, event.seq + 1
     logbook.check_length(connection, row.id, head.n_events)
     if newest != head.chain:
-        raise damaged("the last event is not the one that the study says it is", max(head.n_events - 1, 0))
+        raise damaged("the last event is not the one that the study records", max(head.n_events - 1, 0))
 
 
-def _look_at_snapshots(connection: Connection, row: StudyRow, report: CheckReport) -> None:
+def _check_snapshots(connection: Connection, row: StudyRow, report: CheckReport) -> None:
     head, kept = records.head(connection, row.id, lock=False), logbook.snapshots_of(connection, row.id)
     report.snapshots, spoiled = len(kept), set[int]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StorageWarning)
         for _ in logbook.intact_snapshots(connection, row.id, head.n_events, spoiled):
             pass
-    report.problems += [f"the snapshot after {number} events is damaged; it can be done without" for number in spoiled]
+    report.problems += [f"the snapshot after {number} events is damaged; it is not needed" for number in spoiled]
     if head.snapshot_at not in (0, *kept):
-        report.problems.append(f"the snapshot after {head.snapshot_at} events is missing; it can be done without")
+        report.problems.append(f"the snapshot after {head.snapshot_at} events is missing; it is not needed")
 
 
 def _replay(study: Study, report: CheckReport) -> None:
@@ -132,14 +132,14 @@ def _replay(study: Study, report: CheckReport) -> None:
     report.taken = dict(replayed.taken)
     old, new = opened.snapshot(), replayed.snapshot()
     alike = {"log": _alike(old["log"], new["log"], 0.0)}
-    if not (replayed.taken and replayed.algorithm.asks_matter()):  # what asks on another device left is not here
+    if not (replayed.taken and replayed.algorithm.asks_matter()):  # asks on another device changed the state
         alike["state"] = _alike(old["state"], new["state"], _TOLERANCE)
     for part in (part for part, is_alike in alike.items() if not is_alike):
         report.problems.append(f"replaying the log gives another {part} than the newest snapshot and what followed")
 
 
 def _alike(old: Packable, new: Packable, tolerance: float) -> bool:
-    """Equal up to what another version of the library may have computed a little differently."""
+    """Whether two states are equal, numbers up to `tolerance`."""
     if isinstance(old, dict) and isinstance(new, dict):
         return old.keys() == new.keys() and all(_alike(old[key], new[key], tolerance) for key in old)
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
@@ -155,12 +155,12 @@ def _alike(old: Packable, new: Packable, tolerance: float) -> bool:
 # -- salvage ---------------------------------------------------------------------------------------------------
 
 _ILLEGIBLE = (sa.exc.DBAPIError, TypeError, ValueError, OverflowError, LookupError)
-_PATIENCE = 100  # rows of a file that cannot be read, after which the rest is given up
+_MOST_FAILURES = 100  # unreadable rows of a table, after which the rest is skipped
 
 
 @dataclass
 class SalvageReport:
-    """What was saved of a study: its first `saved` of the `events` it said it had, and what was lost beside."""
+    """Result of `salvage` for one study: its first `saved` of `events` events, and what was lost."""
 
     name: str
     events: int
@@ -174,7 +174,7 @@ class SalvageReport:
 
 @dataclass(frozen=True)
 class _Rescue:
-    """What is intact of one study."""
+    """The intact parts of one study."""
 
     row: StudyRow
     log: list[Event]
@@ -183,21 +183,20 @@ class _Rescue:
 
 
 def salvage(source: Location, target: Location) -> list[SalvageReport]:
-    """Copy all studies of a storage, as far as they are intact, into a new one; the source is not changed.
+    """Copy the intact parts of all studies into a new storage; the source is not changed.
 
-    Of every study that is the longest part of its log, from the first event on, whose checksums are right, with the
-    snapshots and matrices that are.
+    Of every log, the events before the first damaged one are copied, with the intact snapshots and matrices.
     """
-    damaged_one, new = storage_at(source), storage_at(target)
-    if damaged_one.url == new.url:
+    old, new = storage_at(source), storage_at(target)
+    if old.url == new.url:
         raise ValueError("target must be another storage than source")
-    if damaged_one.path is not None and not damaged_one.path.exists():
-        raise StudyNotFoundError(f"there is no database {damaged_one.describe()}")
+    if old.path is not None and not old.path.exists():
+        raise StudyNotFoundError(f"there is no database {old.describe()}")
     if new.exists():
-        raise StudyExistsError(f"{new.describe()} holds studies already; choose a new one for what is salvaged")
+        raise StudyExistsError(f"{new.describe()} holds studies already; target must be a new storage")
     reports: list[SalvageReport] = []
-    damaged_one.check_version(_version_of(damaged_one))
-    with damaged_one.reading() as connection:
+    old.check_version(_version_of(old))
+    with old.reading() as connection:
         rescues = list(_rescued(connection, reports))
     is_there = new.path is None or new.path.exists()
     try:
@@ -206,7 +205,7 @@ def salvage(source: Location, target: Location) -> list[SalvageReport]:
             for rescue in rescues:
                 _store(connection, rescue)
     except BaseException:
-        if not is_there:  # an empty database must not pass for what was salvaged
+        if not is_there:  # leave no empty database behind
             new.close()
             for suffix in ("", "-wal", "-shm"):
                 Path(f"{new.path}{suffix}").unlink(missing_ok=True)
@@ -228,10 +227,10 @@ def _rescued(connection: Connection, reports: list[SalvageReport]) -> Iterator[_
         row = StudyRow(**{entry.name: values[entry.name] for entry in fields(StudyRow)})
         log = _by_number(_rows(connection, events, row.id))
         try:
-            first = chain.beginning(row)
+            first = chain.row_checksum(row)
         except (TypeError, ValueError):
             first = b""
-        if first != values["checksum"] and not (0 in log and chain.is_next(first, log[0])):
+        if first != values["checksum"] and not (0 in log and chain.follows(first, log[0])):
             report.lost.append(f"the study itself, row {number} of {studies.name}: its checksum is wrong")
             continue
         yield _rescue(connection, row, log, report)
@@ -243,8 +242,8 @@ def _rescued(connection: Connection, reports: list[SalvageReport]) -> Iterator[_
 
 def _rescue(connection: Connection, row: StudyRow, log: dict[int, Event], report: SalvageReport) -> _Rescue:
     intact: list[Event] = []
-    after = {0: chain.beginning(row)}
-    while (event := log.get(len(intact))) is not None and chain.is_next(after[len(intact)], event):
+    after = {0: chain.row_checksum(row)}
+    while (event := log.get(len(intact))) is not None and chain.follows(after[len(intact)], event):
         intact.append(event)
         after[len(intact)] = event.chain
     report.saved = len(intact)
@@ -257,14 +256,14 @@ def _rescue(connection: Connection, row: StudyRow, log: dict[int, Event], report
         if shot.is_intact and after.get(shot.n_events) == shot.chain:
             kept.append(shot)
         else:
-            report.lost.append(f"the snapshot after {shot.n_events} events, which can be done without")
+            report.lost.append(f"the snapshot after {shot.n_events} events, which is not needed")
     return _Rescue(row, intact, kept, list(_matrices(connection, row, report)))
 
 
 def _matrices(connection: Connection, row: StudyRow, report: SalvageReport) -> Iterator[dict[str, Any]]:
-    """The rows of the matrices that the problem of a study names, as far as those are intact."""
+    """The rows of the intact matrices that the problem of a study refers to."""
     found = list(_rows(connection, arrays, row.id))
-    for key in _named(json.loads(row.problem), json.loads(row.probe)):
+    for key in _array_hashes(json.loads(row.problem), json.loads(row.probe)):
         try:
             records.get_array(connection, row.id, key)
         except (StorageError, sa.exc.DBAPIError) as error:
@@ -275,18 +274,18 @@ def _matrices(connection: Connection, row: StudyRow, report: SalvageReport) -> I
         yield from (values for values in found if values["hash"] == key)
 
 
-def _named(*texts: object) -> set[str]:
+def _array_hashes(*texts: object) -> set[str]:
     """Hashes of all arrays that JSON data refer to."""
     keys: set[str] = set()
     for item in texts:
         if isinstance(item, dict):
-            keys |= {str(item["__array__"])} if "__array__" in item else _named(*item.values())
+            keys |= {str(item["__array__"])} if "__array__" in item else _array_hashes(*item.values())
         elif isinstance(item, list):
-            keys |= _named(*item)
+            keys |= _array_hashes(*item)
     return keys
 
 
-# -- reading whatever can be read ------------------------------------------------------------------------------
+# -- reading damaged tables ------------------------------------------------------------------------------------
 
 
 def _by_number(rows: Iterable[dict[str, Any]]) -> dict[int, Event]:
@@ -295,13 +294,13 @@ def _by_number(rows: Iterable[dict[str, Any]]) -> dict[int, Event]:
 
 
 def _rows(connection: Connection, table: sa.Table, study: int | None = None) -> Iterator[dict[str, Any]]:
-    """Rows of a table that can be read, found by its key and, in a file, also without it; lost columns are None."""
+    """The readable rows of a table, read by its index and, in SQLite, also without it; lost columns are None."""
     try:
         there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
     except (*_ILLEGIBLE, sa.exc.NoSuchTableError) as error:
         if is_lack_of_memory(error):
             raise
-        raise damaged(f"the table {table.name} is lost, so that nothing can be salvaged from it") from None
+        raise damaged(f"the table {table.name} is lost, and nothing can be salvaged from it") from None
     columns = [column if column.name in there else sa.null().label(column.name) for column in table.columns]
     keys = [column for column in table.primary_key.columns if column.name in there]
     query = sa.select(*columns).order_by(*keys)
@@ -319,9 +318,9 @@ def _rows(connection: Connection, table: sa.Table, study: int | None = None) -> 
 
 
 def _as_far_as_possible(connection: Connection, query: sa.Select[Any]) -> Iterator[dict[str, Any]]:
-    """Rows up to the first that cannot be read, and those after it one by one."""
+    """The rows of a query, without unreadable ones."""
     number = failures = 0
-    while failures < _PATIENCE:
+    while failures < _MOST_FAILURES:
         try:
             for row in connection.execute(query.offset(number)):
                 yield dict(row._mapping)
@@ -334,12 +333,12 @@ def _as_far_as_possible(connection: Connection, query: sa.Select[Any]) -> Iterat
 
 
 def _store(connection: Connection, rescue: _Rescue) -> None:
-    """Write a study as it was, under a number of its own."""
+    """Write a study under a new number."""
     log, row = rescue.log, rescue.row
-    newest = log[-1].chain if log else chain.beginning(row)
+    newest = log[-1].chain if log else chain.row_checksum(row)
     facts = {key: value for key, value in vars(row).items() if key != "id"}
     at = max((shot.n_events for shot in rescue.snapshots), default=0)
-    head = {"n_events": len(log), "snapshot_at": at, "checksum": chain.beginning(row), "chain": newest}
+    head = {"n_events": len(log), "snapshot_at": at, "checksum": chain.row_checksum(row), "chain": newest}
     result = connection.execute(studies.insert().values(**facts, **head))
     assert result.inserted_primary_key is not None
     number = {"study_id": int(result.inserted_primary_key[0])}

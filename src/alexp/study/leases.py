@@ -1,8 +1,8 @@
 """Leases: which worker measures a pending trial, and until when it is reserved for that worker.
 
-Leases are rows beside the log and expire by the clock, so no decision of a study may depend on them: a trial that is
-taken over stays the same trial, and giving one up is an event of the log. All changes are made under the lock of the
-study; two workers therefore never take over the same trial.
+Leases are not part of the log and expire by the clock, so no decision of a study may depend on them: a trial that is
+taken over stays the same trial, and abandoning one is an event of the log. All changes are made under the lock of the
+study, so two workers never take over the same trial.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_lease(lease: float | None) -> float | None:
         return None
     seconds = positive("lease", lease)
     if seconds > LONGEST:
-        raise ValueError(f"lease must be at most {LONGEST:.0f} seconds, ten years; without one it has no end")
+        raise ValueError(f"lease must be at most {LONGEST:.0f} seconds (ten years), got {seconds:g}; None has no end")
     return seconds
 
 
@@ -49,7 +49,7 @@ def check_lease(lease: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Lease:
-    """A row of the table: times are in seconds since 1970, UTC; `seconds` is what a heartbeat prolongs it by."""
+    """A row of the table. Times are in seconds since 1970, UTC; a heartbeat restarts the lease for `seconds`."""
 
     trial: int
     worker: str
@@ -69,7 +69,7 @@ def read(connection: Connection, study: int) -> dict[int, Lease]:
 
 
 def now(connection: Connection) -> float:
-    """Seconds since 1970 by the clock that all workers share: that of the server, or of the host with the file."""
+    """Seconds since 1970 by the clock that all workers share: the server's, or that of the host of the SQLite file."""
     if connection.dialect.name != "postgresql":
         return time.time()
     return float(connection.execute(sa.select(sa.extract("epoch", sa.func.clock_timestamp()))).scalar_one())
@@ -78,7 +78,7 @@ def now(connection: Connection) -> float:
 def grant(
     connection: Connection, study: int, trials: Collection[int], worker: str, seconds: float | None, at: float
 ) -> None:
-    """Give trials to a worker from `at` on, for so many seconds or without end."""
+    """Lease trials to a worker from `at` on, for `seconds` or without end."""
     lasts = inf if seconds is None else seconds
     rows = [vars(Lease(trial, worker, lasts, at, at, at + lasts)) | {"study_id": study} for trial in trials]
     if rows:
@@ -87,38 +87,37 @@ def grant(
 
 
 def prolong(connection: Connection, study: int, trials: Collection[int], seconds: float | None, at: float) -> None:
-    """Restart leases at `at`, each for as long as before, or for so many seconds."""
+    """Restart leases at `at`, each for as long as before, or for `seconds`."""
     lasts = leases.c.seconds if seconds is None else seconds
     these = leases.update().where(leases.c.study_id == study, leases.c.trial.in_(list(trials)))
     connection.execute(these.values(seconds=lasts, heartbeat_at=at, expires_at=at + lasts))
 
 
 def drop(connection: Connection, study: int, trials: Collection[int]) -> None:
-    """Delete the leases of some trials."""
     if trials:
         connection.execute(leases.delete().where(leases.c.study_id == study, leases.c.trial.in_(list(trials))))
 
 
-# -- what a call does about leases -----------------------------------------------------------------------------
+# -- changing leases within a call -----------------------------------------------------------------------------
 
 _Request = TypeVar("_Request")
 
 
 class LeaseHandler(ABC, Generic[_Request]):
-    """What a call does about leases, in the transaction in which it acts."""
+    """Changes leases in the transaction of a call."""
 
     @abstractmethod
     def before(self, connection: Connection, replica: Replica, request: _Request) -> _Request:
-        """Before acting: what is to be done, given the leases; raises to leave everything as it is."""
+        """Called before the call acts; returns the request, adapted to the leases, or raises and changes nothing."""
 
     def after(self, connection: Connection, events: Sequence[Event]) -> None:
-        """After acting: record leases of the new `events`."""
+        """Called after the call has acted; records leases of the new `events`."""
 
 
 class AskRequest(NamedTuple):
-    """What an ask wants, and expired trials to hand out or to give up before.
+    """Number of trials and candidates of an ask, and expired trials to hand out (`offered`) or abandon (`given_up`).
 
-    Asks of contextual rounds have one of the `offers` for every trial that is wanted.
+    Asks of contextual rounds have one of the `offers` per trial.
     """
 
     wanted: int
@@ -130,9 +129,9 @@ class AskRequest(NamedTuple):
 
 @dataclass
 class AskLeases(LeaseHandler[AskRequest]):
-    """Hands out expired trials before new ones are asked for, or gives them up, and records leases of new ones.
+    """Hands out expired trials before new ones are asked for, or abandons them, and records leases of new ones.
 
-    When the answer to a commit is lost, `before` runs again and counts trials that it granted to this worker as free.
+    After a lost commit `before` runs again, and treats trials that it granted to this worker as free.
     """
 
     study: int
@@ -144,13 +143,13 @@ class AskLeases(LeaseHandler[AskRequest]):
     granted_at: float | None = None
 
     def before(self, connection: Connection, replica: Replica, request: AskRequest) -> AskRequest:
-        """The request with the trials that have expired."""
+        """The request with the expired trials."""
         self.offered = ()
         waiting = replica.algorithm.log.waiting
         known = read(connection, self.study) if waiting else {}
         if not known:
             return request
-        drop(connection, self.study, known.keys() - waiting.keys())  # they were told meanwhile
+        drop(connection, self.study, known.keys() - waiting.keys())  # of trials that are no longer pending
         at = now(connection)
         expired = [trial for trial in waiting if trial in known and _is_free(known[trial], at, self.granted_at)]
         if self.when_expired == "abandon":
@@ -202,17 +201,17 @@ class HeartbeatLeases(LeaseHandler[list[int]]):
 
 def _check_own(trial: int, lease: Lease | None, me: str) -> None:
     if lease is None:
-        raise LeaseError(f"trial {trial} was asked for without a lease; take_over({trial}, lease=...) gives it one")
+        raise LeaseError(f"trial {trial} has no lease; take_over({trial}, lease=...) gives it one")
     if lease.worker != me:
         raise LeaseError(
             f"trial {trial} is held by worker {lease.worker!r}, and this is {me!r}: it was taken over after its lease "
-            "had expired, or this worker goes by another name now (ALEXP_WORKER gives it one)"
+            "had expired, or this worker's name has changed (set ALEXP_WORKER to keep it)"
         )
 
 
 @dataclass
 class TakeOverLeases(LeaseHandler[list[int] | None]):
-    """Hands over trials: those that are named, or at most `most` of those that have expired."""
+    """Takes over trials: those requested, or at most `most` of those that have expired."""
 
     study: int
     seconds: float | None
@@ -221,7 +220,7 @@ class TakeOverLeases(LeaseHandler[list[int] | None]):
     granted_at: float | None = None
 
     def before(self, connection: Connection, replica: Replica, request: list[int] | None) -> list[int] | None:
-        """Give the trials to this worker, or raise if any is held by another."""
+        """Lease the trials to this worker, or raise if any is held by another."""
         waiting, known, at = replica.algorithm.log.waiting, read(connection, self.study), now(connection)
         if request is None:
             expired = [trial for trial in waiting if trial in known and _is_free(known[trial], at, self.granted_at)]

@@ -1,6 +1,6 @@
-"""The log of a study, its snapshots, and calls found again by their keys. Functions work in their caller's transaction.
+"""The log of a study, its snapshots, and calls by their keys. Functions work in their caller's transaction.
 
-Events are appended at the end. Whatever is read is verified by the checksums of `chain`.
+Events are appended at the end. All that is read is verified by the checksums of `chain`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from alexp.common.warning import caution
 from alexp.study import chain, records
 from alexp.study.errors import StorageError, StorageWarning, UnknownOutcomeError, damaged
 from alexp.study.events import BeliefRecord, Event, EventDict, belief_is_due, decompress, detail_of
-from alexp.study.records import events, is_unreadable, legible, snapshots, studies
+from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.storage import Storage
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-PART = 10_000  # events read at a time
-_FEW = 64  # events that are read without a look at their sizes
+BATCH = 10_000  # events read at a time
+_FEW = 64  # events that are read without querying their sizes
 _MOST_BYTES = 2**26  # of details read at a time: contextual rounds may store up to 16 MB each
 _COLUMNS = [events.c[field.name] for field in fields(Event)]
 _PUBLIC = list(EventDict.__annotations__)
@@ -61,7 +61,7 @@ def append(connection: Connection, study: int, new: Sequence[Event], before: byt
 
     The caller holds the lock.
     """
-    sealed = list(chain.linked(before, new, key))
+    sealed = list(chain.with_checksums(before, new, key))
     rows, newest = [{"study_id": study} | vars(event) for event in sealed], sealed[-1].chain
     total = {"study": study, "total": new[-1].seq + 1, "newest": newest}
     if connection.dialect.name == "postgresql" and len(rows) == 1:  # one round trip to the server instead of two
@@ -75,7 +75,7 @@ def append(connection: Connection, study: int, new: Sequence[Event], before: byt
 # -- in order --------------------------------------------------------------------------------------------------
 
 
-def since(connection: Connection, study: int, start: int, stop: int, before: bytes) -> list[Event]:
+def verified_events(connection: Connection, study: int, start: int, stop: int, before: bytes) -> list[Event]:
     """Events number `start` to `stop` - 1, in order, verified: they follow the checksum `before`."""
     found = read(connection, study, start, stop)
     chain.verify(before, found, start, stop)
@@ -83,13 +83,13 @@ def since(connection: Connection, study: int, start: int, stop: int, before: byt
 
 
 def read(connection: Connection, study: int, start: int, stop: int) -> list[Event]:
-    """The same, not verified; an error names the first that cannot be read."""
+    """Events number `start` to `stop` - 1, not verified; an error names the first that cannot be read."""
     try:
         rows = connection.execute(_SINCE, {"study": study, "start": start, "stop": stop})
         return [Event(*row) for row in rows]
     except (sa.exc.DBAPIError, TypeError, ValueError, OverflowError, LookupError) as error:
         if stop - start == 1 or not is_unreadable(error, connection):
-            with legible(f"event {start}", start):
+            with damage_errors(f"event {start}", start):
                 raise
     for seq in range(start, stop):
         try:
@@ -99,9 +99,9 @@ def read(connection: Connection, study: int, start: int, stop: int) -> list[Even
     raise damaged(f"events {start} to {stop - 1} can be read one by one only", start)
 
 
-def reach(connection: Connection, study: int, start: int, stop: int) -> int:
-    """Up to where, at most `stop`, events from `start` on are read at a time: at least one, and not too many bytes."""
-    stop, total = min(stop, start + PART), 0
+def batch_end(connection: Connection, study: int, start: int, stop: int) -> int:
+    """The end, at most `stop`, of the next batch of events to read: at least one event, and limited bytes."""
+    stop, total = min(stop, start + BATCH), 0
     if stop - start <= _FEW:
         return stop
     try:
@@ -115,11 +115,11 @@ def reach(connection: Connection, study: int, start: int, stop: int) -> int:
     return stop
 
 
-def all_before(connection: Connection, study: int, n_events: int, before: bytes, start: int = 0) -> Iterator[Event]:
+def read_all(connection: Connection, study: int, n_events: int, before: bytes, start: int = 0) -> Iterator[Event]:
     """Events `start` to `n_events` - 1, verified, read in parts; `before` is the checksum that they follow."""
     while start < n_events:
-        stop = reach(connection, study, start, n_events)
-        for event in since(connection, study, start, stop, before):
+        stop = batch_end(connection, study, start, n_events)
+        for event in verified_events(connection, study, start, stop, before):
             before = event.chain
             yield event
         start = stop
@@ -129,23 +129,23 @@ def checksum_after(connection: Connection, study: int, n_events: int) -> bytes |
     """The checksum that event number `n_events` follows: that of the event before it, or of the study's row."""
     query = sa.select(events.c.chain).where(events.c.study_id == study, events.c.seq == n_events - 1)
     first = sa.select(studies.c.checksum).where(studies.c.id == study)
-    with legible(f"event {n_events - 1}", n_events - 1):
+    with damage_errors(f"event {n_events - 1}", n_events - 1):
         return connection.execute(query if n_events else first).scalar()
 
 
-def how_many(connection: Connection, study: int) -> int:
+def count_events(connection: Connection, study: int) -> int:
     """Number of stored events."""
     query = sa.select(sa.func.count()).select_from(events).where(events.c.study_id == study)
     return int(connection.execute(query).scalar_one())
 
 
 def first_gap(connection: Connection, study: int) -> int:
-    """Number of the first event that is missing; that after the last one if none is."""
+    """Number of the first missing event; the number of events if none is missing."""
     query = sa.select(events.c.seq).where(events.c.study_id == study).order_by(events.c.seq)
     for number, (seq,) in enumerate(connection.execute(query)):
         if seq != number:
             return number
-    return how_many(connection, study)
+    return count_events(connection, study)
 
 
 def public_events(connection: Connection, study: int, start: int, stop: int) -> list[EventDict]:
@@ -153,49 +153,49 @@ def public_events(connection: Connection, study: int, start: int, stop: int) -> 
     if start >= stop:
         return []
     before = checksum_after(connection, study, start) or b""
-    found = all_before(connection, study, stop, before, start)
+    found = read_all(connection, study, stop, before, start)
     return [cast("EventDict", {name: getattr(event, name) for name in _PUBLIC}) for event in found]
 
 
-def moments(connection: Connection, study: int, stop: int) -> list[tuple[str, int, float, str]]:
+def event_times(connection: Connection, study: int, stop: int) -> list[tuple[str, int, float, str]]:
     """Kind, trial, time and worker of the first `stop` events, verified."""
     first = checksum_after(connection, study, 0) or b""
-    return [(event.kind, event.trial, event.at, event.worker) for event in all_before(connection, study, stop, first)]
+    return [(event.kind, event.trial, event.at, event.worker) for event in read_all(connection, study, stop, first)]
 
 
 # -- some of them ----------------------------------------------------------------------------------------------
 
 
-def _some(connection: Connection, study: int, *conditions: sa.ColumnElement[bool]) -> Iterator[Event]:
+def _matching(connection: Connection, study: int, *conditions: sa.ColumnElement[bool]) -> Iterator[Event]:
     """Events that fulfil the conditions, each of them verified."""
     query = _PAIRS.where(events.c.study_id == study, *conditions).order_by(events.c.seq)
-    with legible("an event"):
+    with damage_errors("an event"):
         rows = connection.execute(query).all()
     for *values, before in rows:
         event = Event(*values)
         if event.seq == 0:
             before = checksum_after(connection, study, 0)
-        if not chain.is_next(before or b"", event):
+        if not chain.follows(before or b"", event):
             raise damaged(f"event {event.seq}, or the one before it, is damaged: its checksum is wrong")
         yield event
 
 
-def _some_between(
+def _matching_between(
     connection: Connection, study: int, start: int, stop: int, *conditions: sa.ColumnElement[bool]
 ) -> Iterator[Event]:
-    """The same among events `start` to `stop` - 1, read in parts."""
+    """Events among `start` to `stop` - 1 that fulfil the conditions, verified, read in parts."""
     while start < stop:
-        end = reach(connection, study, start, stop)
-        yield from _some(connection, study, events.c.seq >= start, events.c.seq < end, *conditions)
+        end = batch_end(connection, study, start, stop)
+        yield from _matching(connection, study, events.c.seq >= start, events.c.seq < end, *conditions)
         start = end
 
 
-def of_call(connection: Connection, study: int, key: str) -> list[Event]:
-    """The events of the call with this key, in order; none if nothing of it was stored."""
-    found = list(_some(connection, study, events.c.key == chain.key_of(key, 0)))
-    while found:  # those of one call follow each other
+def events_of_call(connection: Connection, study: int, key: str) -> list[Event]:
+    """The events of the call with this key, in order; empty if the call was not stored."""
+    found = list(_matching(connection, study, events.c.key == chain.key_of(key, 0)))
+    while found:  # events of one call are consecutive
         last = found[-1].seq
-        for event in _some(connection, study, events.c.seq > last, events.c.seq <= last + len(found)):
+        for event in _matching(connection, study, events.c.seq > last, events.c.seq <= last + len(found)):
             if event.key != chain.key_of(key, len(found)):
                 return found
             found.append(event)
@@ -213,7 +213,7 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
         return {}
     first, last = min(trials), max(trials)
     conditions = (events.c.kind == "ask", events.c.trial.between(first, last))
-    found = _some_between(connection, study, first, stop, *conditions)
+    found = _matching_between(connection, study, first, stop, *conditions)
     known = {event.trial: (event.at, event.worker) for event in found if event.trial in trials}
     if missing := trials - known.keys():
         raise damaged(f"the event in which trial {min(missing)} was asked for is missing")
@@ -221,12 +221,12 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
 
 
 def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[tuple[int, BeliefRecord]]:
-    """(trial, beliefs in force) for the asks among events `start` to `stop` - 1 at which they were recorded."""
+    """(trial, beliefs) of the asks among events `start` to `stop` - 1 at which beliefs were recorded."""
     found: list[tuple[int, BeliefRecord]] = []
     conditions = (events.c.kind == "ask", events.c.detail.is_not(None))
-    for event in _some_between(connection, study, start, stop, *conditions):
+    for event in _matching_between(connection, study, start, stop, *conditions):
         if belief_is_due(event.trial):  # the others store their rounds only
-            with legible(f"event {event.seq}", event.seq):
+            with damage_errors(f"event {event.seq}", event.seq):
                 detail = detail_of(event)
             if "belief" in detail:
                 found.append((event.trial, detail["belief"]))
@@ -234,9 +234,7 @@ def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[t
 
 
 class LogCache:
-    """Beliefs of earlier rounds, and when and by which worker pending trials were asked for.
-
-    Events never change: a page that is shown often reads only the new ones.
+    """Beliefs of earlier rounds, and time and worker of the asks of pending trials. Only new events are read.
 
     Attributes
     ----------
@@ -277,14 +275,15 @@ class StoredSnapshot:
 
     @property
     def is_intact(self) -> bool:
-        """Whether its checksum is right."""
         try:
-            return chain.seal(self.n_events, self.format, self.library, self.chain, self.data) == self.checksum
+            return (
+                chain.snapshot_checksum(self.n_events, self.format, self.library, self.chain, self.data)
+                == self.checksum
+            )
         except (TypeError, ValueError):
             return False
 
     def state(self) -> Snapshot:
-        """What was compressed."""
         state: Snapshot = decompress(self.data)
         return state
 
@@ -301,10 +300,10 @@ def write_snapshot(
     """
     latest = records.head(connection, study, lock=True).snapshot_at
     if latest >= n_events and latest not in spoiled:
-        return  # another process was faster
+        return  # another process has written one
     own = snapshots.c.study_id == study
     connection.execute(snapshots.delete().where(own, snapshots.c.n_events.in_(spoiled)))
-    checksum = chain.seal(n_events, FORMAT, library, newest, data)
+    checksum = chain.snapshot_checksum(n_events, FORMAT, library, newest, data)
     values = {"format": FORMAT, "library": library, "data": data, "chain": newest, "checksum": checksum}
     connection.execute(snapshots.insert().values(study_id=study, n_events=n_events, **values))
     connection.execute(studies.update().where(studies.c.id == study).values(snapshot_at=n_events))
@@ -315,12 +314,12 @@ def write_snapshot(
 def snapshots_of(connection: Connection, study: int) -> list[int]:
     """Numbers of events after which there are snapshots, newest first."""
     query = sa.select(snapshots.c.n_events).where(snapshots.c.study_id == study)
-    with legible("the table of snapshots"):
+    with damage_errors("the table of snapshots"):
         return sorted((row[0] for row in connection.execute(query) if isinstance(row[0], int)), reverse=True)
 
 
 def read_snapshot(connection: Connection, study: int, n_events: int) -> StoredSnapshot | None:
-    """The snapshot after so many events; None if it cannot be read at all."""
+    """The snapshot after `n_events` events; None if it cannot be read."""
     query = sa.select(*_SNAPSHOT_COLUMNS).where(snapshots.c.study_id == study, snapshots.c.n_events == n_events)
     try:
         row = connection.execute(query).first()
@@ -332,12 +331,12 @@ def read_snapshot(connection: Connection, study: int, n_events: int) -> StoredSn
 
 
 def check_length(connection: Connection, study: int, n_events: int) -> None:
-    """Raise unless all events are there, also those before a snapshot; counting them is cheap."""
-    if how_many(connection, study) != n_events:
+    """Raise unless the log has `n_events` events, including those before a snapshot."""
+    if count_events(connection, study) != n_events:
         gap = first_gap(connection, study)
         if gap < n_events:
-            raise damaged(f"event {gap} is missing, of {n_events} that the study says it has", gap)
-        raise damaged(f"the study says that it has {n_events} events, but there are more", n_events)
+            raise damaged(f"event {gap} is missing of the {n_events} that the study records", gap)
+        raise damaged(f"the study records {n_events} events, but the log has more", n_events)
 
 
 def intact_snapshots(connection: Connection, study: int, n_events: int, spoiled: set[int]) -> Iterator[StoredSnapshot]:
@@ -346,12 +345,12 @@ def intact_snapshots(connection: Connection, study: int, n_events: int, spoiled:
         shot = read_snapshot(connection, study, number)
         fits = shot is not None and shot.is_intact and shot.n_events <= n_events
         if shot is not None and fits and checksum_after(connection, study, number) == shot.chain:
-            if shot.format == FORMAT:  # others are of another version; the log has everything
+            if shot.format == FORMAT:  # others are of another version; the log suffices
                 yield shot
             continue
         spoiled.add(number)
         caution(
-            f"the snapshot after {number} events is damaged; the log is read in its place, which takes longer",
+            f"the snapshot after {number} events is damaged; the log is replayed instead, which takes longer",
             StorageWarning,
         )
 
@@ -364,19 +363,21 @@ _LONGEST = 100  # characters of a key
 
 
 def new_key() -> str:
-    """A key that no other call has."""
+    """A random key."""
     return uuid4().hex
 
 
 def check_key(key: str | None) -> str | None:
-    """The key that the caller has chosen, if it is valid."""
+    """The key, if it is valid; raises otherwise."""
     if key is None or (isinstance(key, str) and 0 < len(key) <= _LONGEST and key.isprintable()):
         return key
     raise ValueError(f"key must be a text of 1 to {_LONGEST} printable characters, got {key!r:.120}")
 
 
-def find_out(storage: Storage, question: Callable[[Connection], _T], unknown: Callable[[str], StorageError]) -> _T:
-    """Query a storage after a lost connection; if it does not come back in time, raise the error made by `unknown`."""
+def query_after_loss(
+    storage: Storage, question: Callable[[Connection], _T], unknown: Callable[[str], StorageError]
+) -> _T:
+    """Query a storage after a lost connection; raise the error that `unknown` returns if that fails for too long."""
     deadline, answers = time.monotonic() + min(RECONNECT, storage.timeout), list[_T]()
     while not answers:
         try:
@@ -392,39 +393,38 @@ def find_out(storage: Storage, question: Callable[[Connection], _T], unknown: Ca
     return answers[0]
 
 
-def look_up(storage: Storage, study: int, key: str, wrote: Sequence[Event], lost: StorageError) -> list[Event]:
-    """The events of a call whose commit was not answered, or an error that says what is known.
+def find_lost_call(storage: Storage, study: int, key: str, wrote: Sequence[Event], lost: StorageError) -> list[Event]:
+    """The events of a call that lost its connection during the commit; raises if they were not stored or are unknown.
 
-    The query runs under the lock of the study, which the lost transaction held: its events are in the log by now, or
-    never will be.
+    The query runs under the lock of the study, which the lost transaction held: that transaction has ended.
     """
     what = describe(wrote)
 
     def stored(connection: Connection) -> list[Event]:
         records.head(connection, study, lock=True)
-        return of_call(connection, study, key)
+        return events_of_call(connection, study, key)
 
     def unknown(why: str) -> UnknownOutcomeError:
-        return with_key(key, f"unknown whether {what} was stored: {lost}, and it cannot be looked up: {why}")
+        return unknown_outcome(key, f"unknown whether {what} was stored: {lost}, and it cannot be looked up: {why}")
 
-    found = find_out(storage, stored, unknown)
+    found = query_after_loss(storage, stored, unknown)
     if not found:
         raise StorageError(f"{what} was not stored: {lost}. Nothing was changed; try again") from lost
     return found
 
 
-def with_key(key: str, text: str) -> UnknownOutcomeError:
-    """The error of a call that can only be finished later, by its key."""
+def unknown_outcome(key: str, text: str) -> UnknownOutcomeError:
+    """The error of a call with an unknown outcome, with the key by which to repeat it."""
     error = UnknownOutcomeError(
-        f"{text}. When the storage is back, repeat the call with key={key!r}: if it was stored, that returns what "
-        "happened, and nothing happens twice; `events()` of the study lists what was stored"
+        f"{text}. When the storage is back, repeat the call with key={key!r}: if it was stored, the stored result is "
+        "returned and nothing is done twice; `events()` of the study lists what was stored"
     )
     error.key = key
     return error
 
 
 def describe(wrote: Sequence[Event]) -> str:
-    """Some events in a few words."""
+    """The events in a few words, for messages."""
     if not wrote:
         return "nothing"
     more = f" and {len(wrote) - 1} more" if len(wrote) > 1 else ""
@@ -432,12 +432,12 @@ def describe(wrote: Sequence[Event]) -> str:
 
 
 def same_call(key: str | None, events: Sequence[Event], kind: str, number: int) -> None:
-    """Raise if a key that was used before stands for another call now."""
+    """Raise if the key was used before for another call than `number` events of this kind."""
     if key is not None and [event.kind for event in events] != [kind] * number:
         raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
 
 
 def same_rewards(key: str, events: Sequence[Event], rewards: Mapping[int, float]) -> None:
-    """The same, for a call that reported rewards by trial."""
+    """Raise if the key was used before for other rewards."""
     if any(event.reward is None or rewards.get(event.trial) != event.reward for event in events):
         raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")

@@ -1,12 +1,12 @@
 """Whether the SQLite file at a path is the one that a connection has open.
 
-SQLite goes on writing to a file that was renamed, removed or replaced, and to a write-ahead log that was cut short or
-overwritten; what it commits then is lost with the process. Three things are compared:
+SQLite keeps writing to a file that was renamed, removed or replaced, and to a write-ahead log that was truncated or
+overwritten; such commits are lost with the process. Three things are compared:
 
 - device and inode of the database, of its `-wal` and of its `-shm` file with those that were opened;
 - the last frame that the `-shm` file knows with that frame in the `-wal` file. Its checksum covers the whole log before
   it. Formats: https://www.sqlite.org/walformat.html;
-- the time and size of the database with what checkpoints explain. In WAL mode only checkpoints write to it.
+- time and size of the database: in WAL mode only checkpoints may change them.
 
 The files are read through SQLite's own descriptors: POSIX drops all locks of a process on a file as soon as the process
 closes any descriptor of it. Where descriptors cannot be listed, inodes alone are compared.
@@ -34,11 +34,11 @@ class Condition(Enum):
     SAME = "the same"
     TOUCHED = "changed by another program"  # perhaps only its time
     MOVED = "renamed, removed or replaced"
-    OVERWRITTEN = "overwritten"  # or its -wal or -shm file removed, cut short or replaced
+    OVERWRITTEN = "overwritten"  # or its -wal or -shm file removed, truncated or replaced
 
 
 class _Index(NamedTuple):
-    """What the header of a -shm file says."""
+    """The header of a -shm file."""
 
     page: int
     last: int  # frame that was committed; 0 if the log is empty
@@ -49,7 +49,7 @@ class _Index(NamedTuple):
 
 
 class OpenFile:
-    """The files that one connection has open. To be made once the connection has read from the database.
+    """The files that one connection has open. Create it after the connection has read from the database.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class OpenFile:
         return Condition.TOUCHED if _is_foreign(before, state) else Condition.SAME
 
     def _look(self) -> tuple[tuple[int, int], _Index | None]:
-        """Time and size of the database, and then the index: a checkpoint announces itself before it writes."""
+        """Time and size of the database, then the index: a checkpoint updates the index before it writes."""
         try:
             found = os.stat(self.path)
         except OSError:
@@ -107,7 +107,7 @@ class OpenFile:
         return None
 
     def _agrees(self, index: _Index | None) -> bool:
-        """Whether the log ends with the frame that the index says is the last one."""
+        """Whether the log ends with the frame that the index names as the last one."""
         for _ in range(_ATTEMPTS):
             if index is None or index.last == 0 or self._descriptors is None:
                 return True

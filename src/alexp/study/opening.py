@@ -29,7 +29,7 @@ from alexp.study.errors import (
 )
 from alexp.study.events import LIBRARY
 from alexp.study.leases import CHOICES, WhenExpired
-from alexp.study.logbook import find_out
+from alexp.study.logbook import query_after_loss
 from alexp.study.problem import Probe, Problem
 from alexp.study.records import StudyRow
 from alexp.study.storage import DEFAULT, Storage
@@ -67,15 +67,15 @@ def create_study(
     storage
         `sqlite:///file.db` for processes on one host, `postgresql://host/database` for many hosts.
     algorithm
-        Name of a registered algorithm, such as "alexp" or "linucb", or "doubling:estc" for `Doubling` of another;
-        "evidence-mixture" for a new study, and that of the study for one that exists, if not given.
+        Name of a registered algorithm, such as "alexp" or "linucb", or "doubling:estc" for `Doubling` of another. By
+        default "evidence-mixture" for a new study, and the stored algorithm for an existing one.
     load_if_exists
-        Open the study if it is there already. What is passed here must then agree with it.
+        Open the study if it exists. The arguments must then agree with it.
     repeats
         Whether a candidate that has been measured may be proposed again; by default not in a table (`FiniteSet`).
     expired
-        What the next ask does with trials whose lease has expired (see `Study.ask`): "offer" hands them out again, as
-        they are, and is the default; "abandon" gives them up, and their candidates are free again.
+        What the next ask does with trials whose lease has expired (see `Study.ask`): "offer", the default, hands them
+        out again unchanged; "abandon" abandons them, and their candidates may be proposed again.
     settings
         Further arguments of the algorithm, such as `noise_std`. The mixture's goal in a table (`FiniteSet`) is "best",
         one large reward soon, unless a goal or a rule is given.
@@ -86,7 +86,7 @@ def create_study(
     _check_name(name)
     if not name.isprintable():
         raise ValueError(f"name must have no line breaks or control characters, got {_shown(name)}")
-    known = _known(where, name) if load_if_exists else None
+    known = _find(where, name) if load_if_exists else None
     named, spelled = spelled_out(algorithm or (DEFAULT_ALGORITHM if known is None else known.algorithm))
     kind, settings = algorithm_named(named), settings | spelled
     check_arguments("create_study", settings, kind._takes(settings), *signature(create_study).parameters)
@@ -96,12 +96,12 @@ def create_study(
         missing = "models" if models is None else "domain"
         raise ValueError(f"a new study needs both models and domain; {missing} is missing")
     _check_sized(models)
-    domain, seed = problem.own(domain), Streams(random_state).entropy
+    domain, seed = problem.private_copy(domain), Streams(random_state).entropy
     settings["repeats"] = not isinstance(domain, FiniteSet) if repeats is None else repeats
     if isinstance(domain, FiniteSet) and kind.name == DEFAULT_ALGORITHM and not {"goal", "rule"} & settings.keys():
         settings["goal"] = "best" if known is None else json.loads(known.settings).get("goal", "best")
     construct: Callable[..., Algorithm] = kind
-    new = construct(models, problem.own(domain), direction=direction, random_state=seed, **settings)
+    new = construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
     draft = _draft(new)
     where.prepare()
     row = None
@@ -113,7 +113,7 @@ def create_study(
             if row is None:
                 row = _insert(connection, name, draft, expired)
     except UnknownOutcomeError as error:
-        if row is None or _look_for(where, name, error) != row:
+        if row is None or _find_after_loss(where, name, error) != row:
             raise StorageError(f"study {name!r} was not created: {error}. Nothing was changed; try again") from error
     if not created:
         if not load_if_exists:
@@ -125,7 +125,7 @@ def create_study(
         return _open(where, row, models, domain, more)
 
     def make() -> Algorithm:
-        return construct(models, problem.own(domain), direction=direction, random_state=seed, **settings)
+        return construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
 
     return Study(where, row, make, first=new)
 
@@ -158,7 +158,7 @@ def list_studies(storage: Location = DEFAULT) -> list[StudySummary]:
 
 
 def delete_study(name: str, storage: Location = DEFAULT) -> None:
-    """Remove a study with its log, for ever."""
+    """Remove a study with its log, permanently."""
     where = storage_at(storage)
     row = find_row(where, name)
     try:
@@ -166,18 +166,18 @@ def delete_study(name: str, storage: Location = DEFAULT) -> None:
             records.head(connection, row.id, lock=True)
             records.delete_study(connection, row.id)
     except UnknownOutcomeError as error:
-        if _look_for(where, name, error) == row:
+        if _find_after_loss(where, name, error) == row:
             raise StorageError(f"study {name!r} was not deleted: {error}. Nothing was changed; try again") from error
 
 
 def _check_sized(models: ModelClass) -> None:
-    """Raise if the number of features is known only after the first round; a study is recognised by its features."""
+    """Raise if the number of features is not known before the first round; a study is identified by its features."""
     if models.awaits_round:
-        raise ValueError("how many features these models have is not known; a study needs models made with example=")
+        raise ValueError("models must have a known number of features; create them with example=")
 
 
-def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
-    """The study of that name after the answer to a commit was lost."""
+def _find_after_loss(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
+    """The study of that name, after the connection was lost during a commit."""
 
     def found(connection: Connection) -> StudyRow | None:
         where.lock(connection)
@@ -185,14 +185,14 @@ def _look_for(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
 
     def unknown(why: str) -> UnknownOutcomeError:
         return UnknownOutcomeError(
-            f"unknown what became of study {name!r}: {lost}, and it cannot be looked up: {why}. `list_studies` tells "
-            "when the storage is back"
+            f"unknown whether the change of study {name!r} was stored: {lost}, and it cannot be looked up: {why}. Call "
+            "`list_studies` when the storage is back"
         )
 
-    return find_out(where, found, unknown)
+    return query_after_loss(where, found, unknown)
 
 
-def _known(where: Storage, name: str) -> StudyRow | None:
+def _find(where: Storage, name: str) -> StudyRow | None:
     """The row of the study of that name; None if there is none."""
     if not where.exists():
         return None
@@ -202,7 +202,7 @@ def _known(where: Storage, name: str) -> StudyRow | None:
 
 
 def storage_at(storage: Location) -> Storage:
-    """The storage at a location."""
+    """The storage itself, or the one at a URL or path."""
     return storage if isinstance(storage, Storage) else Storage(storage)
 
 
@@ -212,15 +212,15 @@ def _check_name(name: str) -> None:
 
 
 def _shown(name: object) -> str:
-    """A name for a message: short, on one line, without a password in case a URL was passed as the name."""
+    """A name for messages: short, on one line, redacted in case a URL was passed as the name."""
     text = redact(repr(name))
     return text if len(text) <= 120 else text[:117] + "..."
 
 
 def find_row(where: Storage, name: str) -> StudyRow:
-    """The row of the study of that name; raises an error that lists the studies there are."""
+    """The row of the study of that name; the error for a missing one lists the studies."""
     _check_name(name)
-    row = _known(where, name)
+    row = _find(where, name)
     if row is None:
         known = [summary.name for summary in list_studies(where)]
         there = f"; it has {', '.join(map(repr, known[:10]))}" if known else "; it has no studies"
@@ -265,7 +265,7 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
 
 
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
-    kind, saved, domain = algorithm_named(row.algorithm), json.loads(row.settings), problem.own(domain)
+    kind, saved, domain = algorithm_named(row.algorithm), json.loads(row.settings), problem.private_copy(domain)
     try:
         stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
     except ValueError as error:
@@ -273,7 +273,7 @@ def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -
 
     def make() -> Algorithm:
         arguments = stored | settings
-        algorithm: Algorithm = kind(models, problem.own(domain), random_state=int(row.entropy), **arguments)
+        algorithm: Algorithm = kind(models, problem.private_copy(domain), random_state=int(row.entropy), **arguments)
         return algorithm
 
     return make
@@ -288,7 +288,7 @@ def _agree(given: object, saved: object) -> bool:
 
 def _check_agreement(row: StudyRow, new: Algorithm, seed: int | None, expired: WhenExpired | None) -> None:
     saved, given = json.loads(row.settings), new.to_dict(problem=False)["settings"]
-    # Settings and fields that the stored ones lack are newer than the study.
+    # Settings that the study does not store are newer than the study.
     differing = [key for key in given if key in saved and not _agree(given[key], saved[key])]
     if row.algorithm != new.name:
         what = f"algorithm {row.algorithm!r}, not {new.name!r}"

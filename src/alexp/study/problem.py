@@ -1,4 +1,4 @@
-"""Storing the problem of a study, and checking that a given problem is the same. Code is never stored."""
+"""The stored problem of a study, and the check that a given problem is the same. Code is never stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Problem(TypedDict):
 
 
 class Probe(TypedDict):
-    """What a problem is recognised by: see `probe`."""
+    """Fingerprint and sketch of a problem; see `probe`."""
 
     hash: str
     rows: FloatArray
@@ -80,7 +80,7 @@ def decode(connection: Connection, study: int, text: str) -> Packable:
 
 
 def describe(models: ModelClass, domain: Domain) -> Problem:
-    """Built-in families, matrices and plain tables are described, code and objects of the user's own are not."""
+    """Models and domain as plain data; None for those that hold code or objects of the user."""
     return {
         "models": models.to_dict(),
         "domain": domain.to_dict(),
@@ -88,13 +88,13 @@ def describe(models: ModelClass, domain: Domain) -> Problem:
     }
 
 
-def own(domain: Domain) -> Domain:
-    """The domain, as a copy if it is `Arms`, the only one that can change."""
+def private_copy(domain: Domain) -> Domain:
+    """The domain; a copy if it is `Arms`, the only mutable one."""
     return Arms(domain.names) if isinstance(domain, Arms) else domain
 
 
 def rebuild(stored: Problem, name: str, models: ModelClass | None, domain: Domain | None) -> tuple[ModelClass, Domain]:
-    """The problem from what the user passed and, for the rest, from what was stored."""
+    """Models and domain: those passed, otherwise the stored ones."""
 
     def part(
         key: str,
@@ -119,12 +119,12 @@ def rebuild(stored: Problem, name: str, models: ModelClass | None, domain: Domai
 
 
 def probe(algorithm: Algorithm) -> Probe:
-    """What the problem is recognised by: a content hash, and a sketch for when the last bits differ.
+    """A content hash of the problem, and a sketch for comparison up to rounding.
 
     The sketch holds two fixed linear combinations of the columns for every candidate, shape (N, 2), and of the
-    candidates for every column, shape (2, P). Other machines and library versions may compute a sine with another
-    last bit; the hash then differs and the sketch does not. Contextual models are recognised by their example, where
-    they have one, and by the names of their columns.
+    candidates for every column, shape (2, P). On another machine or library version a sine may differ in its last bit;
+    the hash then differs and the sketch does not. Contextual models are identified by their example, where they have
+    one, and by the names of their columns.
     """
     table, models = _features(algorithm), algorithm.models
     *groups, scales = models.listing
@@ -139,18 +139,18 @@ def probe(algorithm: Algorithm) -> Probe:
     }
     if algorithm.is_contextual:
         found["labels"] = fingerprint(np.array(list(models.dictionary.names)))
-    if (kernels := models.kernel_marks(table)) is not None:
+    if (kernels := models.kernel_signature(table)) is not None:
         found["kernels"], found["kernel_numbers"] = kernels
     return found
 
 
 def _features(algorithm: Algorithm) -> FloatArray:
     """The dictionary on all candidates, or on the example of contextual models, (n, P)."""
-    return algorithm.models.marks if algorithm.is_contextual else algorithm.features()
+    return algorithm.models.identifying_rows if algorithm.is_contextual else algorithm.features()
 
 
 def domain_hash(domain: Domain) -> str | None:
-    """Content hash of the candidates; None if they are objects of the user's own."""
+    """Content hash of the candidates; None if they are objects of the user."""
     described = domain.to_dict()
     return None if described is None else sha256(_to_json(described, fingerprint).encode()).hexdigest()
 
@@ -167,7 +167,7 @@ def check_probe(stored: Probe, algorithm: Algorithm, name: str) -> None:
 
 def _difference(stored: Probe, algorithm: Algorithm) -> str | None:
     if None not in (stored["domain"], new := domain_hash(algorithm.domain)) and new != stored["domain"]:
-        added = "; arms that were added later are in its log, and are not passed" * isinstance(algorithm.domain, Arms)
+        added = "; pass only the arms of its creation, added ones are in its log" * isinstance(algorithm.domain, Arms)
         return f"the {'arms' if added else 'candidates'} differ{added}"
     if algorithm.fingerprint() == stored["hash"]:
         return None

@@ -1,4 +1,4 @@
-"""Tables of a study database, and reading and writing their rows. Functions work inside their caller's transaction."""
+"""Tables of a study database, and functions that read and write their rows in their caller's transaction."""
 
 from __future__ import annotations
 
@@ -127,14 +127,14 @@ _ILLEGIBLE = ("decode", "utf-8", "string or blob too big", "datatype mismatch")
 
 
 def is_unreadable(error: Exception, connection: Connection) -> bool:
-    """Whether the error concerns single values of a SQLite file; other rows can then be read."""
+    """Whether the error concerns single values of a SQLite file, so that other rows can be read."""
     is_about_values = "no such" not in str(error) and "locked" not in str(error) and not is_lack_of_memory(error)
     return connection.dialect.name == "sqlite" and is_about_values
 
 
 @contextmanager
-def legible(what: str, intact: int | None = None) -> Iterator[None]:
-    """Turn errors about values of a type that is never written into damage errors; a lack of memory is no damage."""
+def damage_errors(what: str, intact: int | None = None) -> Iterator[None]:
+    """Turn errors about values of a wrong type into `StorageError`; a lack of memory is raised unchanged."""
     try:
         yield
     except (TypeError, ValueError, OverflowError, LookupError) as error:
@@ -143,7 +143,7 @@ def legible(what: str, intact: int | None = None) -> Iterator[None]:
         raise damaged(f"{what} cannot be read ({type(error).__name__})", intact) from error
     except sa.exc.DBAPIError as error:
         if any(word in str(error.orig).lower() for word in _ILLEGIBLE):
-            raise damaged(f"{what} cannot be read (it is no text)", intact) from error
+            raise damaged(f"{what} cannot be read (it is not text)", intact) from error
         raise
 
 
@@ -161,7 +161,7 @@ _LOCK = _HEAD.with_for_update()
 
 @dataclass(frozen=True)
 class StudyRow:
-    """A row of the table `studies`, without what changes: number of events, newest snapshot, checksums."""
+    """The constant columns of a row of the table `studies`."""
 
     id: int
     name: str
@@ -176,7 +176,7 @@ class StudyRow:
 
 
 class Head(NamedTuple):
-    """Where a log ends: its number of events, the number in the newest snapshot, and the checksum of the last one."""
+    """The end of a log: number of events, number of events in the newest snapshot, checksum of the last event."""
 
     n_events: int
     snapshot_at: int
@@ -211,41 +211,41 @@ def set_problem(connection: Connection, study: int, problem: str, probe: str) ->
     this = studies.c.id == study
     connection.execute(studies.update().where(this).values(problem=problem, probe=probe))
     row = StudyRow(*connection.execute(sa.select(*_ROW_COLUMNS).where(this)).one())
-    first = chain.beginning(row)
+    first = chain.row_checksum(row)
     connection.execute(studies.update().where(this).values(checksum=first, chain=first))
     return row
 
 
 def find_study(connection: Connection, name: str) -> StudyRow | None:
     """The row of the study with this name, verified."""
-    with legible(f"what is stored about study {name!r} itself"):
+    with damage_errors(f"what is stored about study {name!r} itself"):
         found = connection.execute(_ROWS.where(studies.c.name == name)).first()
     if found is None:
-        _nothing_is_lost(connection, name)
+        _check_not_lost(connection, name)
         return None
     return _verified(*found)
 
 
 def _verified(*values: Any) -> StudyRow:
     row = StudyRow(*values[:-1])
-    with legible(f"what is stored about study {row.name!r} itself"):
-        if chain.beginning(row) == values[-1]:
+    with damage_errors(f"what is stored about study {row.name!r} itself"):
+        if chain.row_checksum(row) == values[-1]:
             return row
     raise damaged(f"what is stored about study {row.name!r} itself has a wrong checksum")
 
 
-def _nothing_is_lost(connection: Connection, name: str) -> None:
+def _check_not_lost(connection: Connection, name: str) -> None:
     """Raise if the study may be missing only because its row or the index is damaged."""
-    with legible("the table of studies"):
+    with damage_errors("the table of studies"):
         rows = connection.execute(_ROWS).all()
     for row in rows:
         if _verified(*row).name == name:
-            raise damaged(f"study {name!r} is there, but the index of the table of studies does not know it")
+            raise damaged(f"study {name!r} exists, but is missing in the index of the table of studies")
     for table in (events, snapshots, arrays):
         lost = sa.select(table.c.study_id).where(table.c.study_id.not_in([row.id for row in rows])).limit(1)
-        with legible(f"the table {table.name}"):
+        with damage_errors(f"the table {table.name}"):
             if connection.execute(lost).first() is not None:
-                raise damaged(f"the table {table.name} holds rows of a study that the table of studies does not know")
+                raise damaged(f"the table {table.name} holds rows of a study that is missing in the table of studies")
 
 
 def all_studies(connection: Connection) -> list[StudySummary]:
@@ -257,7 +257,7 @@ def all_studies(connection: Connection) -> list[StudySummary]:
     counts = (asked + observed, told + observed, asked - told - abandoned, abandoned)
     joined = studies.outerjoin(events, events.c.study_id == studies.c.id)
     query = sa.select(studies.c.id, *own, *counts, sa.func.max(events.c.at)).select_from(joined)
-    with legible("the table of studies"):
+    with damage_errors("the table of studies"):
         for values in connection.execute(_ROWS).all():
             _verified(*values)
     withdrawn = _withdrawn(connection)
@@ -269,7 +269,7 @@ def all_studies(connection: Connection) -> list[StudySummary]:
 
 
 def _withdrawn(connection: Connection) -> dict[int, int]:
-    """Number of trials whose reward was retracted and not given again, by study."""
+    """Number of trials with a retracted reward and no later one, by study."""
     key, kind = (events.c.study_id, events.c.trial), events.c.kind
     retracted, amended = (sa.func.max(sa.case((kind == name, events.c.seq))) for name in ("retract", "amend"))
     last = sa.select(*key).where(kind.in_(AMENDS)).group_by(*key).having(retracted > sa.func.coalesce(amended, -1))
@@ -286,8 +286,8 @@ def delete_study(connection: Connection, study: int) -> None:
 
 
 def head(connection: Connection, study: int, lock: bool) -> Head:
-    """Where the log ends; with `lock`, no other process can append until the commit."""
-    with legible("where the log of the study ends"):
+    """The end of the log; with `lock`, no other process can append until the commit."""
+    with damage_errors("the end of the log of the study"):
         row = connection.execute(_LOCK if lock else _HEAD, {"study": study}).first()
         if row is not None:
             return Head(int(row[0]), int(row[1]), bytes(row[2] or b""))
@@ -321,7 +321,7 @@ def put_array(connection: Connection, study: int, array: AnyArray) -> str:
 def get_array(connection: Connection, study: int, key: str) -> AnyArray:
     """The array with this content hash, checked against it."""
     query = sa.select(arrays).where(arrays.c.study_id == study, arrays.c.hash == key).order_by(arrays.c.part)
-    with legible(f"a stored matrix ({key[:12]}...)"):
+    with damage_errors(f"a stored matrix ({key[:12]}...)"):
         rows = connection.execute(query).all()
         if not rows:
             raise damaged(f"a stored matrix ({key[:12]}...) is missing")

@@ -1,6 +1,6 @@
-"""A replica is the copy of the algorithm in one process, brought up to date by applying the log.
+"""Replica: the copy of the algorithm in one process, kept up to date by applying the log.
 
-Below it: asks of the log repeated, and contextual rounds as the log stores them.
+Also: replaying asks, and contextual rounds as the log stores them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from alexp.problem.offers import Offer
 from alexp.study.errors import ReplayError
 from alexp.study.events import (
     AMENDS,
-    REPEATS,
+    RERUNS,
     Detail,
     Event,
     StoredOffer,
@@ -44,12 +44,12 @@ MOST_TEXT = 2**20  # bytes that context and ids of a round, or an action, may ta
 MOST_FEATURES = 2**24  # bytes of features that one ask may store
 REPLAY_SECONDS = 0.3  # a snapshot is due when replaying what came after the last one would take longer
 REPLAY_EVENTS = 10_000  # or when so many events came after it, however fast they are
-_MEMORY = 0.9  # weight of the earlier pace in the moving average
+_SMOOTHING = 0.9  # weight of the earlier pace in the moving average
 _LEAST_PACE = 1e-4  # seconds per event before any was applied
 
 
 class Snapshot(TypedDict):
-    """What opening needs: trials, the state of the algorithm, and all arms of a study of arms."""
+    """The trial log, the state of the algorithm, and all arms of a study of arms."""
 
     log: dict[str, AnyArray]
     state: State
@@ -83,28 +83,28 @@ class Replica:
                 continue
             for event in group:
                 start = perf_counter()
-                with quietly():  # the caller that told these rewards was warned
+                with quietly():  # the process that told these rewards was warned
                     self._apply(event)
-                (self._next_repeat if event.kind in REPEATS else self._next)(event, start)
+                (self._count_rerun if event.kind in RERUNS else self._next)(event, start)
 
     def _follow_amends(self, events: list[Event]) -> None:
-        """Apply consecutive corrections together: each repeats the whole run."""
+        """Apply consecutive amendments together: each repeats the whole run."""
         algorithm, start = self.algorithm, perf_counter()
         for event in events:
             algorithm.log.check_told(event.trial)
         algorithm.mend({event.trial: event.reward for event in events})
         for event in events:
-            self._next_repeat(event, start)
+            self._count_rerun(event, start)
             start = perf_counter()
 
     def seconds_for(self, n_events: int) -> float:
-        """About how long applying so many further events will take, or repeating so many."""
+        """Estimated seconds to apply `n_events` events."""
         return n_events * self._pace
 
     def _apply(self, event: Event) -> None:
         algorithm = self.algorithm
         if event.kind == "ask":
-            if (device := repeat_ask(event, algorithm, bool(self.taken))) is not None:
+            if (device := replay_ask(event, algorithm, bool(self.taken))) is not None:
                 self.taken[device] += 1
         elif event.kind == "tell":
             assert event.reward is not None
@@ -133,7 +133,7 @@ class Replica:
         for _ in range(wanted):
             allowed, choosable = available, self.algorithm.choosable(available) if distinct and taken else None
             if choosable is not None and np.isin(taken, choosable).any():
-                # all candidates are pending, or the algorithm does not look
+                # all candidates are pending, or the algorithm ignores pending trials
                 everything = np.arange(self.algorithm.domain.n_candidates) if available is None else available
                 allowed = np.setdiff1d(everything, taken)
             event = self._ask_once(allowed)
@@ -143,7 +143,7 @@ class Replica:
         return events
 
     def ask_offers(self, offers: Sequence[Offer]) -> list[Event]:
-        """Propose one trial of each of some contextual rounds; different ones of a round that comes several times."""
+        """Propose one trial per contextual round; distinct candidates for a round that occurs several times."""
         events: list[Event] = []
         taken: dict[int, list[int]] = {}
         for offer in offers:
@@ -183,13 +183,13 @@ class Replica:
         return self._next(event, start)
 
     def tell(self, trial_id: int, reward: float) -> Event:
-        """Take in a reward that `check_tell` has let pass."""
+        """Learn a reward that `check_tell` has accepted."""
         start = perf_counter()
         self.algorithm.take_in(Told(trial_id, reward, "tell"))
         return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
 
     def observe(self, candidate: int, reward: float, offer: Offer | None = None, propensity: float = nan) -> Event:
-        """Take in a reward measured elsewhere; of a contextual round with what it offered, and the propensity."""
+        """Learn a reward that was measured without an ask; in a contextual round with its offer and propensity."""
         start, algorithm = perf_counter(), self.algorithm
         trial = algorithm.take_observation(candidate, reward, offer, propensity)
         event = Event(
@@ -205,20 +205,20 @@ class Replica:
         return self._next(event, start)
 
     def abandon(self, trial_id: int) -> Event:
-        """Give up a trial that `check_pending` has let pass."""
+        """Abandon a trial that `check_pending` has accepted."""
         start = perf_counter()
         self.algorithm.abandon(trial_id)
         return self._next(Event(self.n_events, "abandon", trial_id), start)
 
     def add_arm(self, name: str) -> Event:
-        """Add an arm that `check_arm` has let pass."""
+        """Add an arm that `check_arm` has accepted."""
         start, number = perf_counter(), self.algorithm.add_arm(name)
-        return self._next_repeat(
+        return self._count_rerun(
             Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start
         )
 
     def amend(self, changes: Mapping[int, float | None]) -> list[Event]:
-        """Correct rewards by checked ids, and withdraw those with None; at once if that was prepared."""
+        """Amend rewards by checked trial ids, retract those with None; uses what `prepare_amend` has computed."""
         if not changes:
             return []
         algorithm, start, events = self.algorithm, perf_counter(), []
@@ -229,16 +229,16 @@ class Replica:
             algorithm.mend(changes)
         for trial, reward in changes.items():
             event = Event(self.n_events, "retract" if reward is None else "amend", trial, reward=reward)
-            events.append(self._next_repeat(event, start))
+            events.append(self._count_rerun(event, start))
             start = perf_counter()
         return events
 
     def prepare_amend(self, changes: Mapping[int, float | None]) -> None:
-        """Compute in advance what `amend` needs; events in between are applied then."""
+        """Compute in advance what `amend` needs; it applies the events that came in between."""
         self._prepared = self.algorithm.mending(changes) if changes else None
 
-    def _next_repeat(self, event: Event, start: float) -> Event:
-        """Count an event that repeats the run; its time says nothing about other events."""
+    def _count_rerun(self, event: Event, start: float) -> Event:
+        """Count an event that repeats the run; its time does not enter the pace."""
         self._seconds += perf_counter() - start
         self.n_events += 1
         return event
@@ -248,17 +248,17 @@ class Replica:
         seconds = perf_counter() - start
         self.n_events += 1
         self._seconds += seconds
-        self._pace += (1.0 - _MEMORY) * (seconds - self._pace)
+        self._pace += (1.0 - _SMOOTHING) * (seconds - self._pace)
         return event
 
     # -- checking before acting --------------------------------------------------------------------------------
 
     def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
-        """What `tell` would do; raises if it is not possible. Changes nothing."""
+        """What `tell` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told))
 
     def check_amend(self, trial: Trial | int | str, reward: float) -> Told:
-        """What `amend` would do; raises if it is not possible. Changes nothing."""
+        """What `amend` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_amend(trial, reward))
 
     def check_pending(self, trial: Trial | int | str) -> int:
@@ -274,7 +274,7 @@ class Replica:
         return wanted, allowed
 
     def still_offers(self, offers: Sequence[Offer]) -> bool:
-        """Whether rounds that were offer before have the arms there are now."""
+        """Whether these rounds have all present arms: one may have been added since they were built."""
         arms = self.algorithm.domain.n_candidates
         return not arms or all(len(offer) == arms for offer in offers)
 
@@ -290,20 +290,20 @@ class Replica:
     # -- snapshots ---------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """Everything that `resume` needs."""
+        """The state that `resume` takes."""
         out: Snapshot = {"log": self.algorithm.log.state(), "state": self.algorithm.state()}
         if isinstance(domain := self.algorithm.domain, Arms):
             out["arms"] = list(domain.names)
         return out
 
     def resume(self, n_events: int, snapshot: Snapshot) -> None:
-        """Continue from a snapshot taken after `n_events` events; only a fresh replica may."""
+        """Continue from a snapshot taken after `n_events` events; for a new replica only."""
         for name in snapshot.get("arms", [])[self.algorithm.domain.n_candidates :]:
             self.algorithm.add_arm(self.algorithm.check_arm(name))
         self.algorithm.resume(snapshot["log"], snapshot["state"])
         self.n_events = self.snapshot_at = n_events
 
-    def noted(self, snapshot_at: int) -> None:
+    def note_snapshot(self, snapshot_at: int) -> None:
         """Record a snapshot that another process has written."""
         if snapshot_at > self.snapshot_at:
             behind = max(self.n_events - self.snapshot_at, 1)
@@ -322,7 +322,7 @@ class Replica:
             return True
         return self._seconds > max(REPLAY_SECONDS, 4.0 * self._snapshot_seconds)
 
-    def saved(self, seconds: float, kept: bool) -> None:
+    def note_attempt(self, seconds: float, kept: bool) -> None:
         """Record an attempt to save a snapshot: how long it took, and whether the storage kept it.
 
         After a failure the next attempt waits as long as after a success.
@@ -336,17 +336,17 @@ def _without_sign_of_zero(told: Told) -> Told:
     return told._replace(reward=told.reward + 0.0)  # databases do not keep it
 
 
-# -- asks repeated ---------------------------------------------------------------------------------------------
+# -- replaying asks --------------------------------------------------------------------------------------------
 
 
-def repeat_ask(event: Event, algorithm: Algorithm, moved: bool = False) -> str | None:
+def replay_ask(event: Event, algorithm: Algorithm, moved: bool = False) -> str | None:
     """Ask again and compare the trial with the log, or take the trial from the log.
 
     Contextual rounds that stored only the chosen row cannot be decided again: the trial is taken from the log. So are
     decisions that were computed on another device than the one of this process; the name of that device is returned,
     "the CPU" for none, and None for decisions that were repeated. Where asks change the state, a decision of another
-    device may have changed it slightly differently: once a run has `moved`, i.e. has had such an ask, all later asks
-    are taken from the log.
+    device may have changed it slightly differently: once a run has `moved` (has had such an ask), all later asks are
+    taken from the log.
     """
     assert event.propensity is not None
     detail, taken = detail_of(event), None
@@ -354,21 +354,21 @@ def repeat_ask(event: Event, algorithm: Algorithm, moved: bool = False) -> str |
     allowed = None if algorithm.is_contextual else restriction(detail, algorithm.domain.n_candidates)
     if not algorithm.is_contextual and (on != algorithm.decides_on or (moved and algorithm.asks_matter())):
         taken = on or "the CPU"
-        _take(event, algorithm, None, allowed)
+        _append_logged(event, algorithm, None, allowed)
     elif not algorithm.is_contextual:
-        _same(event, algorithm.ask(available=allowed))
+        _check_same(event, algorithm.ask(available=allowed))
     else:
         assert event.candidate is not None
         offer = offer_from(detail, event.candidate, algorithm.models.n_columns)
         if "rows" in detail["offer"]:
-            _same(event, *algorithm.ask_offers([offer]))
+            _check_same(event, *algorithm.ask_offers([offer]))
         else:
-            _take(event, algorithm, offer)
+            _append_logged(event, algorithm, offer)
     algorithm.log.propensity[event.trial] = event.propensity
     return taken
 
 
-def _take(event: Event, algorithm: Algorithm, offer: Offer | None, allowed: IntArray | None = None) -> None:
+def _append_logged(event: Event, algorithm: Algorithm, offer: Offer | None, allowed: IntArray | None = None) -> None:
     """Take a trial from the log without deciding again."""
     assert event.propensity is not None
     assert event.candidate is not None
@@ -377,7 +377,7 @@ def _take(event: Event, algorithm: Algorithm, offer: Offer | None, allowed: IntA
     algorithm.take_trial(offer, event.candidate, event.model, bool(event.explored), event.propensity, allowed)
 
 
-def _same(event: Event, trial: Trial) -> None:
+def _check_same(event: Event, trial: Trial) -> None:
     """Raise unless a replayed trial is that of the log; propensities may differ by the tolerance of a solver."""
     assert event.propensity is not None
     logged = (event.trial, event.candidate, event.model, event.explored)
@@ -388,17 +388,17 @@ def _same(event: Event, trial: Trial) -> None:
         f"event {event.seq}: the log says that trial {event.trial} was candidate {event.candidate} of model "
         f"{event.model} with propensity {event.propensity:.6g}, but replaying gives trial {trial.id}: candidate "
         f"{trial.index} of model {trial.model} with propensity {trial.propensity:.6g}. The study was written by "
-        "another version of the library or of its numerics; use the one that wrote it"
+        "another version of alexp or of a numerical library; use the one that wrote it"
     )
 
 
 # -- contextual rounds in the log ------------------------------------------------------------------------------
-# What is stored is also what the process that asked keeps in memory: all processes know the same, and later changes of
-# the caller's objects have no effect.
+# The process that asks keeps the stored form in memory, too: all processes have the same data, and later changes of the
+# caller's objects have no effect.
 
 
 def stores_all(algorithm: Algorithm) -> bool:
-    """Whether every ask stores all rows it was offered: as a setting, or because a replay needs them."""
+    """Whether asks store the features of all candidates: by `log_features`, or because a replay needs them."""
     return algorithm.log_features == "all" or algorithm.asks_matter()
 
 
@@ -409,9 +409,9 @@ def recordable(algorithm: Algorithm, offer: Offer) -> Offer:
     if size > MOST_FEATURES:
         n, p = rows.shape
         if everything and algorithm.log_features == "all":
-            why = 'log_features="all" stores all of them; "chosen" one row only, or offer fewer candidates'
+            why = 'log_features="all" stores all of them: use "chosen", which stores one row, or pass fewer candidates'
         elif everything:
-            why = f"{type(algorithm).__name__} is repeated with all rows it was offered: offer fewer candidates"
+            why = f"a replay of {type(algorithm).__name__} needs all of them: pass fewer candidates"
         else:
             why = "one row is too large"
         raise ValueError(
@@ -446,7 +446,7 @@ def _recorded(name: str, value: object) -> Packable:
     if len(text) > MOST_TEXT:
         raise ValueError(
             f"{name} of this round: {_megabytes(len(text))} as JSON, and a study stores at most "
-            f"{_megabytes(MOST_TEXT)}; pass what the models need and a name for the rest, or create the study with "
+            f"{_megabytes(MOST_TEXT)}; pass only what the models need, or create the study with "
             'log_features="none", which stores neither contexts nor ids'
         )
     return unplain(unpack(json.loads(text)))
@@ -475,10 +475,10 @@ def _bytes(rows: FloatArray) -> AnyArray:
 
 
 def offer_from(detail: Detail, index: int, n_columns: int) -> Offer:
-    """The round of an event; rows that were not stored are zero, actions that were not played None."""
+    """The round of an event. Rows that were not stored are zero, actions that were not played are None."""
     stored = detail.get("offer")
     if stored is None:
-        raise ValueError("it has no features, and contextual rounds do")
+        raise ValueError("the event of a contextual round has no features")
     n, everything = int(stored["n"]), "rows" in stored
     if not 0 <= index < n:
         raise ValueError(f"candidate {index} is none of the {n} of its round")

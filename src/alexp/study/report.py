@@ -1,4 +1,4 @@
-"""The page of the report: plain HTML around Plotly's own script, so that it opens without a network."""
+"""The HTML report of a study, self-contained: it includes Plotly's script."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ for (const [name, figure] of Object.entries(figures)) {
 
 
 def write_report(view: StudyView, path: Path) -> Path:
-    """Write the page; a half-written file never takes the place of an older one."""
+    """Write the page atomically."""
     write_text(path, render(view, time.time()))
     return path
 
 
 def render(view: StudyView, now: float) -> str:
-    """The whole page as text; `now`, in seconds since 1970, is what waiting times are counted to."""
+    """The page as HTML text; ages of pending trials refer to `now`, in seconds since 1970."""
     from plotly.offline import get_plotlyjs  # slow to import, and needed here only
 
     drawn = figures(view)
@@ -105,7 +105,7 @@ def _header(view: StudyView, now: float) -> str:
 def _candidates(view: StudyView) -> str:
     if not view.is_contextual:
         return f"{view.n_candidates} candidates"
-    return f"{view.n_candidates} arms" if view.n_candidates else "candidates by the round"
+    return f"{view.n_candidates} arms" if view.n_candidates else "candidates differ by round"
 
 
 def _section(title: str, *parts: str) -> str:
@@ -133,7 +133,7 @@ def _models(view: StudyView) -> str:
         name = escape(repr(view.algorithm))
         return _section(title, f"<p>The algorithm {name} keeps no probabilities over models.</p>")
     if view.counts["told"] == 0:
-        return _section(title, "<p>No reward has been told yet: all models stand alike.</p>")
+        return _section(title, "<p>No reward has been told yet: all models are equal.</p>")
     drawn = ""
     if standing.history is not None:
         drawn = _figure("probabilities", "Probability of the leading models", _MEANING_OF_Q[standing.meaning])
@@ -216,13 +216,13 @@ def _explanation(view: StudyView) -> str:
     if np.isfinite(seen.expected).any():
         note = "Every reward against what was expected of it given the rewards before."
         figures = _figure("predictions", "Predicted and measured", note)
-        note = "Beyond the band, a reward came as a surprise; a pattern means that no model is right."
+        note = "Rewards outside the band are surprising; a pattern suggests that no model is right."
         figures += _figure("residuals", "Residuals", note)
         parts.append(f'<p>{fit_sentence(seen)}</p><div class="two">{figures}</div>')
     return _section("Why this model, and do the models fit", *parts)
 
 
-# -- words of the explanation, shared with the dashboard --------------------------------------------------------
+# -- sentences of the explanation, shared with the dashboard ----------------------------------------------------
 
 
 def fit_sentence(seen: Explanation) -> str:
@@ -230,13 +230,13 @@ def fit_sentence(seen: Explanation) -> str:
     scaled = standardised(seen)
     scaled = scaled[np.isfinite(scaled)]
     if scaled.size < 5:
-        return "Too few rewards to say how well they were foreseen."
+        return "Too few rewards to say how well they were predicted."
     missed = int(np.sum(np.abs(scaled) > MISFIT))
     fair = 0.05 * scaled.size
     verdict = (
-        "about as often as it should"
+        "about as many as expected"
         if missed <= fair + 2.0 * np.sqrt(fair) + 1.0
-        else "more often than the 1 in 20 that it should: the models may lack something"
+        else "more than the expected 1 in 20: the models may lack something"
     )
     return f"{missed} of {scaled.size} rewards lay outside the band of two standard deviations, {verdict}."
 
@@ -271,7 +271,7 @@ def odds_sentence(seen: Explanation) -> str:
         return ""
     now, leader, second = float(seen.odds[-1]), escape(seen.leader), escape(seen.runner_up)
     if not np.isfinite(now):
-        return f"<b>{leader}</b> is ahead of {second} beyond all doubt, given these models."
+        return f"<b>{leader}</b> is ahead of {second} with certainty, given these models."
     if abs(now) < np.log10(3.0):
         return f"The rewards do not yet tell <b>{leader}</b> and {second} apart: odds of {10.0**now:.2g} to 1."
     return f"The rewards favour <b>{leader}</b> over {second} by {_factor(now)} to 1."
@@ -293,12 +293,12 @@ def _rewards(view: StudyView) -> str:
 
 
 def _rounds(view: StudyView) -> str:
-    """Contextual rounds: how surely actions were played, and what became of every arm."""
+    """Contextual rounds: propensities, and rewards by arm."""
     if not view.is_contextual or not len(view.trials.id):
         return ""
-    note = "Probability with which each action was played in its round; a policy can be judged only where others were."
+    note = "Probability with which each action was played in its round; off-policy evaluation needs values below 1."
     drawn = _figure("propensities", "Propensities", note) if view.counts["told"] else ""
-    sentence = "<p>There is no table of candidates: a recommendation, its bound and a curve are about one round.</p>"
+    sentence = "<p>There is no table of candidates: recommendation, bound and curve depend on the round.</p>"
     return _section("Rounds", sentence, drawn, _arms(view) if view.domain == "Arms" else "")
 
 
@@ -332,7 +332,7 @@ def _pending(view: StudyView, now: float) -> str:
         for trial in view.pending[:_MOST_ROWS]
     ]
     more = f"<p>and {len(view.pending) - _MOST_ROWS} more</p>" if len(view.pending) > _MOST_ROWS else ""
-    headings = ["trial", "candidate", "asked at (UTC)", "hours waiting", "measured by", "lease"]
+    headings = ["trial", "candidate", "asked at (UTC)", "hours pending", "measured by", "lease"]
     return _section("Pending", _table(headings, rows, {0, 3}), more)
 
 

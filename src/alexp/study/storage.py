@@ -1,4 +1,4 @@
-"""The database behind studies: addresses, short transactions, versions, errors that say what happened to the data."""
+"""Storage: the database of studies, its URL, transactions, schema version and errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UPGRADES: dict[int, Callable[[Connection], None]] = {}
 # -- addresses -------------------------------------------------------------------------------------------------
 
 DEFAULT = "sqlite:///alexp.db"
-_RIGHT = f"storage must look like {DEFAULT!r}, 'postgresql://user@host/database' or the path of a file"
+_EXPECTED = f"storage must look like {DEFAULT!r}, 'postgresql://user@host/database' or the path of a file"
 _DRIVERS = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -53,7 +53,7 @@ _MISTYPED = re.compile(
 
 
 def parse_url(url: str | URL | Path) -> URL:
-    """Read a storage URL; plain paths mean SQLite files. No message repeats what was given: it may hold a password.
+    """Read a storage URL; plain paths mean SQLite files. Messages never repeat the URL: it may hold a password.
 
     >>> parse_url("lab.db").render_as_string(), parse_url("postgresql://me@host/db").drivername
     ('sqlite:///lab.db', 'postgresql+psycopg')
@@ -61,13 +61,13 @@ def parse_url(url: str | URL | Path) -> URL:
     'postgresql+psycopg://me:***@host/db'
     """
     if not isinstance(url, str | URL | Path):
-        raise TypeError(f"{_RIGHT}, got {type(url).__name__}")
+        raise TypeError(f"{_EXPECTED}, got {type(url).__name__}")
     if isinstance(url, Path) or (isinstance(url, str) and "://" not in url):
         return _file(str(url))
     try:
         parsed = make_url(url.strip() if isinstance(url, str) else url)
     except (sa.exc.ArgumentError, ValueError):  # the latter for a port that is no number
-        raise ValueError(f"{_RIGHT}; what was given cannot be read as a URL") from None
+        raise ValueError(f"{_EXPECTED}; what was given cannot be read as a URL") from None
     driver = _DRIVERS.get(parsed.drivername.lower())
     if driver is None:
         raise ValueError("storage must be SQLite or PostgreSQL: its URL begins with 'sqlite://' or 'postgresql://'")
@@ -77,10 +77,10 @@ def parse_url(url: str | URL | Path) -> URL:
 
 def _file(path: str) -> URL:
     if not path.strip() or "\0" in path:
-        raise ValueError(f"{_RIGHT}, got {'an empty text' if not path.strip() else 'a text with a null character'}")
+        raise ValueError(f"{_EXPECTED}, got {'an empty text' if not path.strip() else 'a text with a null character'}")
     if _MISTYPED.match(path):
         raise ValueError(
-            f"{_RIGHT}; what was given looks like a mistyped URL (is it '://' after the kind of database?). "
+            f"{_EXPECTED}; what was given looks like a mistyped URL (is it '://' after the kind of database?). "
             "A file of such a name can be given as 'sqlite:///./NAME'"
         )
     return URL.create("sqlite", database=path)
@@ -93,20 +93,20 @@ def _checked_file(url: URL) -> URL:
         raise ValueError("a study in memory would not be durable; give a file, for instance 'sqlite:///alexp.db'")
     assert url.database is not None
     if re.match(rf"{_WORD}:[/\\]", url.database):
-        raise ValueError(f"{_RIGHT}; this is one URL inside another")
+        raise ValueError(f"{_EXPECTED}; this is one URL inside another")
     return url.set(query={})
 
 
 def _checked_server(url: URL) -> URL:
-    """Move user and password into their places; refuse what would put a part of a password elsewhere."""
+    """Move user and password of the query into their fields; raise if a part of a password is in another field."""
     query = {key: value for key, value in url.query.items() if key not in ("user", "password")}
     user, password = (_last(url.query.get(key)) for key in ("user", "password"))
     url = url.set(username=user or url.username, password=password or url.password, query=query)
     shown = [url.database or "", *(_last(value) or "" for key, value in query.items() if key.lower() in _SHOWN)]
     if not _HOST.fullmatch(url.host or "") or any("@" in value for value in shown):
         raise ValueError(
-            "the storage's host or database has characters that none has; in a password, write '@' as %40, "
-            "'/' as %2F, ':' as %3A and '?' as %3F"
+            "the storage's host or database has invalid characters; in a password, write '@' as %40, '/' as %2F, "
+            "':' as %3A and '?' as %3F"
         )
     return url
 
@@ -116,13 +116,13 @@ def _last(value: str | tuple[str, ...] | None) -> str | None:
 
 
 def without_secrets(url: URL) -> tuple[URL, dict[str, str]]:
-    """The URL without those parts of its query that may be secret, and these parts, for the driver alone."""
+    """The URL without the parts of its query that may be secret, and these parts, which only the driver gets."""
     hidden = {key: _last(value) or "" for key, value in url.query.items() if key.lower() not in _SHOWN}
     return url.difference_update_query(hidden), hidden
 
 
 def scrub(text: str, url: URL, hidden: dict[str, str]) -> str:
-    """A message of the driver without the secrets that it may repeat."""
+    """A message of the driver with its secrets replaced by ***."""
     secrets = {str(url.password)} if url.password else set()
     secrets |= {value for value in hidden.values() if value}
     for secret in sorted(secrets, key=len, reverse=True):
@@ -134,12 +134,12 @@ def scrub(text: str, url: URL, hidden: dict[str, str]) -> str:
 # -- the database ----------------------------------------------------------------------------------------------
 
 _WRITE = "alexp_write"
-_ONE_MOMENT = {"isolation_level": "REPEATABLE READ"}  # on PostgreSQL, one snapshot for all statements
+_REPEATABLE_READ = {"isolation_level": "REPEATABLE READ"}  # on PostgreSQL, one snapshot for all statements
 _CREATION_LOCK = 4_274_051_867  # any number, the same in all processes
-_VANISHED = 300_000  # ms after which PostgreSQL takes the lock from a host that has disappeared
-_IDLE = 1.0  # seconds after which a connection is tested before it is used
+_IDLE_TIMEOUT = 300_000  # ms after which PostgreSQL takes the lock from a host that has disappeared
+_IDLE_SECONDS = 1.0  # seconds after which a connection is tested before it is used
 _SMALL_CACHE = -16_000  # KiB of page cache per SQLite connection
-_ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # notice a dead connection
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # notice a dead connection
 _MISSING = re.compile(r"no such (table|column)|has no column|(relation|column) .* does not exist")
 _DAMAGED = ("malformed", "not a database", "corrupt", "unsupported file format", "decode", "duplicate column")
 _HELP = (
@@ -148,17 +148,17 @@ _HELP = (
 )
 
 _RESTORE = (
-    "Stop all processes that use it, put database and -wal file of a backup in its place, remove the -shm file, and "
-    "start again; a backup that is moved over the database, and not copied into it, needs no stop"
+    "Stop all processes that use it, restore the database and its -wal file from a backup, remove the -shm file, and "
+    "start again. A backup that is moved (not copied) over the database can be restored without stopping"
 )
 
-_inherited: list[Engine | None] = []  # from the parent process; kept, because garbage collection would close them
-_torn_files: set[str] = set()  # files with a transaction of the parent process that was open at the fork
+_inherited: list[Engine | None] = []  # of the parent process; referenced here so that they are never closed
+_torn_files: set[str] = set()  # files on which the parent process had an open transaction at the fork
 _overwritten: set[Inode | None] = set()  # files that were overwritten while this process had them open
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that knows which files it has open."""
+    """A connection with a record of the files it has open."""
 
     file: OpenFile
     is_read_only = False
@@ -167,9 +167,9 @@ class _Connection(sqlite3.Connection):
 class Storage(Forked):
     """A SQLite file or a PostgreSQL database that holds any number of studies.
 
-    SQLite runs in WAL mode with a full sync at every commit: what was acknowledged survives a crash of the process
-    and of the machine. A writer takes the write lock of the file at the start of its transaction, so that two
-    processes wait for each other and neither fails half-way. On PostgreSQL a writer locks the row of the study.
+    SQLite runs in WAL mode with a full sync at every commit: committed data survive a crash of the process and of the
+    machine. A writer takes the write lock of the file at the start of its transaction, so that concurrent writers wait
+    for each other. On PostgreSQL a writer locks the row of the study.
 
     Parameters
     ----------
@@ -187,12 +187,14 @@ class Storage(Forked):
         self.url, self._hidden = without_secrets(parse_url(url))
         self.timeout = timeout
         self.epoch = 0
-        self._place = "" if self.path is None else os.path.abspath(self.path)  # whatever the working directory later
+        self._absolute_path = (
+            "" if self.path is None else os.path.abspath(self.path)
+        )  # whatever the working directory later
         self._engine: Engine | None = None
         self._newest: OpenFile | None = None  # of the connection that was opened last
         self._was_there = self._checked = False
         self._is_new = False  # whether the file was replaced after it was checked
-        self._transactions, self._is_quiet = Transactions(), True
+        self._transactions, self._is_idle = Transactions(), True
         watch(self)
 
     @property
@@ -207,11 +209,11 @@ class Storage(Forked):
 
     @property
     def _file(self) -> str:
-        return os.path.realpath(self._place) if self._place else ""
+        return os.path.realpath(self._absolute_path) if self._absolute_path else ""
 
     @property
     def engine(self) -> Engine:
-        """Connections of this process."""
+        """The SQLAlchemy engine of this process."""
         if _torn_files and self._file in _torn_files:
             raise StorageError(
                 f"this process was forked in the middle of a transaction on {self.describe()} and cannot use the file: "
@@ -224,8 +226,10 @@ class Storage(Forked):
 
     def _connect(self) -> Engine:
         if not self.is_sqlite:
-            limits = f"-c lock_timeout={int(1000 * self.timeout)} -c idle_in_transaction_session_timeout={_VANISHED}"
-            more = {"options": limits} | _ALIVE | self._hidden
+            limits = (
+                f"-c lock_timeout={int(1000 * self.timeout)} -c idle_in_transaction_session_timeout={_IDLE_TIMEOUT}"
+            )
+            more = {"options": limits} | _KEEPALIVES | self._hidden
             server = sa.create_engine(self.url, pool_size=2, connect_args=more)
             event.listen(server, "checkout", _check_idle)
             return server
@@ -238,9 +242,9 @@ class Storage(Forked):
         path = self._file
         inode, has_log = inode_of(path), os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0
         if inode is None and self._was_there:
-            raise StorageError(self._gone())
+            raise StorageError(self._gone_message())
         if inode in _overwritten:
-            raise StorageError(self._ruined())
+            raise StorageError(self._overwritten_message())
         # Reading a file without a -wal file must not create one.
         is_writable = inode is None or os.access(path, os.W_OK)
         mode = "mode=rw" if is_writable else "mode=ro" if has_log else "mode=ro&immutable=1"
@@ -256,7 +260,7 @@ class Storage(Forked):
             if is_writable:
                 self._prepare_sqlite(connection)
             connection.execute(f"PRAGMA cache_size={_SMALL_CACHE}")
-            connection.execute("SELECT 1 FROM sqlite_master").fetchall()  # opens what belongs to the file
+            connection.execute("SELECT 1 FROM sqlite_master").fetchall()  # opens the -wal and -shm files
             connection.is_read_only = not is_writable
             connection.file = self._newest = OpenFile(path, inode, is_writable or has_log)
             self._was_there = True
@@ -284,31 +288,31 @@ class Storage(Forked):
         if engine is None:
             return
         if file is not None and file.condition() is Condition.OVERWRITTEN:
-            self._keep(engine, file)
+            self._never_close(engine, file)
         else:
             engine.dispose()
 
     def _create_private(self) -> None:
-        """A new file is for its owner only; SQLite gives the files beside it the same mode."""
-        with suppress(OSError):  # SQLite will say what is wrong
-            os.close(os.open(self._place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        """Create the file, readable by its owner only; SQLite gives the -wal and -shm files the same mode."""
+        with suppress(OSError):  # SQLite's own error follows
+            os.close(os.open(self._absolute_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     # -- the file at the path ----------------------------------------------------------------------------------
 
     def check_file(self) -> None:
-        """Raise if the SQLite file at the path is not the one that is open here, or is gone; costs microseconds.
+        """Raise if the SQLite file at the path is missing or is not the open one; takes microseconds.
 
-        A file that has taken its place is opened by the next transaction.
+        The next transaction opens the new file.
         """
         file, engine = self._newest, self._engine
         condition = Condition.SAME if file is None else file.condition()
         if condition is Condition.OVERWRITTEN:
-            self._keep(engine, file)
+            self._never_close(engine, file)
         inode = inode_of(self._file) if self.is_sqlite else None
         if inode in _overwritten:
-            raise StorageError(self._ruined())
+            raise StorageError(self._overwritten_message())
         if self._was_there and inode is None:
-            raise StorageError(self._gone())
+            raise StorageError(self._gone_message())
         if condition is Condition.MOVED:
             self._reopen(engine)
             raise StorageError(f"{self.describe()} was replaced by another file, which is opened at the next call")
@@ -320,18 +324,18 @@ class Storage(Forked):
             self._is_new, self._checked = self._is_new or self._checked, False
             self.close()
 
-    def _keep(self, engine: Engine | None, file: OpenFile | None) -> None:
-        """Never close connections to a file that was overwritten: closing would write pages of the old one to it."""
+    def _never_close(self, engine: Engine | None, file: OpenFile | None) -> None:
+        """Keep connections to an overwritten file open for ever: closing them would write old pages into it."""
         if engine is not None and file is not None:
             _overwritten.add(file.inode)
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))  # not even when the process ends
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))  # also at the end of the process
             if self._engine is engine:
                 self._engine = self._newest = None
 
-    def _gone(self) -> str:
+    def _gone_message(self) -> str:
         return f"{self.describe()} was renamed or removed; put it back, and the next call will find it"
 
-    def _ruined(self) -> str:
+    def _overwritten_message(self) -> str:
         return (
             f"{self.describe()} was overwritten, or its -wal or -shm file was removed, cut short or replaced, while it "
             f"was in use. {_RESTORE}"
@@ -340,18 +344,18 @@ class Storage(Forked):
     # -- forking -----------------------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        """Leave nothing open that a child must not inherit: see `forking`."""
+        """Close the connections that a child must not inherit; see `forking`."""
         if self.is_sqlite:
-            self._is_quiet = self._transactions.halt(self.timeout + 1.0)
-            if self._is_quiet:
+            self._is_idle = self._transactions.halt(self.timeout + 1.0)
+            if self._is_idle:
                 self.close()
 
     def after_fork(self, in_child: bool) -> None:
-        """The parent goes on; the child neither uses nor closes what its parent has open."""
+        """The parent continues; the child neither uses nor closes its parent's connections."""
         if not in_child:
             self._transactions.resume()
             return
-        if not self._is_quiet:
+        if not self._is_idle:
             _torn_files.add(self._file)
         _inherited.append(self._engine)
         self._engine, self._transactions = None, Transactions()
@@ -375,7 +379,7 @@ class Storage(Forked):
         options: dict[str, Any] = {_WRITE: write}
         committing = False
         if not (write or self.is_sqlite):
-            options |= _ONE_MOMENT
+            options |= _REPEATABLE_READ
         try:
             with self._transactions.one(), self._connected(write) as connection:
                 connection = connection.execution_options(**options)
@@ -390,10 +394,10 @@ class Storage(Forked):
             if committing:  # the answer, or the commit itself, may have been lost
                 raise UnknownOutcomeError(f"{self.describe()} failed during a commit: {self._reason(error)}") from cause
             if is_lack_of_memory(error):
-                raise self._short(write) from cause
+                raise self._memory_error(write) from cause
             raise StorageError(self._explain(error, write)) from cause
         except UnicodeDecodeError as error:  # from the text of an error of SQLite
-            raise StorageError(f"{self.describe()} is damaged: it holds text that is none. {_HELP}") from error
+            raise StorageError(f"{self.describe()} is damaged: it holds invalid text. {_HELP}") from error
         except ModuleNotFoundError as error:
             raise StorageError(f"{error}; studies on PostgreSQL need `pip install alexp[postgres]`") from error
         except OutOfMemoryError:
@@ -403,7 +407,7 @@ class Storage(Forked):
                 raise
             if committing:
                 raise UnknownOutcomeError(f"memory was short while {self.describe()} committed") from error
-            raise self._short(write) from error
+            raise self._memory_error(write) from error
 
     @contextmanager
     def _connected(self, write: bool) -> Iterator[Connection]:
@@ -432,7 +436,7 @@ class Storage(Forked):
         return raw.file.is_moved() or (write and raw.is_read_only and os.access(self._file, os.W_OK))
 
     def _check_before(self, connection: Connection) -> None:
-        """Compare the file at the path with the open one, in a transaction that has changed nothing."""
+        """Compare the file at the path with the open one, before the transaction changes anything."""
         if not self.is_sqlite:
             return
         file = _raw(connection).file
@@ -440,20 +444,20 @@ class Storage(Forked):
         if condition is Condition.MOVED:
             raise StorageError(f"{self.describe()} is being replaced by another file. Nothing was changed; try again")
         if condition is Condition.OVERWRITTEN:
-            self._keep(connection.engine, file)
-            raise StorageError(f"{self._ruined()}. Nothing was changed")
+            self._never_close(connection.engine, file)
+            raise StorageError(f"{self._overwritten_message()}. Nothing was changed")
         if condition is Condition.TOUCHED:
             self.epoch += 1
-            connection.exec_driver_sql("PRAGMA shrink_memory")  # what is read from now on comes from the file
+            connection.exec_driver_sql("PRAGMA shrink_memory")  # later reads come from the file, not from the cache
 
     def _check_after(self, connection: Connection, write: bool) -> None:
-        """The same after a commit: a commit to a file that is no longer at the path is not stored."""
+        """Compare them again after a commit: a commit to a file that is no longer at the path is lost."""
         if not self.is_sqlite:
             return
         file = _raw(connection).file
         condition = file.condition() if write or not file.is_wal else Condition.SAME
         if condition is Condition.OVERWRITTEN:
-            self._keep(connection.engine, file)
+            self._never_close(connection.engine, file)
         if condition in (Condition.OVERWRITTEN, Condition.MOVED):
             what = f"{self.describe()} was replaced or overwritten"
             raise (
@@ -462,9 +466,9 @@ class Storage(Forked):
                 else StorageError(f"{what} while it was read; try again")
             )
 
-    def _short(self, write: bool) -> OutOfMemoryError:
+    def _memory_error(self, write: bool) -> OutOfMemoryError:
         unchanged = "; nothing was changed" if write else ""
-        return out_of_memory(f"to use {self.describe()}{unchanged}; this is no sign of damage")
+        return out_of_memory(f"to use {self.describe()}{unchanged}; the database is intact")
 
     def _explain(self, error: sa.exc.DBAPIError, write: bool) -> str:
         reason, where = self._reason(error), self.describe()
@@ -482,7 +486,7 @@ class Storage(Forked):
             return f"{where} was busy for more than {self.timeout:g} s: {reason}{unchanged}; try again"
         if "unable to open" in text:
             return f"cannot open {where}: {reason}. Does its folder exist, and may you read and write there?"
-        return f"the database {where} did not answer as it should: {reason}{unchanged}"
+        return f"the database {where} failed: {reason}{unchanged}"
 
     def _reason(self, error: sa.exc.DBAPIError) -> str:
         return " ".join(self._scrub(str(error.orig)).split()) or type(error.orig).__name__
@@ -498,7 +502,7 @@ class Storage(Forked):
         return f"Storage({self.describe()!r})"
 
     def lock(self, connection: Connection) -> None:
-        """Until the commit, keep other processes from creating tables or studies. On SQLite every writer does."""
+        """Until the commit, block other processes from creating tables or studies. On SQLite every writer does."""
         if not self.is_sqlite:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
 
@@ -506,18 +510,20 @@ class Storage(Forked):
 
     def exists(self) -> bool:
         """Whether there is a database with study tables; creates nothing."""
-        if self._place and not os.path.exists(self._place):
+        if self._absolute_path and not os.path.exists(self._absolute_path):
             if self._was_there:
-                raise StorageError(self._gone())
+                raise StorageError(self._gone_message())
             return False
         with self.reading() as connection:
-            return stored_version(connection) is not None
+            found = stored_version(connection)
+        self._checked = self._checked or found == VERSION  # `prepare` need not query the version again
+        return found is not None
 
     def prepare(self) -> None:
         """Create the tables, or upgrade those of an older version. Cheap when there is nothing to do."""
         if self._checked:
             return
-        if self._place and not (self._was_there or os.path.exists(self._place)):
+        if self._absolute_path and not (self._was_there or os.path.exists(self._absolute_path)):
             self._create_private()
         with self.reading() as connection:
             found = stored_version(connection)
@@ -528,11 +534,11 @@ class Storage(Forked):
             try:
                 self._upgrade()
             except UnknownOutcomeError:
-                self._upgrade()  # does nothing if it was done
+                self._upgrade()  # does nothing if the commit was stored
         self._checked = True
 
     def check_version(self, found: int | None) -> None:
-        """Raise for tables that this version of the library does not know."""
+        """Raise for tables of an unknown version."""
         if found is not None and found > VERSION:
             raise StorageError(
                 f"{self.describe()} has version {found} of the study tables; this library knows up to {VERSION}. "
@@ -544,7 +550,7 @@ class Storage(Forked):
     def _upgrade(self) -> None:
         with self.writing() as connection:
             self.lock(connection)
-            found = stored_version(connection)  # another process may have been faster
+            found = stored_version(connection)  # another process may have upgraded them
             self.check_version(found)
             if found is None:
                 metadata.create_all(connection)
@@ -581,7 +587,7 @@ def _raw(connection: Connection) -> _Connection:
 def _check_idle(connection: Any, record: Any, _proxy: Any) -> None:
     """Replace a connection that died while it was idle. Connections in recent use are not tested, to save time."""
     now = time.monotonic()
-    if now - record.info.get("used", now) > _IDLE:
+    if now - record.info.get("used", now) > _IDLE_SECONDS:
         try:
             connection.execute("SELECT 1")
             connection.rollback()

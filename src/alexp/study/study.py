@@ -54,7 +54,7 @@ from alexp.study.logbook import LogCache, describe, same_call, same_rewards
 from alexp.study.replay import Replica, offer_from, recordable
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
-from alexp.study.viewing import Identity, Wanted, counts, explanation, make_view
+from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make_view
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ AnyTrial = Trial | int | str  # itself, its id, or its id as text
 
 
 class About(TypedDict, total=False):
-    """The contextual round that a statement is about."""
+    """Arguments that name one contextual round, for certificates."""
 
     available: Available
     context: object
@@ -76,9 +76,9 @@ class About(TypedDict, total=False):
 class Study:
     """A durable run of an algorithm; make one with `create_study` or `load_study`.
 
-    Many processes and threads may hold the same study. Each keeps the algorithm in memory; to act, it locks the study,
-    applies what others have done since, acts, appends the events, and commits. What a method has returned is therefore
-    in the database, and all processes agree on every trial.
+    Many processes and threads may use the same study. Each keeps the algorithm in memory. A call that writes locks the
+    study, applies the new events of other processes, acts, appends its events, and commits. What a method has returned
+    is therefore in the database, and all processes agree on every trial.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Study:
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         self._follower = Follower(storage, row, make, first)
         self._log_cache: tuple[Replica, LogCache] | None = None
-        self._seen: tuple[Replica, Wanted, dict[int, Lease], StudyView] | None = None
+        self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Study:
         `ids=`. Features are computed once, before the study is locked, and stored with the trial.
 
         A call with a `key` may be repeated after a crash or a lost connection: if it was stored, the same trials are
-        returned and nothing happens twice. All methods that write take a key.
+        returned and nothing is done a second time. All methods that write take a key.
 
         With `lease` the trials are reserved for this worker for so many seconds; `heartbeat` prolongs that. Trials of
         other workers whose lease has expired are handed out first, or given up if the study was created with
@@ -165,11 +165,11 @@ class Study:
             _same_rounds(key, asked, rounds)
         trials = [replica.algorithm.trial(trial) for trial in (*handler.offered, *(event.trial for event in asked))]
         if rounds:
-            trials = [_as_passed(trial, one) for trial, one in zip(trials, rounds, strict=True)]
+            trials = [_as_given(trial, one) for trial, one in zip(trials, rounds, strict=True)]
         return trials[0] if n is None else trials
 
     def _offers(self, n: int | None, available: Available, presented: RoundArguments) -> list[Offer]:
-        """Contextual rounds, computed without the lock, because code of the user may be slow."""
+        """Contextual rounds, computed without the lock because the user's code may be slow."""
         algorithm = self._follower.known().algorithm
         return offers_for(algorithm.models, algorithm.domain, n, available, presented)
 
@@ -184,7 +184,7 @@ class Study:
         sure: bool = True,
         **presented: Unpack[RoundArguments],
     ) -> Trial:
-        """Add a reward of candidate `index` that was measured elsewhere, without an ask.
+        """Add a reward of candidate `index` that was measured without an ask.
 
         With `sure=False`, a reward that looks like a typing error raises `SuspiciousRewardError`.
 
@@ -195,12 +195,12 @@ class Study:
         def make(algorithm: Algorithm) -> list[ExternalObservation]:
             return [algorithm.check_observation(index, reward, available, propensity, **presented)]
 
-        return self._take(make, key, sure)[0]
+        return self._store_observations(make, key, sure)[0]
 
     def add_observations(
         self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None, *, sure: bool = True
     ) -> list[Trial]:
-        """Add data that were measured elsewhere: all rows, or, if any is wrong, none.
+        """Add measurements made without an ask: all rows, or, if any is wrong, none.
 
         The frame has a column `reward` and names the candidates by `index`, by `x`, or by columns of their own
         table. Each row becomes a trial with its reward, without a model and with a missing propensity, because the
@@ -216,9 +216,11 @@ class Study:
             found = observations(algorithm.domain, frame, nearest)
             return [ExternalObservation(index, check_reward(reward)) for index, reward in found]
 
-        return self._take(make, key, sure)
+        return self._store_observations(make, key, sure)
 
-    def _take(self, make: Callable[[Algorithm], list[ExternalObservation]], key: str | None, sure: bool) -> list[Trial]:
+    def _store_observations(
+        self, make: Callable[[Algorithm], list[ExternalObservation]], key: str | None, sure: bool
+    ) -> list[Trial]:
         rows = make(self._follower.known().algorithm)
 
         def check(replica: Replica) -> list[ExternalObservation]:
@@ -278,26 +280,26 @@ class Study:
 
         def check(replica: Replica) -> list[Told]:
             checked = [replica.check_tell(trial, reward, if_told) for trial, reward in pairs]
-            _no_trial_twice([told.trial for told in checked])
+            _check_distinct([told.trial for told in checked])
             return checked if sure else _plausible(replica, checked)
 
-        return self._take_in(pairs, check, if_told == "amend", key)
+        return self._store_rewards(pairs, check, if_told == "amend", key)
 
     def amend(self, trial: AnyTrial, reward: float, key: str | None = None, *, sure: bool = True) -> None:
         """Correct a reward that was told or added, or give one again to a trial whose reward was retracted.
 
-        The state is then as if the right reward had been told at once; trials stay as they were asked for. The log
-        keeps both rewards. `sure` is as for `tell_many`.
+        The state is then that of a run in which the new reward was told at once; trials stay as they were asked for.
+        The log keeps both rewards. `sure` is as for `tell_many`.
         """
 
         def check(replica: Replica) -> list[Told]:
             checked = [replica.check_amend(trial, reward)]
             return checked if sure else _plausible(replica, checked)
 
-        self._take_in([(trial, reward)], check, True, key)
+        self._store_rewards([(trial, reward)], check, True, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
-        """Withdraw a reward that was told or added. The trial counts as given up; `amend` gives it a reward again."""
+        """Withdraw a reward that was told or added. The trial counts as abandoned; `amend` gives it a reward again."""
 
         def check(replica: Replica) -> dict[int, float | None]:
             return {replica.algorithm.check_retract(trial): None}
@@ -305,7 +307,7 @@ class Study:
         _, events = self._follower.act(check, Replica.amend, Replica.prepare_amend, key)
         same_call(key, events, "retract", 1)
 
-    def _take_in(
+    def _store_rewards(
         self,
         pairs: list[tuple[AnyTrial, float]],
         check: Callable[[Replica], list[Told]],
@@ -327,11 +329,11 @@ class Study:
         return TellCounts(kinds.count("tell"), len(pairs) - len(events), kinds.count("amend"))
 
     def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
-        """Give up a pending trial, for instance a broken vial, or several: all, or, if any is wrong, none.
+        """Abandon a pending trial, for instance a broken vial, or several: all, or, if any is wrong, none.
 
-        A trial that was given up keeps its number and takes no reward any more.
+        An abandoned trial keeps its number and takes no reward any more.
         """
-        wanted = _listed(trials)
+        wanted = _as_list(trials)
 
         def check(replica: Replica) -> list[int]:
             ids = [replica.check_pending(trial) for trial in wanted]
@@ -353,7 +355,7 @@ class Study:
         Each runs for as long as before, or for `lease` seconds. An expired lease is prolonged, too, unless another
         worker has taken the trial over: `LeaseError` names that worker.
         """
-        wanted, seconds = _listed(trials), check_lease(lease)
+        wanted, seconds = _as_list(trials), check_lease(lease)
         self._follower.act(
             lambda replica: [replica.check_pending(trial) for trial in wanted],
             lambda _replica, _trials: [],
@@ -372,7 +374,7 @@ class Study:
         They are reserved for this worker for `lease` seconds, or without end. A named trial may have no lease; a trial
         that another worker holds is an error. No two workers get the same trial.
         """
-        seconds, wanted = check_lease(lease), None if trials is None else _listed(trials)
+        seconds, wanted = check_lease(lease), None if trials is None else _as_list(trials)
         handler = TakeOverLeases(self._id, seconds, None if n is None else count("n", n))
 
         def check(replica: Replica) -> list[int] | None:
@@ -385,14 +387,14 @@ class Study:
         """Pending trials, oldest first, each with its worker, its age and the rest of its lease."""
         with self._follower.mutex:
             with self._follower.moment() as (replica, connection):
-                waiting = replica.algorithm.log.pending()
-                if not waiting:
+                ids = replica.algorithm.log.pending()
+                if not ids:
                     return []
                 log_cache = self._cache_of(replica)
-                log_cache.read(connection, replica.n_events, waiting, history=False)
+                log_cache.read(connection, replica.n_events, ids, history=False)
                 held, now = leases.read(connection, self._id), leases.now(connection)
             found = []
-            for trial in waiting:
+            for trial in ids:
                 (at, worker), lease = log_cache.asked[trial], held.get(trial)
                 left = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at - now
                 worker = worker if lease is None else lease.worker
@@ -422,15 +424,15 @@ class Study:
 
     @property
     def counts(self) -> Counts:
-        """Number of trials: asked, told (with observations from elsewhere), pending, abandoned."""
+        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted)."""
         with self._follower.mutex:
             return counts(self.algorithm)
 
     @contextmanager
     def counting(self) -> Iterator[Callable[[], Counts]]:
-        """Keep other threads from acting in this block; yields a function that returns the counts at that moment.
+        """Block other threads within this block; yields a function that returns the present counts.
 
-        The function does not read the log again, and does not wait for the other threads a second time.
+        The function does not read the log again.
         """
         with self._follower.mutex:
             yield lambda: counts(self._follower.known().algorithm)
@@ -438,7 +440,7 @@ class Study:
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
-        `state` is "told", "pending", "abandoned", "retracted", or "observed" for data added from elsewhere.
+        `state` is "told", "pending", "abandoned", "retracted", or "observed" for external measurements.
         """
         with self._follower.mutex:
             algorithm = self.algorithm
@@ -473,7 +475,7 @@ class Study:
         leaders
             How many leading models are described one by one.
         history
-            Whether to include how the leaders stood in earlier rounds.
+            Whether to include the leaders' probabilities in earlier rounds.
         certificates
             Whether to compute certified statements, where the algorithm has them and unless models x candidates
             exceed 20 million.
@@ -481,24 +483,24 @@ class Study:
             Whether to compute the estimated reward on a one-dimensional domain.
         explanation
             Whether to predict every reward from the rewards before it, where the algorithm can. Takes as long as
-            learning did, and is left out where models x rewards exceed 5 million.
+            learning did, and is omitted where models x rewards exceed 5 million.
         delta
             Certified statements hold with probability 1 - delta.
         """
-        wanted = Wanted(trials, leaders, history, certificates, curve, explanation, delta)
+        options = ViewOptions(trials, leaders, history, certificates, curve, explanation, delta)
         with self._follower.mutex:
             with self._follower.moment() as (replica, connection):
-                n_events, waiting = replica.n_events, replica.algorithm.log.pending()
-                held = leases.read(connection, self._id) if waiting else {}
-                if self._seen is not None:
-                    *before, view = self._seen
-                    if (*before, view.n_events) == (replica, wanted, held, n_events):
+                n_events, pending = replica.n_events, replica.algorithm.log.pending()
+                held = leases.read(connection, self._id) if pending else {}
+                if self._last_view is not None:
+                    *before, view = self._last_view
+                    if (*before, view.n_events) == (replica, options, held, n_events):
                         return view
                 log_cache = self._cache_of(replica)
-                log_cache.read(connection, n_events, waiting, history)
+                log_cache.read(connection, n_events, pending, history)
             identity = Identity(self.name, self.storage.describe(), self.created_at, self.library)
-            view = make_view(identity, n_events, replica.algorithm, log_cache, held, wanted)
-            self._seen = (replica, wanted, held, view)
+            view = make_view(identity, n_events, replica.algorithm, log_cache, held, options)
+            self._last_view = (replica, options, held, view)
         return view
 
     def explanation(self, standing: Standing | None) -> Explanation | None:
@@ -520,7 +522,7 @@ class Study:
 
     @property
     def algorithm(self) -> Algorithm:
-        """The algorithm as of now, for reading: asking or telling it directly is not recorded."""
+        """The algorithm in its present state, for reading: asking or telling it directly is not recorded."""
         return self._follower.refresh().algorithm
 
     @property
@@ -600,7 +602,7 @@ class Study:
 
         with self.storage.reading() as connection:
             head = records.head(connection, self._id, lock=False)
-            rows = logbook.moments(connection, self._id, head.n_events)
+            rows = logbook.event_times(connection, self._id, head.n_events)
         frame = pd.DataFrame(rows, columns=["kind", "trial", "at", "worker"])
         frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
         return frame
@@ -614,7 +616,7 @@ class Study:
     # -- keeping up --------------------------------------------------------------------------------------------
 
     def refresh(self) -> Replica:
-        """Apply the new events of other processes, as every method does, and return the replica."""
+        """Apply the new events of other processes and return the replica."""
         return self._follower.refresh()
 
     def replayed(self) -> Replica:
@@ -634,9 +636,9 @@ class Study:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a study is not pickled: it holds connections, and its storage may hold a password. Give the worker the "
-            "study's name and where it is stored, for instance in the environment variable ALEXP_STORAGE, and let it "
-            "call alexp.load_study(name, storage)"
+            "a study cannot be pickled: it holds connections, and its storage may hold a password. Pass the study's "
+            "name and storage to the worker, for instance in the environment variable ALEXP_STORAGE, and call "
+            "alexp.load_study(name, storage) there"
         )
 
     def __repr__(self) -> str:
@@ -650,7 +652,7 @@ def _check_plausible(algorithm: Algorithm, rewards: Sequence[float]) -> None:
 
 
 def _same_rounds(key: str, asked: Sequence[Event], rounds: Sequence[Offer]) -> None:
-    """Raise if a key that was used before stood for other rounds."""
+    """Raise if the key was used before for other rounds."""
     for event, one in zip(asked, rounds, strict=True):
         if one.is_whole:  # rounds on a ball are all alike
             continue
@@ -664,13 +666,13 @@ def _same_rounds(key: str, asked: Sequence[Event], rounds: Sequence[Offer]) -> N
             )
 
 
-def _as_passed(trial: Trial, offer: Offer) -> Trial:
-    """A trial with action and context as the caller knows them."""
+def _as_given(trial: Trial, offer: Offer) -> Trial:
+    """A trial with the caller's own action and context objects."""
     return trial if offer.is_whole else replace(trial, x=offer.actions[trial.index], context=offer.context)
 
 
 def _plausible(replica: Replica, tells: list[Told]) -> list[Told]:
-    """The same rewards; raises if some look like typing errors."""
+    """The tells, unchanged; raises if a reward looks like a typing error."""
     if reasons := list(replica.algorithm.suspects(tells).values()):
         raise SuspiciousRewardError("\n".join(reasons))
     return tells
@@ -680,7 +682,7 @@ def _amendments(tells: list[Told]) -> dict[int, float | None]:
     return {told.trial: told.reward for told in tells if told.deed == "amend"}
 
 
-def _no_trial_twice(trial_ids: list[int]) -> None:
+def _check_distinct(trial_ids: list[int]) -> None:
     seen: set[int] = set()
     for trial_id in trial_ids:
         if trial_id in seen:
@@ -688,6 +690,5 @@ def _no_trial_twice(trial_ids: list[int]) -> None:
         seen.add(trial_id)
 
 
-def _listed(trials: AnyTrial | Iterable[AnyTrial]) -> list[AnyTrial]:
-    """One trial or several, as a list."""
+def _as_list(trials: AnyTrial | Iterable[AnyTrial]) -> list[AnyTrial]:
     return [trials] if isinstance(trials, Trial | int | str) else list(trials)

@@ -1,4 +1,4 @@
-"""Reading and writing CSV and NPY files; errors name file and line of every mistake."""
+"""Reading and writing CSV and NPY files; messages name file and line of every error."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _AMEND = "--amend takes the one of the file"
 
 
 class FileError(ValueError):
-    """A file has mistakes; the message names the file and the lines."""
+    """A file has errors; the message names the file and the lines."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A CSV file as text: where it comes from, the header, and (line number, cells) for every row."""
+    """The cells of a CSV file: its path or name, the header, and (line number, cells) of every row."""
 
     path: Path | str
     header: list[str]
@@ -58,7 +58,7 @@ def read_lines(path: Path) -> Lines:
 
 
 def lines_of(text: str, path: Path | str) -> Lines:
-    """Read CSV text; errors call it `path`."""
+    """Read CSV text; messages name it `path`."""
     try:
         filled = from_csv(text)
     except ValueError as error:
@@ -83,7 +83,7 @@ def read_candidates(path: Path) -> pd.DataFrame:
 
 
 def candidates_of(lines: Lines) -> pd.DataFrame:
-    """Candidates from lines that were read."""
+    """Candidates from the lines of a file."""
     import pandas as pd
 
     columns = {name: _numbers_or_text([row[k] for _, row in lines.rows]) for k, name in enumerate(lines.header)}
@@ -91,7 +91,7 @@ def candidates_of(lines: Lines) -> pd.DataFrame:
 
 
 def read_observations(path: Path) -> pd.DataFrame:
-    """Measurements, one per line; the rows of the frame are named by the lines of the file."""
+    """Measurements, one per line; the index of the frame holds the line numbers."""
     import pandas as pd
 
     frame, lines = read_candidates(path), read_lines(path)
@@ -100,7 +100,7 @@ def read_observations(path: Path) -> pd.DataFrame:
 
 
 def check_reserved(candidates: pd.DataFrame, path: Path | str) -> None:
-    """Refuse candidates with columns named like those of a file of results."""
+    """Raise if a column of the candidates is named like one of a file of results."""
     for name in candidates.columns:
         if str(name).lower() in ("trial", "reward"):
             raise FileError(f"{path}: candidates must not have a column {name!r}; files of results use it")
@@ -113,7 +113,7 @@ def _numbers_or_text(cells: list[str]) -> Sequence[int | float | str]:
             lost = not all(isfinite(value) for value in values)
         except (ValueError, OverflowError):  # not a number, or a whole one beyond all floats
             continue
-        # "007" is a label: numbers are taken as numbers only if nothing of the text is lost
+        # "007" is a label: text becomes a number only if no character is lost
         if not lost and not any(_is_padded(cell) for cell in cells):
             return values if all(abs(value) < limit for value in values) else cells
     return cells
@@ -127,8 +127,8 @@ def _is_padded(cell: str) -> bool:
 def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
     """Features of all candidates, shape (N, d), from an .npy file or from a CSV file.
 
-    A CSV file whose first column has the name of the candidates' first column is matched by it, in any order;
-    otherwise line i belongs to candidate i.
+    If the first column of a CSV file has the name of the candidates' first column, rows are matched by it, in any
+    order; otherwise line i belongs to candidate i.
     """
     if path.suffix.lower() in (".npy", ".npz"):
         try:
@@ -139,7 +139,7 @@ def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
 
 
 def features_of(lines: Lines, candidates: pd.DataFrame) -> FloatArray:
-    """Features from lines that were read, shape (N, d)."""
+    """Features from the lines of a file, shape (N, d)."""
     n, key = len(candidates), str(candidates.columns[0])
     keyed = lines.header[0] == key
     if len(lines.rows) != n:
@@ -176,10 +176,8 @@ def _match(lines: Lines, keys: list[str]) -> list[int]:
 def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[Told]:
     """The rewards of a file with columns `trial` and `reward`, checked but not yet told.
 
-    Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial: a file that
-    was sorted in one column only, or belongs to another study, is refused. With `partial`, lines without a
-    reward are left for later. Rewards that the study knows already are skipped; those that contradict it are mistakes
-    unless `amend`.
+    Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`,
+    lines without a reward are skipped. A reward that differs from the stored one is an error unless `amend`.
     """
     lines = read_lines(path)
     ids, rewards = lines.column("trial"), lines.column("reward")
@@ -211,7 +209,7 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
 
 
 def _check_header(lines: Lines, known: Sequence[str]) -> None:
-    """Refuse columns that look like misspelt ones; others are taken for notes, since the trial is known by its id."""
+    """Raise for columns that look misspelt; other unknown columns are ignored."""
     absent = [name for name in known if name not in lines.header]
     for name in lines.header:
         if (
@@ -268,7 +266,7 @@ def _cell(value: object) -> str:
 
 
 def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
-    """Lines of a file to be filled in: the trial, its candidate, and an empty column for the reward."""
+    """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward."""
     algorithm = study.algorithm
     yield ["trial", *column_names(algorithm), "reward"]
     for trial in trials:
@@ -276,7 +274,7 @@ def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
 
 
 def export(study: Study) -> Iterator[list[str]]:
-    """Lines of a file with all trials: what was proposed and why, the reward, and when it came."""
+    """Lines of a file with all trials: candidate, model, propensity, reward, state and times."""
     view, algorithm = study.view(history=False, certificates=False, curve=False), study.algorithm
     events = study.events_dataframe().head(view.n_events)  # of the moment that the view shows
     asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"].to_dict()
@@ -298,7 +296,7 @@ def _or_none(column: pd.Series[Any]) -> list[Any]:
 
 
 def write_csv(path: Path, lines: Iterator[list[str]]) -> int:
-    """Write lines to a file, all or none, and return how many there are below the header."""
+    """Write lines to a file atomically; returns the number of lines below the header."""
     rows = list(lines)
     write_text(path, to_csv(rows))
     return len(rows) - 1

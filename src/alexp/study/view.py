@@ -1,4 +1,4 @@
-"""What methods of a study return: counts, summaries, pending trials, and the view. Needs no database."""
+"""Results of a study's methods: counts, summaries, pending trials, and the view. Needs no database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TrialState = Literal["told", "pending", "abandoned", "retracted", "observed"]
 
 
 class Counts(TypedDict):
-    """Numbers of trials: all of them, told (with observations from elsewhere), pending, abandoned (with retracted)."""
+    """Numbers of trials: all of them, told (with external observations), pending, abandoned (with retracted)."""
 
     trials: int
     told: int
@@ -67,9 +67,9 @@ class TrialColumns:
     label : the candidate in one short line.
     model : number of the model that chose it; None if no single model did.
     explored : whether it came from the exploration distribution.
-    propensity : probability with which it was played; NaN for observations from elsewhere.
+    propensity : probability with which it was played; NaN for external observations.
     reward : NaN while there is none.
-    state : "told", "pending", "abandoned", "retracted", or "observed" for data added from elsewhere.
+    state : "told", "pending", "abandoned", "retracted", or "observed" for external observations.
     """
 
     id: IntArray
@@ -136,9 +136,9 @@ class PendingTrial:
 
 @dataclass(frozen=True)
 class Best:
-    """The recommendation: the candidate (its number, in one line, and as JSON data) and its estimated reward.
+    """The recommendation: the candidate (number, label, and as JSON data) and its estimated reward.
 
-    `model` and `model_name` say which model the estimate comes from; None if from no single one.
+    `model` and `model_name` are those of the model that gave the estimate; None if no single one did.
     """
 
     index: int
@@ -172,15 +172,14 @@ class Leader:
 
 @dataclass(frozen=True)
 class History:
-    """How the leading models stood in earlier rounds.
+    """Probabilities and returns of the leading models in earlier rounds.
 
     Attributes
     ----------
     told : (K,) number of rewards at the recorded rounds; the last entry is now.
     q : (K, leaders) probabilities; NaN where not recorded.
     behind : (K, leaders) return behind the best model; None where the algorithm has no returns.
-    likeliest : (K,) how many models, the likeliest first, together had 1 - delta of the probability; of very many
-        models as far as they were recorded.
+    likeliest : (K,) how many of the recorded models, the likeliest first, together had 1 - delta of the probability.
     """
 
     told: IntArray
@@ -191,7 +190,7 @@ class History:
 
 @dataclass(frozen=True)
 class Standing:
-    """How the models stand.
+    """Present probabilities and returns of the models.
 
     Attributes
     ----------
@@ -202,7 +201,7 @@ class Standing:
     n_level : how many models have the leader's probability up to rounding, itself included.
     n_ruled_out : how many have a probability below 1 / (100 M).
     ruled_out : names of the first of them.
-    history : how the leaders came to lead; None if it was not asked for.
+    history : None if it was not requested.
     """
 
     meaning: str
@@ -223,9 +222,9 @@ class Explanation:
     ----------
     leader, runner_up : names of the two leading models; runner_up is None if there is only one.
     trial, label : (t,) number of the trial, and its candidate in one short line.
-    reward : (t,) what was measured.
-    expected, spread : (t,) prediction given the rewards before, and its standard deviation, noise included; NaN where
-        nothing could be predicted.
+    reward : (t,) measured rewards.
+    expected, spread : (t,) prediction from the rewards before, and its standard deviation, noise included; NaN where
+        there is no prediction.
     by_leader, by_runner_up : (t,) predictions of the two models alone.
     odds : (t + 1,) decimal logarithm of the odds of the leader against the runner-up after 0..t rewards.
     """
@@ -244,15 +243,15 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Certificates:
-    """What holds with probability 1 - `delta` at every moment of the run, under a condition.
+    """Statements that hold with probability 1 - `delta` at every moment of the run, under a condition.
 
     Attributes
     ----------
     rests_on : the condition, as a clause: "if one of the 3 models is true, ...".
     epsilon : no candidate is better than the recommended one by more than this; infinite in contextual studies, where
-        that is a question about one round.
+        it depends on the round.
     n_plausible : how many models are not ruled out.
-    plausible : their numbers, as far as these models are listed.
+    plausible : numbers of those that are listed.
     """
 
     delta: float
@@ -268,11 +267,11 @@ class Curve:
 
     Attributes
     ----------
-    points : (n,) where; a grid of very many points is thinned.
+    points : (n,) points of the domain; a fine grid is thinned.
     estimate : (n,) the algorithm's estimate of the mean reward, if it has one.
     spread : (n,) standard deviation of that estimate, if the algorithm has one.
     lower, upper : (n,) certified band, if there is one.
-    played : (K,) where the listed trials were.
+    played : (K,) points of the listed trials.
     """
 
     points: FloatArray
@@ -292,16 +291,16 @@ class StudyView:
     where : the storage, without a password.
     created_at, library : when it was created (seconds since 1970, UTC), and with which version.
     algorithm, direction, reward_bound, settings : what runs, settings as JSON data.
-    explained : the settings as formula and value, for people.
-    n_models, n_candidates, domain : sizes of the problem, and the kind of its domain; no candidates are known before a
-        round of `Candidates`.
+    explained : the settings as formula and value.
+    n_models, n_candidates, domain : sizes of the problem, and the class name of its domain; zero candidates for
+        `Candidates`.
     listed, names : numbers and names of the models listed: all, or the leading ones of very many.
-    counts, trials, pending : all numbers; all trials or the last ones, as asked for; all that is awaited.
+    counts, trials, pending : numbers of trials; all trials or the last ones, as requested; all pending trials.
     best : the recommendation; None before the first reward, and in contextual studies.
-    standing : how the models stand; None for algorithms that have no probabilities over models.
-    stopping : in one sentence, how far from the best the recommendation may be, and whether that is certified.
-    certificates, curve, explanation : None where there are none, where they were not asked for, or where they cost too
-        much.
+    standing : probabilities of the models; None for algorithms that have none.
+    stopping : one sentence: how far from the best the recommendation may be, and whether that is certified.
+    certificates, curve, explanation : None where there are none, where they were not requested, or where they would
+        take too long.
     """
 
     name: str
@@ -331,11 +330,11 @@ class StudyView:
 
     @property
     def is_contextual(self) -> bool:
-        """Whether every round brings its candidates along: there is then no table, and no one recommendation."""
+        """Whether candidates differ from round to round, so that there is no single recommendation."""
         return self.domain in ("Arms", "Candidates", "Ball")
 
     def to_dict(self) -> State:
-        """The view as JSON data: dicts, lists, text, numbers and None, which also stands for NaN and infinity."""
+        """The view as JSON data: dicts, lists, text, numbers and None; NaN and infinity become None."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
 

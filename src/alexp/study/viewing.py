@@ -1,4 +1,4 @@
-"""Makes the view of a study from its algorithm and the parts of the log that the algorithm does not keep."""
+"""Computes the view of a study from its algorithm and from log entries that the algorithm does not keep."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from alexp.study.view import (
 _CERTIFIED_WORK = 20_000_000  # models x candidates up to which certificates are computed
 _MOST_POINTS = 2001  # of a curve
 _MOST_NAMES = 200  # of models that are ruled out
-_ABOUT_ONE = (
-    "Rounds are contextual: what to play, and how far from the best it may be, is a question about one round, "
-    "best(context=...) and stop_report(context=...)"
+_CONTEXTUAL = (
+    "Rounds are contextual: recommendation and stopping depend on the round, see best(context=...) and "
+    "stop_report(context=...)"
 )
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which parts of a view are wanted; see `Study.view`."""
+class ViewOptions:
+    """Arguments of `Study.view`."""
 
     trials: int | None
     leaders: int
@@ -88,16 +88,16 @@ def make_view(
     algorithm: Algorithm,
     log_cache: LogCache,
     held: Mapping[int, Lease],
-    wanted: Wanted,
+    options: ViewOptions,
 ) -> StudyView:
-    """The view after `n_events` events, the same that `algorithm` and `log_cache` contain, with the leases `held`."""
+    """The view after `n_events` events, which `algorithm` and `log_cache` have applied; `held` are leases by trial."""
     q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm)
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
-    report = _stop_report(algorithm, wanted)
-    certificates = _certificates(report, listed) if report is not None else _plausible(algorithm, wanted, listed)
-    stopping = _ABOUT_ONE if algorithm.is_contextual and algorithm.n_told else None if report is None else str(report)
-    trials = _trials(algorithm, wanted.trials, name)
-    standing = None if q is None else _standing(algorithm, q, listed, log_cache, certificates, wanted)
+    report = _stop_report(algorithm, options)
+    certificates = _certificates(report, listed) if report is not None else _plausible(algorithm, options, listed)
+    stopping = _CONTEXTUAL if algorithm.is_contextual and algorithm.n_told else None if report is None else str(report)
+    trials = _trials(algorithm, options.trials, name)
+    standing = None if q is None else _standing(algorithm, q, listed, log_cache, certificates, options)
     return StudyView(
         name=study.name,
         where=study.where,
@@ -121,8 +121,8 @@ def make_view(
         standing=standing,
         certificates=certificates,
         stopping=stopping,
-        curve=_curve(algorithm, certificates, trials) if wanted.curve else None,
-        explanation=explanation(algorithm, standing, name) if wanted.explanation else None,
+        curve=_curve(algorithm, certificates, trials) if options.curve else None,
+        explanation=explanation(algorithm, standing, name) if options.explanation else None,
     )
 
 
@@ -173,11 +173,11 @@ def _standing(
     listed: IntArray,
     log_cache: LogCache,
     certificates: Certificates | None,
-    wanted: Wanted,
+    options: ViewOptions,
 ) -> Standing:
     returns, names = returns_of(algorithm), algorithm.models.names
     behind = None if returns is None else returns - returns.max()
-    first = [int(j) for j in np.argsort(-q, kind="stable")[: wanted.leaders]]
+    first = [int(j) for j in np.argsort(-q, kind="stable")[: options.leaders]]
     model = np.array(algorithm.log.model, dtype=np.int64)
     chosen = bool(np.any(model >= 0))
     leaders = [
@@ -200,30 +200,30 @@ def _standing(
         n_level=int(np.sum(np.isclose(q, q.max(), rtol=1e-9, atol=0.0))),
         n_ruled_out=int(out.size),
         ruled_out=[names[int(j)] for j in out[:_MOST_NAMES]],
-        history=_history(algorithm.n_told, q, log_cache, leaders, wanted.delta) if wanted.history else None,
+        history=_history(algorithm.n_told, q, log_cache, leaders, options.delta) if options.history else None,
     )
 
 
 def _history(n_told: int, now: FloatArray, log_cache: LogCache, leaders: list[Leader], delta: float) -> History:
     beliefs, models = [belief for _, belief in log_cache.beliefs], [leader.model for leader in leaders]
     told = np.array([belief["told"] for belief in beliefs] + [n_told], dtype=np.int64)
-    q = [_of(belief, belief["q"], models) for belief in beliefs] + [np.array([leader.q for leader in leaders])]
+    q = [_recorded(belief, belief["q"], models) for belief in beliefs] + [np.array([leader.q for leader in leaders])]
     likeliest = np.array([_likeliest(belief["q"], delta) for belief in beliefs] + [_likeliest(now, delta)])
     if any(leader.behind is None for leader in leaders):
         return History(told, np.array(q), None, likeliest)
-    behind = [_of(belief, belief["returns"], models) - float(belief["returns"].max()) for belief in beliefs]
+    behind = [_recorded(belief, belief["returns"], models) - float(belief["returns"].max()) for belief in beliefs]
     behind.append(np.array([leader.behind for leader in leaders], dtype=np.float64))
     return History(told, np.array(q), np.array(behind), likeliest)
 
 
 def _likeliest(q: FloatArray | NarrowArray, delta: float) -> int:
-    """How many of the largest probabilities together make 1 - delta, up to the rounding of those recorded."""
+    """How many of the largest probabilities sum to 1 - delta, up to the rounding of recorded values."""
     together = np.cumsum(np.sort(q.astype(np.float64))[::-1])
     return min(int(np.searchsorted(together, 1.0 - delta - 1e-6)) + 1, q.size)
 
 
-def _of(belief: BeliefRecord, values: NarrowArray, models: list[int]) -> FloatArray:
-    """Recorded values of some models, NaN for those that were not recorded."""
+def _recorded(belief: BeliefRecord, values: NarrowArray, models: list[int]) -> FloatArray:
+    """Recorded values of the models; NaN where not recorded."""
     if "models" not in belief:
         return np.asarray(values[models], dtype=np.float64)
     place = {int(j): k for k, j in enumerate(belief["models"])}
@@ -233,29 +233,29 @@ def _of(belief: BeliefRecord, values: NarrowArray, models: list[int]) -> FloatAr
 # -- certificates and curve --------------------------------------------------------------------------------------
 
 
-def _stop_report(algorithm: Algorithm, wanted: Wanted) -> StopReport | None:
-    """How far the recommendation may be from the best; None if it is not wanted, or not available."""
+def _stop_report(algorithm: Algorithm, options: ViewOptions) -> StopReport | None:
+    """The stop report; None if it was not requested or is not available."""
     subject: object = algorithm
     work = algorithm.models.n_models * algorithm.domain.n_candidates
-    if algorithm.is_contextual or not wanted.certificates or algorithm.n_told == 0 or work > _CERTIFIED_WORK:
+    if algorithm.is_contextual or not options.certificates or algorithm.n_told == 0 or work > _CERTIFIED_WORK:
         return None
-    return subject.stop_report(wanted.delta) if offers(subject, Certifies) else None
+    return subject.stop_report(options.delta) if offers(subject, Certifies) else None
 
 
-def _plausible(algorithm: Algorithm, wanted: Wanted, listed: IntArray) -> Certificates | None:
-    """Plausible models of contextual runs, the only certificate that needs no context."""
+def _plausible(algorithm: Algorithm, options: ViewOptions, listed: IntArray) -> Certificates | None:
+    """Plausible models of contextual runs; other certificates need a context."""
     subject: object = algorithm
     work = algorithm.models.n_models * algorithm.n_told
-    if not (algorithm.is_contextual and wanted.certificates and 0 < work <= _CERTIFIED_WORK):
+    if not (algorithm.is_contextual and options.certificates and 0 < work <= _CERTIFIED_WORK):
         return None
     if not offers(subject, Certifies) or not subject.certifies:
         return None
     try:
-        plausible = subject.plausible_models(wanted.delta)
+        plausible = subject.plausible_models(options.delta)
     except NotCertified:
         return None
     shown = np.intersect1d(plausible, listed, assume_unique=True)
-    return Certificates(wanted.delta, inf, int(plausible.size), shown, subject.rests_on)
+    return Certificates(options.delta, inf, int(plausible.size), shown, subject.rests_on)
 
 
 def _certificates(report: StopReport, listed: IntArray) -> Certificates | None:
@@ -290,7 +290,7 @@ _MOST_WORK = 5_000_000  # models x rewards up to which `explanation` is computed
 
 
 def explanation(algorithm: Algorithm, standing: Standing | None, name: Callable[[int], str]) -> Explanation | None:
-    """Predictions of the two leading models for every reward; None if not available, or if it would take too long."""
+    """Predictions of the two leading models for every reward; None if not available, or if they would take too long."""
     subject: object = algorithm
     work = algorithm.models.n_models * algorithm.n_told
     if standing is None or work == 0 or work > _MOST_WORK or not offers(subject, LooksBack):
@@ -327,16 +327,16 @@ _MEANING = {
     "direction": "whether large or small rewards are good",
 }
 
-# What a mixture takes beyond that.
-_OF_MIXTURES = {
+# Further settings of mixtures.
+_MEANING_IN_MIXTURES = {
     "goal": "large rewards in every round, or one large reward soon",
-    "rule": "what a round is decided by, from mean m and deviation s",
+    "rule": "decision rule, from mean m and standard deviation s",
     "beta": "width of the index m + β s; None: by rule and round",
     "power": "weights of models ∝ prior × evidence^power",
     "noise_grid": "levels of noise with a component each, × σ",
     "scale_grid": "sizes of coefficients with a component each, × bound",
     "ratio_grid": "ratios of noise to prior variance with a component each",
-    "misfit_grid": "what a candidate may have beyond every model, × B",
+    "misfit_grid": "deviation of a candidate from every model, × B",
     "gamma": "share γ t^(-1/3) of even play",
     "floor": "least share of even play",
     "draws": "posterior draws that a round chooses among",
@@ -349,7 +349,7 @@ def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
     """The arguments of an algorithm as formula and value."""
     models, domain = algorithm.models, algorithm.domain
     sizes = f"{models.n_models}, {models.n_columns}, {models.dimension}"
-    known = str(domain.n_candidates) if domain.n_candidates else "by the round"
+    known = str(domain.n_candidates) if domain.n_candidates else "differ by round"
     rows = [
         SettingLine("models", "M models over P columns, the largest with d", sizes),
         SettingLine("domain", "N candidates", f"{type(domain).__name__}, {known}"),
@@ -361,7 +361,7 @@ def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
         if getattr(algorithm.stated, key, True) is None:  # a number is assumed only where one is needed
             value = f"{value}, assumed" if key in algorithm.relies_on else "not stated"
         rows.append(SettingLine(key, meaning, value))
-    meanings: dict[str, str] = _OF_MIXTURES if "goal" in algorithm.settings else {}
+    meanings: dict[str, str] = _MEANING_IN_MIXTURES if "goal" in algorithm.settings else {}
     for key in algorithm.settings:
         value = getattr(algorithm, key)
         if isinstance(value, Schedules):

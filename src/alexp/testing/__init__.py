@@ -6,9 +6,9 @@ For an algorithm of your own, parametrise a test over `CHECKS`:
     def test_mine(check):
         check(MyAlgorithm)
 
-That runs each check on one small problem. `cases(MyAlgorithm)` lists all pairs of a check and a `Setting` that say
-something about a class: restricted rounds, intercepts, scaled models, independent maps, rewards to be minimised, and,
-where the constructor takes such arguments, agents with data of their own and designed exploration:
+That runs each check on one small problem. `cases(MyAlgorithm)` lists all pairs of a check and a `Setting` that apply to
+a class: restricted rounds, intercepts, scaled models, independent maps, rewards to be minimised, and, where the
+constructor takes such arguments, agents with their own data and designed exploration:
 
     @pytest.mark.parametrize(("check", "setting"), alexp.testing.cases(MyAlgorithm), ids=str)
     def test_mine(check, setting):
@@ -21,16 +21,16 @@ A kernel of your own has one check, `check_kernel(kernel, rows)`, and so has a r
 
 from __future__ import annotations
 
-from alexp.testing.chance import (
+from alexp.testing.amending import check_amend_and_back, check_amend_at_once, check_amend_later, check_retract
+from alexp.testing.kernels import check_kernel
+from alexp.testing.plates import check_pending, check_plates, check_without_repeats
+from alexp.testing.propensities import (
     again,
     check_pending_propensities,
     check_probabilities,
     check_propensities,
     check_restricted_propensities,
 )
-from alexp.testing.kernels import check_kernel
-from alexp.testing.mending import check_amend_and_back, check_amend_at_once, check_amend_later, check_retract
-from alexp.testing.plates import check_pending, check_plates, check_without_repeats
 from alexp.testing.protocol import (
     check_any_order,
     check_available,
@@ -92,11 +92,11 @@ CHECKS: tuple[Check, ...] = (
     check_amend_and_back,
     check_retract,
 )
-_ONCE = (check_generator_as_seed, check_small_problems, check_records)  # nothing in them depends on the setting
+_ONCE = (check_generator_as_seed, check_small_problems, check_records)  # independent of the setting
 
 
 def cases(kind: Kind) -> list[tuple[Check, Setting]]:
-    """All checks with all settings that apply to a class; checks that bring a problem of their own come once."""
+    """All checks with all settings that apply to a class; checks that do not depend on the setting come once."""
     return [
         (check, setting) for setting in settings_for(kind) for check in CHECKS if setting is PLAIN or check not in _ONCE
     ]

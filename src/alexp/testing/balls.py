@@ -32,7 +32,7 @@ def make(kind: Kind, **arguments: object) -> Algorithm:
 
 
 def reward(trial: Trial) -> float:
-    """What a point pays, in the unit of the coefficients; noise depends on the number of the trial."""
+    """The reward of a point, in the unit of the coefficients; noise depends on the number of the trial."""
     return float(trial.x @ _THETA + 0.05 * np.cos(7.0 * trial.id))
 
 
@@ -53,12 +53,12 @@ def same(one: list[Trial], two: list[Trial]) -> bool:
 
 
 def text_of(algorithm: Algorithm) -> str:
-    """All of it, to be compared."""
+    """The whole algorithm as JSON text."""
     return json.dumps(algorithm.to_dict())
 
 
 def check_points(kind: Kind) -> None:
-    """Actions are points of the ball, with positive propensities, and a seed repeats them; others give others."""
+    """Actions are points of the ball with positive propensities; the same seed repeats them, another does not."""
     one, two, other = make(kind), make(kind), make(kind, random_state=4)
     trials = play(one, 12)
     assert same(trials, play(two, 12))
@@ -90,14 +90,14 @@ def check_scale(kind: Kind) -> None:
 
 
 def check_save_and_load(kind: Kind) -> None:
-    """Saved and loaded at any step, a run continues as if it had never stopped; rewards late, given up, elsewhere."""
-    straight, broken, waiting = make(kind), make(kind), []
+    """A run that is saved and loaded at any step continues unchanged, with late, abandoned and external rewards."""
+    straight, broken, pending = make(kind), make(kind), []
     for step in range(14):
         a, b = straight.ask(), broken.ask()
         assert same([a], [b])
         broken = kind.from_dict(json.loads(json.dumps(broken.to_dict())))
         if step in (1, 4, 9):
-            waiting.append(a.id)
+            pending.append(a.id)
         else:
             straight.tell(a, reward(a))
             broken.tell(b.id, reward(b))
@@ -105,14 +105,14 @@ def check_save_and_load(kind: Kind) -> None:
             for algorithm in (straight, broken):
                 algorithm.observe(0, 0.25, candidates=0.5 * a.x)
     for algorithm in (straight, broken):
-        algorithm.tell(waiting[2], 0.5)
-        algorithm.abandon(waiting[0])
+        algorithm.tell(pending[2], 0.5)
+        algorithm.abandon(pending[0])
     assert text_of(straight) == text_of(broken)
     assert same(straight.ask(3), broken.ask(3))
 
 
 def check_batches(kind: Kind) -> None:
-    """Points asked for together need not be one, and rewards come in any order, by trial or by id."""
+    """Points asked for together may differ, and rewards come in any order, by trial or by id."""
     algorithm = make(kind)
     assert len({trial.x.tobytes() for trial in make(kind).ask(3)}) > 1
     for _ in range(4):
@@ -123,14 +123,14 @@ def check_batches(kind: Kind) -> None:
 
 
 def check_amend(kind: Kind) -> None:
-    """A corrected or withdrawn reward leaves what would be there had it been told, or not, at once."""
+    """After `amend` or `retract`, the state is that of a run in which the reward was right, or never told."""
     for right in (0.125, None):
         for which in (2, 9):
             wrong, at_once = make(kind), make(kind)
             for trial in play(wrong, 12):
-                made = wrong.log.offers
-                assert made is not None
-                offer = made.offer(trial.id, 0, _DIM)
+                offers = wrong.log.offers
+                assert offers is not None
+                offer = offers.offer(trial.id, 0, _DIM)
                 at_once.take_trial(offer, 0, trial.model, trial.explored, trial.propensity)
                 if trial.id != which or right is not None:
                     at_once.tell(trial.id, right if trial.id == which and right is not None else reward(trial))
@@ -179,13 +179,13 @@ def check_wrong_input(kind: Kind) -> None:
 
 
 def refuses(kind: Kind) -> None:
-    """A class that chooses from lists says so when it is given a ball."""
+    """A class that chooses from lists raises for a ball, and says so."""
     message = ""
     try:
         make(kind)
     except ValueError as error:
         message = str(error)
-    assert "ball" in message, f"{kind.__name__} takes a ball, or does not say why not"
+    assert "ball" in message, f"{kind.__name__} accepts a ball, or its error does not mention it"
 
 
 CHECKS: tuple[Callable[[Kind], None], ...] = (

@@ -1,4 +1,4 @@
-"""What every kernel must satisfy, one of your own included."""
+"""The conformance check of kernels."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _ROUNDING = 1e-9  # as a share of the largest entry
 
 
 def check_kernel(kernel: Kernel, rows: ArrayLike, *others: Kernel) -> None:
-    """Raise AssertionError unless `kernel` keeps the rules of kernels on these rows (n, d).
+    """Raise AssertionError unless `kernel` is a valid kernel on these rows (n, d).
 
     - k(x, z) is finite, symmetric and positive semidefinite; `diagonal` is k(x, x); parts of the rows give parts of the
       whole.
-    - Copies are equal, with equal hashes. Kernels that differ in one parameter are not, and are not mixed up where many
-      kernels are computed at once: alone, in sums `a + 0.5 * b`, in products `a * b`, and on some of the columns.
-    - What `to_dict` describes comes back equal, with the same values. `to_dict` may be None: such a kernel works, and
-      studies and saved runs need the models passed again.
+    - Copies are equal, with equal hashes. Kernels that differ in one parameter are not, and keep their own values where
+      many kernels are computed at once: alone, in sums `a + 0.5 * b`, in products `a * b`, and on some of the columns.
+    - What `to_dict` describes is rebuilt equal, with the same values. If `to_dict` returns None, studies and saved runs
+      need the models passed again.
 
     Every number among the attributes is varied. `others` are further kernels that differ from this one, for parameters
-    that are no numbers.
+    that are not numbers.
 
     >>> from alexp.kernels import Matern
     >>> check_kernel(Matern(2.5, lengthscale=0.5), np.random.default_rng(0).normal(size=(20, 3)), Matern(1.5))

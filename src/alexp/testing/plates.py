@@ -1,4 +1,4 @@
-"""Checks of plates and of what is pending: no candidate twice at a time, and none twice at all without repeats."""
+"""Checks of plates and pending trials: no candidate twice at a time, and none twice at all without repeats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alexp.testing.settings import PLAIN, Kind, Setting, make, play, reward
 
 
 def check_plates(kind: Kind, setting: Setting = PLAIN) -> None:
-    """The trials of a plate are different candidates, and none that another plate is still measuring."""
+    """The trials of a plate are distinct candidates, and none that is pending."""
     algorithm = make(kind, setting)
     for size in (8, 3):
         first, second = algorithm.ask(size), algorithm.ask(3)
@@ -21,12 +21,12 @@ def check_plates(kind: Kind, setting: Setting = PLAIN) -> None:
             algorithm.tell(trial, reward(trial.index))
     few = np.arange(4)
     assert sorted(trial.index for trial in algorithm.ask(4, available=few)) == few.tolist()
-    more = algorithm.ask(4, available=few)  # all of them are pending: each comes a second time, none a third
+    more = algorithm.ask(4, available=few)  # all are pending: each comes a second time, none a third
     assert sorted(trial.index for trial in more) == few.tolist()
 
 
 def check_pending(kind: Kind, setting: Setting = PLAIN) -> None:
-    """A pending trial closes its candidate until it is told or given up, and one by one is as good as a plate."""
+    """A pending trial blocks its candidate until it is told or abandoned; single asks equal a plate."""
     plate, single = make(kind, setting), make(kind, setting)
     for algorithm in (plate, single):
         play(algorithm, 6, setting)
@@ -43,7 +43,7 @@ def check_pending(kind: Kind, setting: Setting = PLAIN) -> None:
 
 
 def check_without_repeats(kind: Kind, setting: Setting = PLAIN) -> None:
-    """With repeats=False all candidates are proposed exactly once, in plates or not, and then an error says so."""
+    """With repeats=False all candidates are proposed exactly once, in plates or not; then ask raises."""
     algorithm, n = make(kind, setting, repeats=False), setting.n_candidates
     algorithm.observe(3, reward(3))
     seen = [3]

@@ -38,12 +38,12 @@ def check_any_order(kind: Kind, setting: Setting = PLAIN) -> None:
 
 
 def check_save_and_load(kind: Kind, setting: Setting = PLAIN) -> None:
-    """Saved and loaded at any step, through JSON text, a run continues as if it had never stopped.
+    """A run that is saved and loaded at any step, through JSON text, continues unchanged.
 
-    On the way rewards stay out, come late, are given up, and are observed elsewhere.
+    It has pending and abandoned trials, late rewards and external observations.
     """
     straight, broken = make(kind, setting), make(kind, setting)
-    waiting: list[int] = []
+    pending: list[int] = []
     for step in range(12):
         available = setting.available(step)
         a, b = straight.ask(available=available), broken.ask(available=available)
@@ -51,7 +51,7 @@ def check_save_and_load(kind: Kind, setting: Setting = PLAIN) -> None:
         if step % 2:
             broken = type(broken).from_dict(json.loads(json.dumps(broken.to_dict())))
         if step in (2, 5, 6):
-            waiting.append(a.id)
+            pending.append(a.id)
         else:
             straight.tell(a, reward(a.index))
             broken.tell(b.id, reward(b.index))
@@ -60,8 +60,8 @@ def check_save_and_load(kind: Kind, setting: Setting = PLAIN) -> None:
                 algorithm.observe(step, 0.25)
         if step == 8:
             for algorithm in (straight, broken):
-                algorithm.tell(waiting[1], -0.5)
-                algorithm.abandon(waiting[2])
+                algorithm.tell(pending[1], -0.5)
+                algorithm.abandon(pending[2])
         saved = json.loads(json.dumps(broken.to_dict(problem=False)))
         broken = kind.from_dict(saved, setting.models, setting.domain)
         assert [t.id for t in broken.pending()] == [t.id for t in straight.pending()]
@@ -69,7 +69,7 @@ def check_save_and_load(kind: Kind, setting: Setting = PLAIN) -> None:
     one, two = weights_of(straight), weights_of(broken)
     assert one is None or two is None or np.array_equal(one, two)
     for algorithm in (straight, broken):
-        algorithm.tell(waiting[0], 0.75)
+        algorithm.tell(pending[0], 0.75)
     assert straight.ask(3) == broken.ask(3)
 
 
@@ -116,12 +116,12 @@ def _refuses(error: type[Exception], action: Callable[[], object], algorithm: Al
     except error as raised:
         message = str(raised)
     assert message is not None, f"{what} must raise {error.__name__}"
-    assert message, f"{what}: the error says nothing"
+    assert message, f"{what}: the error has no message"
     assert json.dumps(algorithm.to_dict()) == before, f"{what}: state changed although an error was raised"
 
 
 def check_available(kind: Kind, setting: Setting = PLAIN) -> None:
-    """A restricted round stays within the available candidates, and full rounds go on afterwards."""
+    """A restricted round stays within the available candidates, and full rounds continue afterwards."""
     algorithm = make(kind, setting)
     for t in range(10):
         allowed = np.arange(t, t + 3)
@@ -138,7 +138,7 @@ def check_available(kind: Kind, setting: Setting = PLAIN) -> None:
 
 
 def check_small_problems(kind: Kind, setting: Setting = PLAIN) -> None:
-    """One model, one candidate, tables of candidates and unequal models are ordinary life."""
+    """One model, one candidate, tables of candidates and models of different sizes work."""
     arguments = arguments_for(kind, setting)
     one_model = kind(ModelClass.legendre(degree=1, size=2), setting.domain, **arguments)
     play(one_model, 4)

@@ -29,10 +29,10 @@ class Setting:
 
     Attributes
     ----------
-    name : what it is called in reports.
+    name : shown in reports.
     models, domain : the problem.
     arguments : passed to the constructor.
-    needs : arguments without which the setting says nothing new about a class.
+    needs : arguments that a constructor must take for this setting to apply.
     restricted : whether every third round is played on some of the candidates only.
     """
 
@@ -52,7 +52,7 @@ class Setting:
         return self.domain.n_candidates
 
     def available(self, step: int) -> IntArray | None:
-        """What round `step` may be played on; None for everything."""
+        """The candidates available in round `step`; None for all."""
         if not self.restricted or step % 3 != 1:
             return None
         return np.unique((step + np.array([0, 3, 4, 9])) % self.n_candidates)
@@ -104,7 +104,7 @@ def takes(kind: Kind) -> frozenset[str]:
 
 
 def settings_for(kind: Kind) -> list[Setting]:
-    """The settings that say something about a class."""
+    """The settings that apply to a class."""
     return [] if kind.needs_ball else [setting for setting in SETTINGS if setting.needs <= takes(kind)]
 
 
@@ -119,7 +119,7 @@ def make(kind: Kind, setting: Setting = PLAIN, **arguments: object) -> Algorithm
 
 
 def arguments_for(kind: Kind, setting: Setting, **arguments: object) -> State:
-    """Constructor arguments: the suite's, the class's own example, the setting's, and then what is asked for."""
+    """Constructor arguments: the suite's, the class's example, the setting's, then `arguments`; later ones count."""
     return arguments_for_class(kind) | dict(setting.arguments) | arguments
 
 
@@ -129,7 +129,7 @@ def arguments_for_class(kind: Kind) -> State:
 
 
 def reward(index: int) -> float:
-    """What candidate `index` pays; no model explains it."""
+    """The reward of candidate `index`; no model explains it."""
     return float(np.cos(index / 5.0) + 0.1 * np.sin(37.0 * index))
 
 

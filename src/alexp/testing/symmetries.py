@@ -1,4 +1,4 @@
-"""Checks of what must not matter: looking, the sign and the unit of rewards, the kind of seed."""
+"""Checks of invariances: reading attributes, sign and unit of rewards, and the kind of seed must not matter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alexp.testing.settings import PLAIN, Kind, Setting, make, play, reward, wei
 
 
 def check_repeats_with_seed(kind: Kind, setting: Setting = PLAIN) -> None:
-    """The same seed gives the same run bit for bit; a look at its attributes in between changes nothing."""
+    """The same seed gives the same run bit for bit; reading attributes in between changes nothing."""
     first, second = make(kind, setting), make(kind, setting)
     for step in range(15):
         a, b = (algorithm.ask(available=setting.available(step)) for algorithm in (first, second))
@@ -24,7 +24,7 @@ def check_repeats_with_seed(kind: Kind, setting: Setting = PLAIN) -> None:
 
 
 def check_looking(kind: Kind, setting: Setting = PLAIN) -> None:
-    """Looking at probabilities and recommendations between full and restricted rounds changes none of them."""
+    """Reading probabilities and recommendations between full and restricted rounds changes nothing."""
     blind, curious = make(kind, setting), make(kind, setting)
     for step in range(10):
         available = None if step % 4 == 3 else (np.arange(4) + step) % setting.n_candidates
@@ -32,7 +32,7 @@ def check_looking(kind: Kind, setting: Setting = PLAIN) -> None:
         a, b = blind.ask(2, available=available), curious.ask(2, available=available)
         assert a == b
         _look(curious)
-        for trial, again in zip(a[: 1 + step % 2], b, strict=False):  # one reward in two stays out for ever
+        for trial, again in zip(a[: 1 + step % 2], b, strict=False):  # every other trial stays pending
             blind.tell(trial, reward(trial.index))
             curious.tell(again, reward(again.index))
         again = blind.ask(available=available)
@@ -43,7 +43,7 @@ def check_looking(kind: Kind, setting: Setting = PLAIN) -> None:
 
 
 def make_copy(algorithm: Algorithm, setting: Setting) -> Algorithm:
-    """The same run in another object, which may be looked at in its place."""
+    """The run, saved and loaded."""
     saved = json.loads(json.dumps(algorithm.to_dict(problem=False)))
     return type(algorithm).from_dict(saved, setting.models, setting.domain)
 
@@ -61,7 +61,7 @@ def _look(algorithm: Algorithm) -> None:
 
 
 def check_generator_as_seed(kind: Kind, setting: Setting = PLAIN) -> None:
-    """A NumPy generator or None is as good as an integer."""
+    """`random_state` may be a NumPy generator or None."""
     one = play(make(kind, setting, random_state=np.random.default_rng(5)), 8)
     two = play(make(kind, setting, random_state=np.random.default_rng(5)), 8)
     assert one == two
@@ -81,7 +81,7 @@ def check_direction(kind: Kind, setting: Setting = PLAIN) -> None:
 
 
 def check_observed_direction(kind: Kind, setting: Setting = PLAIN) -> None:
-    """Measurements from elsewhere are turned around like those of trials, and lead to the same state."""
+    """External observations have their sign changed like rewards of trials, and lead to the same state."""
     up, down = make(kind, setting, direction="maximize"), make(kind, setting, direction="minimize")
     for step, index in enumerate((3, 8, 3, 5, 0)):
         up.observe(index, reward(index))

@@ -1,8 +1,8 @@
-"""Eigenvalues that decide whether models can be told apart: C_min, the restricted eigenvalue, those of explored data.
+"""Eigenvalues that decide whether models are distinguishable: C_min, the restricted eigenvalue, those of explored data.
 
 **Designs.** The paper concatenates all M feature maps. When models share columns, as in its own experiments, the
 concatenation has repeated columns, so both C_min and the restricted eigenvalue kappa are zero and the bounds built on
-them say nothing. C_min on the distinct columns, and the model-wise max_pi min_j lambda_min(S_jj(pi)) that each ridge
+them are trivial. C_min on the distinct columns, and the model-wise max_pi min_j lambda_min(S_jj(pi)) that each ridge
 agent needs, remain meaningful. `c_min` reports all three.
 
 **Explored rounds.** Round s explores with probability gamma_s and then plays x ~ pi; S = E_pi f f' is the design's
@@ -402,7 +402,7 @@ def explored_lambda_min_slack(
 
 
 def burn_in(lower_bounds: FloatArray) -> int | None:
-    """First t (counted from 1) at which a sequence of lower bounds is positive, or None: before it nothing is promised.
+    """First t (counted from 1) at which a sequence of lower bounds is positive, or None.
 
     >>> burn_in(np.array([0.0, 0.0, 0.2]))
     3

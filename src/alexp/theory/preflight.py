@@ -1,4 +1,4 @@
-"""Checks before the first experiment: can these models be told apart here, and what will the constants be?"""
+"""Checks before the first experiment: are the models distinguishable on the domain, and what are the constants?"""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _Plan = Uniform | DOptimal | EOptimal
 
 _PARALLEL = 1.0 - 1e-10  # cosine from which two columns count as proportional
 _PAIRS = 60  # models up to which spans are compared pair by pair
-_HORIZON = 1_000_000  # rounds in which the promise of exploration is looked for
+_HORIZON = 1_000_000  # rounds up to which the bound on explored data is computed
 _RANK_WORK = 1e11  # floating-point operations up to which the rank is computed
 _CLASS_COLUMNS = 2000  # columns up to which proportional columns are searched for
 _DESIGN_COLUMNS = 300  # columns up to which lambda_min and D-optimal designs are computed
@@ -84,7 +84,7 @@ _BLOCK_WORK = 20_000  # sum of d_j^2 up to which the model-wise design is comput
 
 @dataclass(frozen=True)
 class Preflight:
-    """What `preflight` found. Print it, or take `to_dataframe()` or the JSON-safe `to_dict()`.
+    """The report of `preflight`. Print it, or use `to_dataframe()` or the JSON-safe `to_dict()`.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def preflight(
 
     Looks at rank, duplicate and proportional models, feature norms, lambda_min under each exploration design, C_min,
     and audits the constants that ALExp would use at t = 1, 10, 100, 1000. Parts that would take minutes on large
-    problems are left out and say so. E-optimal designs need ``pip install alexp[design]``.
+    problems are omitted, with a note. E-optimal designs need ``pip install alexp[design]``.
 
     Parameters
     ----------
@@ -264,11 +264,11 @@ def _design(
         "distinct_upper_bound": None, "model_wise_upper_bound": None, "note": "",
     }  # fmt: skip
     if plan is None:
-        row["note"] = "not computed: too large for a quick look"
+        row["note"] = "not computed: too large"
         return row
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the report says the same in its own words
+            warnings.simplefilter("ignore", UserWarning)  # the report contains the same information
             design = plan.design(models, domain)
     except (ImportError, RuntimeError, ValueError) as error:
         row["note"] = str(error)

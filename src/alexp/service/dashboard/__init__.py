@@ -107,15 +107,15 @@ def dashboard_routes(studies: StudyCache) -> APIRouter:
         before: Annotated[
             int | None, Query(ge=0, lt=2**53, description="Trials with smaller ids than this; the newest if absent.")
         ] = None,
-        deep: Annotated[bool, Query(description="With certificates and a look back even if they take long.")] = False,
+        deep: Annotated[bool, Query(description="With certificates and explanation even if they take long.")] = False,
     ) -> Response:
-        """Everything a page shows, of one moment: curves thinned to their extremes, and one page of trials."""
+        """The data of the dashboard at one moment: thinned curves, and one page of trials."""
         excerpt = Excerpt(points, rows, before)
-        made = studies.use(name, lambda opened: views.encoded(opened.study, excerpt, deep))
+        encoded = studies.use(name, lambda opened: views.encoded(opened.study, excerpt, deep)).value
         headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
         if "gzip" not in request.headers.get("accept-encoding", ""):
-            return Response(made.value, media_type="application/json", headers=headers)
-        packed = gzip.compress(made.value, 1)
+            return Response(encoded, media_type="application/json", headers=headers)
+        packed = gzip.compress(encoded, 1)
         return Response(packed, media_type="application/json", headers=headers | {"Content-Encoding": "gzip"})
 
     @router.get("/v1/studies/{name}/events", tags=["looking"], responses=problems(404) | {200: _EVENTS})
@@ -124,9 +124,9 @@ def dashboard_routes(studies: StudyCache) -> APIRouter:
         since: Annotated[
             int | None, Query(ge=0, lt=2**53, description="After so many events; the next ones if absent.")
         ] = None,
-        last_event_id: Annotated[str | None, Header(description="In place of since: what a browser has seen.")] = None,
+        last_event_id: Annotated[str | None, Header(description="In place of since: the last id received.")] = None,
     ) -> StreamingResponse:
-        """What happens, as it happens: one message per event, whose id is the number of events so far."""
+        """New events as they are stored: one message per event; its id is the number of events so far."""
         seen = last_event_id if last_event_id is not None else ""
         start = int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 16 else since
         lines = await streams.stream(name, start)

@@ -1,4 +1,4 @@
-"""Views of studies for the dashboard: small enough to send after every reward, computed once for all pages."""
+"""Views of studies for the dashboard: thinned for sending, and computed once for all pages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MOST_POINTS, MOST_ROWS = 5000, 500
 _MOST_PENDING = 200
 _QUICK = 0.1  # seconds below which a part is computed at every request
 _SHARE = 5.0  # a slower part is computed again after this many times the seconds it took
-_PATIENCE = 0.5  # seconds that a part may take if not asked for: it holds the study's lock, and asks wait
+_PATIENCE = 0.5  # seconds that a part may take unless requested: it holds the study's lock, and asks wait
 _LONGEST = 60.0  # seconds that a part may take at all
-_ENOUGH = 50  # rewards after which the time per reward is known
-_WIDE = 200  # columns of models whose fits keep every candidate's prediction
+_ENOUGH = 50  # rewards after which the measured time per reward is used
+_WIDE = 200  # columns beyond which fits keep every candidate's prediction
 _PAGES = 16  # encoded views that are kept
 
 
@@ -63,7 +63,7 @@ def decimated(view: StudyView, excerpt: Excerpt) -> State:
     The fields are those of `StudyView.to_dict`, except that `trials` is a page; further there are `rewards` (the
     rewards told over the trials, and the best or, in contextual studies, the mean so far), `curve.played` with
     the rewards at the points, and the explanation in words. Curves keep their first and last point and the smallest
-    and largest value of every stretch between, so that one mistyped reward among 100,000 remains visible.
+    and largest value of every section between, so that one outlier among 100,000 rewards remains visible.
     """
     thin = replace(
         view,
@@ -83,7 +83,7 @@ def decimated(view: StudyView, excerpt: Excerpt) -> State:
 
 
 def kept(values: FloatArray, points: int) -> IntArray:
-    """Positions of at most `points` of n values, increasing: both ends, and the extremes of equal stretches between.
+    """Positions of at most `points` of n values, increasing: both ends, and the extremes of equal sections between.
 
     >>> kept(np.array([0.0, 1.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0]), 6).tolist()
     [0, 1, 5, 6, 9]
@@ -202,7 +202,7 @@ def _finite(values: FloatArray) -> list[Packable]:
 
 @dataclass
 class _Part:
-    """State of a part of a view whose cost grows with the rewards: how far, when and how long it was computed."""
+    """When a part of a view was last computed, for how many rewards and events, and how long it took."""
 
     rate: float  # seconds per reward: estimated at first, then measured
     told: int = 0
@@ -267,7 +267,7 @@ class ViewCache:
             return known.pages[excerpt][1]
 
     def _view(self, study: Study, known: _Cached, deep: bool) -> tuple[StudyView, float, float]:
-        """The view, seconds until a newer one may be computed, and seconds that left out certificates would take."""
+        """The view, seconds until a newer one may be computed, and seconds that omitted certificates would take."""
         part, start = known.certified, self._clock()
         wait = part.wait(start)
         if known.view is not None and wait > 0.0 and not deep:
@@ -285,7 +285,7 @@ class ViewCache:
         return view, 0.0, 0.0 if certificates else takes
 
     def _explain(self, study: Study, known: _Cached, view: StudyView, deep: bool) -> tuple[float, float]:
-        """Update the explanation; returns seconds until it may be updated, and seconds it would take if left out."""
+        """Update the explanation; returns seconds until it may be updated, and seconds it would take if omitted."""
         part, told, start = known.explained, view.counts["told"], self._clock()
         if view.standing is None or part.n_events == view.n_events:
             return 0.0, 0.0

@@ -9,6 +9,7 @@ An algorithm that says in `needs_table` or `needs_ball` why it plays no contextu
 
 from __future__ import annotations
 
+from alexp.testing.contextual.amending import check_amend, check_none_kept, check_repair
 from alexp.testing.contextual.checks import (
     check_batches,
     check_direction,
@@ -17,7 +18,6 @@ from alexp.testing.contextual.checks import (
     check_repeats_with_seed,
     check_wrong_input,
 )
-from alexp.testing.contextual.mending import check_amend, check_none_kept, check_repair
 from alexp.testing.contextual.problems import PROBLEMS, ContextualProblem, ProblemCheck, refuses
 from alexp.testing.contextual.saving import check_observed, check_save_and_load
 from alexp.testing.settings import Kind

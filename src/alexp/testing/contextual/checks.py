@@ -1,4 +1,4 @@
-"""Checks of contextual asks: chance, batches, symmetries, wrong input, and a pool that comes as features."""
+"""Checks of contextual asks: randomness, batches, symmetries, wrong input, and a pool that comes as features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from alexp.testing.settings import Kind, arguments_for_class
 
 
 def check_repeats_with_seed(kind: Kind, problem: ContextualProblem) -> None:
-    """The same seed gives the same run bit for bit; looking in between changes nothing."""
+    """The same seed gives the same run bit for bit; reading attributes in between changes nothing."""
     first, second = problem.make(kind), problem.make(kind)
     for step in range(12):
         round_ = problem.round(step)
@@ -104,7 +104,7 @@ def check_direction(kind: Kind, problem: ContextualProblem) -> None:
 
 
 def check_wrong_input(kind: Kind, problem: ContextualProblem) -> None:
-    """Whatever does not go with domain and models raises before anything changes."""
+    """Arguments that do not fit domain and models raise before anything changes."""
     algorithm = problem.make(kind)
     for step in range(3):
         trial = algorithm.ask(**problem.round(step))

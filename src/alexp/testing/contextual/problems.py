@@ -52,7 +52,7 @@ class ContextualProblem:
     Attributes
     ----------
     name : what it is called in reports.
-    present : what round number t is asked for with.
+    present : the arguments of `ask` of a round.
     arguments : passed to the constructor.
     """
 
@@ -66,7 +66,7 @@ class ContextualProblem:
         return self.name
 
     def round(self, step: int) -> State:
-        """What round `step` is asked for with; the same each time."""
+        """The arguments of `ask` in round `step`; the same each time."""
         return self.present(np.random.default_rng([17, step]))
 
     def make(self, kind: Kind, **arguments: object) -> Algorithm:
@@ -75,7 +75,7 @@ class ContextualProblem:
         return kind(self.models, self.make_domain(), **every)
 
     def again(self, saved: Algorithm) -> Algorithm:
-        """The same run in another object, by way of its stored state."""
+        """The run, saved and loaded."""
         return type(saved).from_dict(saved.to_dict(problem=False), self.models, saved.domain)
 
 
@@ -89,7 +89,7 @@ class ProblemCheck(Protocol):
 
 
 def reward(step: int, index: int) -> float:
-    """What candidate `index` of round `step` pays; no model explains it."""
+    """The reward of candidate `index` in round `step`; no model explains it."""
     return float(np.cos(step + index / 5.0) + 0.1 * np.sin(37.0 * index))
 
 
@@ -121,7 +121,7 @@ PROBLEMS: tuple[ContextualProblem, ...] = (
 
 
 def refuses(kind: Kind, problem: ContextualProblem) -> None:
-    """A class that needs a table or a ball says why when it is constructed."""
+    """A class that needs a table or a ball raises, with the reason, when it is constructed."""
     message = None
     try:
         problem.make(kind)

@@ -1,4 +1,4 @@
-"""Checks of contextual runs that are saved and loaded, and of rewards measured elsewhere."""
+"""Checks of contextual runs that are saved and loaded, and of external observations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alexp.testing.settings import Kind
 
 
 def check_save_and_load(kind: Kind, problem: ContextualProblem) -> None:
-    """Saved and loaded at every step, with trials pending whose rewards come late or never, a run goes on as it was."""
+    """A run that is saved and loaded at every step, with pending trials, continues unchanged."""
     straight, broken = problem.make(kind), problem.make(kind)
     late: list[tuple[int, int]] = []
     for step in range(14):
@@ -41,15 +41,15 @@ def check_save_and_load(kind: Kind, problem: ContextualProblem) -> None:
 
 
 def check_observed(kind: Kind, problem: ContextualProblem) -> None:
-    """Logged data are taken in as trials of their own, with their propensity or none, and are saved with the rest."""
+    """Logged data become trials, with their propensity if it is known, and are saved with the others."""
     algorithm = problem.make(kind, log_features="all")
     for step in range(6):
         round_ = problem.round(step)
-        chance = 0.25 if step % 2 else None
-        trial = algorithm.observe(1, reward(step, 1), propensity=chance, **round_)
+        propensity = 0.25 if step % 2 else None
+        trial = algorithm.observe(1, reward(step, 1), propensity=propensity, **round_)
         assert trial.index == 1
         assert trial.model is None
-        assert trial.propensity == chance or (chance is None and np.isnan(trial.propensity))
+        assert trial.propensity == propensity or (propensity is None and np.isnan(trial.propensity))
         algorithm.ask(**round_)
         algorithm = problem.again(algorithm)
     assert algorithm.n_told == 6

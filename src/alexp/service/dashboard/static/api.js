@@ -1,6 +1,6 @@
-// Talking to the service: JSON in and out, problems as `Problem`, and a key on every write so that a retry does no harm.
+// Requests to the service: JSON in and out, errors as `Problem`, and a key on every write so that it can be repeated safely.
 
-/** What the service answered instead of what was wanted (application/problem+json). */
+/** An error response of the service (application/problem+json). */
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `the server answered ${status}`);
@@ -13,13 +13,13 @@ export class Problem extends Error {
   }
 }
 
-/** A key for one deed; also where there is no secure context, as on a laboratory's plain HTTP. */
+/** A random key for one write; works without a secure context, as on plain HTTP. */
 export function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `page-${[...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** The address of something about a study. */
+/** The address of a study, or of a route below it. */
 export const of = (name, rest = "") => `/v1/studies/${encodeURIComponent(name)}${rest && `/${rest}`}`;
 
 /** How far the server's clock is ahead of this one's, in seconds. */
@@ -32,7 +32,7 @@ async function answered(address, options) {
   } catch {
     throw new Problem(0, {
       title: "No connection",
-      detail: "The server cannot be reached. Nothing is lost: try again.",
+      detail: "The server cannot be reached. Try again; repeating is safe.",
     });
   }
   const date = Date.parse(response.headers.get("date") ?? "");
@@ -42,15 +42,15 @@ async function answered(address, options) {
   try {
     body = await response.json();
   } catch {
-    // not of the service: a proxy, perhaps
+    // not a response of the service, perhaps one of a proxy
   }
   throw new Problem(response.status, body);
 }
 
-/** Look. */
+/** Read. */
 export const get = (address) => answered(address, {});
 
-/** Write. `key` names the deed: whoever repeats it with the same key gets what happened the first time. */
+/** Write. Repeated with the same `key`, the request returns the stored result and does nothing. */
 export const post = (address, body, key = newKey()) =>
   answered(address, {
     method: "POST",

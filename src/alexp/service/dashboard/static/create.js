@@ -1,7 +1,7 @@
-// A new study: a table of candidates whose columns become models, or a number between two ends with a family of functions.
+// The form for a new study: a table of candidates with models from its columns, or an interval with a family of functions.
 
 import { newKey, post } from "./api.js";
-import { placed } from "./deeds.js";
+import { placed } from "./writing.js";
 import { field, fill, h, mark, newId, note } from "./dom.js";
 import { IntervalPart, numeric, option, TablePart } from "./problems.js";
 
@@ -14,7 +14,7 @@ const ALGORITHMS = [
 
 /** Show the form. */
 export function showCreate(place) {
-  const inputs = new Map(); // by the names that the service has for them
+  const inputs = new Map(); // by field of the request
   const put = (name, input) => {
     inputs.set(name, input);
     input.addEventListener("input", () => mark(input, null));
@@ -81,7 +81,7 @@ export function showCreate(place) {
       await post("/v1/studies", body, key);
       location.hash = `#/study/${encodeURIComponent(body.name)}`;
     } catch (trouble) {
-      if (trouble.status !== 0) key = newKey(); // what was not answered may have happened: it keeps its key
+      if (trouble.status !== 0) key = newKey(); // without a response the call may have been stored: keep its key
       if (trouble.type?.endsWith(":study-exists")) {
         mark(name, trouble.message);
         name.focus();

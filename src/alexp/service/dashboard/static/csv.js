@@ -1,6 +1,6 @@
-// A pasted table, read just far enough to show its columns; the service reads it again and has the last word.
+// Reads a pasted table to show its columns; the service reads and validates it again.
 
-/** {header, rows} of CSV text separated by comma, semicolon or tab; null if there is no header and no line. */
+/** {header, rows} of CSV text separated by comma, semicolon or tab; null without a header and a row. */
 export function readTable(text) {
   const first = text.split(/\r?\n/, 1)[0];
   const separator = [",", ";", "\t"].reduce((best, mark) =>
@@ -32,8 +32,8 @@ export const isNumeric = (rows, k) =>
   rows.every((row) => row[k] !== undefined && row[k] !== "" && Number.isFinite(Number(row[k])));
 
 /**
- * Models to begin with, as {name: columns}: columns that differ in a number or in what follows the last dot or
- * underscore belong together; if all do, or none, there is one model of all and one of each of a few.
+ * Proposed models, as {name: columns}: columns whose names differ only in a number, or after the last dot or underscore,
+ * are one model; if that gives no grouping, one model of all columns and one of each of the first six.
  */
 export function proposed({ header, rows }) {
   const useful = header.filter(

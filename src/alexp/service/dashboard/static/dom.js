@@ -1,4 +1,4 @@
-// Elements, dialogs and announcements. Text always becomes text: nothing here, and nothing elsewhere, parses HTML.
+// Elements, dialogs and announcements. Text is never parsed as HTML, here or in other modules.
 
 /** An element: `on…` are listeners, `dataset` is copied, false and null leave an attribute out; children are nodes or text. */
 export function h(tag, attributes = {}, ...children) {
@@ -23,10 +23,10 @@ export function fill(element, ...children) {
 }
 
 let count = 0;
-/** An id that nobody else has. */
+/** A new id. */
 export const newId = (stem) => `${stem}-${(count += 1)}`;
 
-/** A label, its input, a hint and the place where what is wrong with it will stand. */
+/** A label, its input, a hint and a place for an error message. */
 export function field(label, input, { hint = null, names = [] } = {}) {
   input.id ||= newId("field");
   const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
@@ -42,7 +42,7 @@ export function field(label, input, { hint = null, names = [] } = {}) {
   );
 }
 
-/** Say beside an input what is wrong with it; null takes it back. */
+/** Show an error message beside an input; null removes it. */
 export function mark(input, text) {
   const problem = document.getElementById(`${input.id}-problem`);
   if (problem) {
@@ -58,8 +58,8 @@ export function mark(input, text) {
 }
 
 /**
- * A table; `numeric` are the positions of columns that are set flush right, and cells may be nodes. A `stacked` one shows
- * every row as a small block where the screen is narrow; roles are named, because such a layout would drop them.
+ * A table; `numeric` are the positions of right-aligned columns, and cells may be nodes. A `stacked` one shows every row
+ * as a block on narrow screens; its roles are explicit, because that layout would drop them.
  */
 export function table(caption, headings, rows, numeric = [], stacked = false) {
   const kind = (k) => (numeric.includes(k) ? "n" : null);

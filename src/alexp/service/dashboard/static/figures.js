@@ -1,4 +1,4 @@
-// Figures of a view: what Plotly draws, what they show in one sentence, and their numbers as rows.
+// Figures of a view: data for Plotly, a summary in one sentence, and their numbers as rows.
 
 import { DASHES, plain } from "./plots.js";
 import { many, number, odds, percent } from "./words.js";
@@ -85,7 +85,7 @@ export function evidence({ explanation: seen }) {
   };
 }
 
-/** Returns behind the leader, for algorithms that add them up and cannot look back. */
+/** Returns behind the leader, for algorithms that sum returns and give no explanation. */
 export function returns({ standing, explanation, counts }) {
   const history = standing?.history;
   if (!history?.behind || explanation?.odds || counts.told === 0) return null;
@@ -110,7 +110,7 @@ export function returns({ standing, explanation, counts }) {
 const ORIGINS = {
   model: ["chosen by a model", "circle", 0],
   explored: ["exploration", "diamond", 4],
-  observed: ["measured elsewhere", "square", 3],
+  observed: ["external measurement", "square", 3],
 };
 
 /** Every reward, and the best (or in contextual studies the mean) so far. */
@@ -157,7 +157,7 @@ export function rewards(view) {
   };
 }
 
-/** What was expected of every reward before it came, against what was measured. */
+/** The prediction of every reward from the rewards before it, against the measured reward. */
 export function predictions({ explanation: seen }) {
   if (!seen || seen.trial.length === 0) return null;
   const all = [...seen.expected, ...seen.reward];

@@ -1,6 +1,6 @@
-// Following a study by server-sent events; a page that nobody sees lets its connection go.
+// Follows a study by server-sent events; a hidden page closes its connection.
 
-/** Calls `heard(event)` on everything that happens after the first `since` events, and `state(word, detail)` on how it goes. */
+/** Calls `heard(event)` for every event after the first `since`, and `state(word, detail)` when the connection changes. */
 export class Follower {
   constructor(address, since, heard, state) {
     Object.assign(this, { address, since, heard, state, source: null });
@@ -24,7 +24,7 @@ export class Follower {
       this.state("gone");
     });
     this.source.onerror = () => {
-      const over = this.source?.readyState === EventSource.CLOSED; // it was answered by an error: only a new one helps
+      const over = this.source?.readyState === EventSource.CLOSED; // the server sent an error: open a new one
       this.state("lost");
       if (over) {
         this.pause();

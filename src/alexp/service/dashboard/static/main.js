@@ -1,4 +1,4 @@
-// The page: which part of it the address shows, and the line that says whether it is live.
+// The page: shows the part that the address names, and the state of the connection.
 
 import { announce, fill, h, note } from "./dom.js";
 import { showCreate } from "./create.js";
@@ -18,7 +18,7 @@ const WORDS = {
   gone: "This study has been deleted",
 };
 
-/** Say in the header how the connection is. */
+/** Show the state of the connection in the header. */
 export function setStatus(state) {
   if (status.dataset.state === state) return;
   if (state !== "live" && state !== "idle") announce(WORDS[state]);

@@ -1,11 +1,11 @@
-// The plate: ask for experiments, see what is pending and who has it, and tell rewards by hand.
+// The plate: ask for experiments, show pending ones with their workers, and tell rewards.
 
 import { ahead, of } from "./api.js";
-import { careful, placed, typed } from "./deeds.js";
+import { careful, placed, typed } from "./writing.js";
 import { field, fill, h, mark, note, question, table } from "./dom.js";
 import { many, span } from "./words.js";
 
-/** The card of one study's pending trials; `changed` is called after everything that was written. */
+/** The card of one study's pending trials; `changed` is called after every write. */
 export class Plate {
   constructor(name, changed) {
     Object.assign(this, { name, changed, rows: new Map(), contextual: false, view: null });
@@ -13,7 +13,7 @@ export class Plate {
     this.asking = h("form", { class: "inline", novalidate: true, onsubmit: (event) => this.ask(event) });
     this.table = table(
       "Pending trials",
-      ["Trial", "Candidate", "Asked", "Who has it", "Reward", "Actions"],
+      ["Trial", "Candidate", "Asked", "Worker", "Reward", "Actions"],
       [],
       [0],
       true,
@@ -67,7 +67,7 @@ export class Plate {
       value: localStorage.getItem("worker") ?? "",
     });
     this.inputs = { n: this.n, lease: this.hours, worker: this.worker };
-    const parts = [field("How many", this.n), field("Lease, hours", this.hours), field("For whom", this.worker)];
+    const parts = [field("How many", this.n), field("Lease, hours", this.hours), field("Worker", this.worker)];
     if (this.contextual) {
       this.n.value = "1";
       const what = view.domain === "Arms" ? "context" : "features";
@@ -87,9 +87,9 @@ export class Plate {
   update(view) {
     if (!this.view) this.setUp(view);
     this.view = view;
-    const waiting = view.pending.length > 0;
-    this.empty.hidden = waiting;
-    this.telling.hidden = !waiting;
+    const any = view.pending.length > 0;
+    this.empty.hidden = any;
+    this.telling.hidden = !any;
     this.heading.textContent = view.counts.pending
       ? `Experiments: ${many(view.counts.pending, "is", "are")} pending`
       : "Experiments";
@@ -108,10 +108,14 @@ export class Plate {
       }
       const row = this.rows.get(trial.id);
       row.asked.textContent = `${span(now - trial.at)} ago`;
-      fill(row.who, trial.worker, lease(trial, now));
+      fill(row.worker, trial.worker, lease(trial, now));
     }
     const left = view.counts.pending - view.pending.length;
     this.more.textContent = left > 0 ? `and ${left.toLocaleString("en")} more` : "";
+    if (this.focusNext && any) {
+      this.focusNext = false;
+      this.inputsInOrder()[0].focus();
+    }
   }
 
   row(trial) {
@@ -126,16 +130,16 @@ export class Plate {
     });
     const cell = (column, ...content) => h("td", { role: "cell", dataset: { column } }, ...content);
     const asked = cell("Asked");
-    const who = cell("Who has it");
+    const worker = cell("Worker");
     const give = h(
       "button",
       {
         type: "button",
         class: "plain small",
-        "aria-label": `Give up trial ${trial.id}`,
+        "aria-label": `Abandon trial ${trial.id}`,
         onclick: () => this.abandon(trial),
       },
-      "Give up",
+      "Abandon",
     );
     const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
     const number = cell("Trial", String(trial.id));
@@ -144,11 +148,11 @@ export class Plate {
       number,
       cell("Candidate", trial.label),
       asked,
-      who,
+      worker,
       cell("Reward", input, problem),
       cell("Actions", give),
     ];
-    return { element: h("tr", { role: "row" }, cells), asked, who, input };
+    return { element: h("tr", { role: "row" }, cells), asked, worker, input };
   }
 
   inputsInOrder() {
@@ -195,8 +199,8 @@ export class Plate {
           .map((trial) => trial.label)
           .join("; ")}${trials.length > 8 ? " …" : ""}`;
         fill(this.message, note("good", text));
+        this.focusNext = true; // on the rows of the new trials, which a cached view may not have yet
         await this.changed();
-        this.inputsInOrder()[0]?.focus();
       },
       (name) => this.inputs[name],
     );
@@ -212,7 +216,7 @@ export class Plate {
       if (!input.value.trim()) continue;
       const reward = typed(input.value);
       if (reward === null) {
-        mark(input, "This is no number");
+        mark(input, "This is not a number");
         wrong ??= input;
       }
       results.push({ trial, reward });
@@ -234,25 +238,25 @@ export class Plate {
 
   async abandon(trial) {
     const sure = await question({
-      title: `Give up trial ${trial.id}?`,
+      title: `Abandon trial ${trial.id}?`,
       body: h("p", {}, `${trial.label} will take no reward any more, for instance because its vial broke.`),
-      confirm: "Give it up",
+      confirm: "Abandon it",
       danger: true,
     });
     if (!sure) return;
     await this.write(null, async () => {
       await careful(of(this.name, "abandon"), { trials: [trial.id] });
-      fill(this.message, note("good", `Trial ${trial.id} is given up.`));
+      fill(this.message, note("good", `Trial ${trial.id} is abandoned.`));
       await this.changed();
     });
   }
 
-  /** Do something that writes: one thing at a time, and what goes wrong stands where it belongs. */
-  async write(button, deed, find = () => null) {
+  /** Call `action`, with the button disabled meanwhile; errors are shown beside their inputs or above the form. */
+  async write(button, action, find = () => null) {
     if (button) button.disabled = true;
     fill(this.message);
     try {
-      await deed();
+      await action();
     } catch (problem) {
       if (!placed(problem, find)) fill(this.message, note("error", problem.message));
     } finally {

@@ -1,11 +1,11 @@
-// Plotly in the colours of the page, light or dark, and the same numbers as a table for those who do not see it.
+// Plotly in the colours of the page, light or dark, with the same numbers as a table for screen readers.
 
 import { fill, h, table } from "./dom.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Colours of the moment; those of lines can be told apart by the colour-blind, too. */
+/** Colours of the present theme; line colours are safe for colour-blind readers. */
 export function palette() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
@@ -25,7 +25,7 @@ export function palette() {
 
 export const DASHES = ["solid", "dash", "dashdot", "dot", "longdash", "longdashdot"];
 
-/** Plotly reads some HTML in labels; a user's name must stay what it is. */
+/** A label with HTML escaped: Plotly renders some HTML in labels. */
 export const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 function layout(figure, colours) {
@@ -54,7 +54,7 @@ function layout(figure, colours) {
   };
 }
 
-/** A card with one figure. `update` takes what a function of figures.js returned, or null to hide the card. */
+/** A card with one figure. `update` takes the result of a function of figures.js, or null to hide the card. */
 export class Plot {
   constructor(title, key) {
     this.heading = h("h3", { id: `plot-${key}` }, title);

@@ -1,4 +1,4 @@
-// The two kinds of problems that the form can describe, each as a part of the form and as what the service is sent.
+// The two kinds of problems that the form can describe: their inputs, and the request that they give.
 
 import { isNumeric, proposed, readTable } from "./csv.js";
 import { field, fill, h, mark, newId } from "./dom.js";
@@ -8,7 +8,7 @@ export const option = ([value, text]) => h("option", { value }, text);
 export const numeric = (value, more = {}) =>
   h("input", { type: "number", step: "any", value, inputmode: "decimal", ...more });
 
-/** A table of candidates whose columns become models. */
+/** A table of candidates, with models from its columns. */
 export class TablePart {
   constructor(put) {
     this.csv = put(
@@ -55,7 +55,7 @@ export class TablePart {
         { class: "buttons start" },
         h("button", { type: "button", class: "plain", onclick: () => this.add("", []).focus() }, "Add a model"),
       ),
-      h("div", { class: "fields" }, field("What models are made of", this.kernels)),
+      h("div", { class: "fields" }, field("Kind of models", this.kernels)),
     );
     this.element = h(
       "div",

@@ -1,4 +1,4 @@
-// One study: a headline, what is pending, figures, trials and settings; all of it follows the study as it goes on.
+// The page of one study: headline, pending trials, figures, trials and settings, updated with every event.
 
 import { get, of } from "./api.js";
 import { announce, fill, h, note, table } from "./dom.js";
@@ -11,7 +11,7 @@ import { candidates, headline, many, moment, number, percent, span } from "./wor
 
 const FIGURES = ["probabilities", "evidence", "returns", "rewards", "interval", "predictions", "plausible"];
 
-/** Show a study and follow it; returns what ends that. */
+/** Show a study and follow it; returns a function that stops following. */
 export async function showStudy(place, name, setStatus) {
   let before = null;
   let running = null;
@@ -72,7 +72,7 @@ export async function showStudy(place, name, setStatus) {
     timer = setTimeout(refresh, view.fresh_in ? 1000 * view.fresh_in + 50 : 30_000); // leases change without events
   };
 
-  /** Look again; while a look is under way, one more follows it. */
+  /** Load the view again; a call during a load causes one more load after it. */
   const refresh = async () => {
     if (stopped) return;
     if (running) {
@@ -103,7 +103,7 @@ export async function showStudy(place, name, setStatus) {
     parts.about,
     h(
       "section",
-      { class: "card lead", "aria-label": "How it stands" },
+      { class: "card lead", "aria-label": "Present state" },
       parts.line,
       parts.stopping,
       parts.alarms,
@@ -140,12 +140,12 @@ const download = (name, what, words) => h("a", { class: "button", href: of(name,
 
 function alarm({ check }) {
   if (!check) return null;
-  if (!check.checked) return note("warning", `Whether the rewards are as stated was ${check.text}.`);
+  if (!check.checked) return note("warning", `Whether the rewards agree with the assumptions was ${check.text}.`);
   if (!check.contradicted) return null;
-  const who = check.n_rejected
-    ? ` Contradicted by themselves: ${check.rejected.join(", ")}${check.n_rejected > check.rejected.length ? " …" : ""}.`
+  const rejected = check.n_rejected
+    ? ` Models contradicted on their own: ${check.rejected.join(", ")}${check.n_rejected > check.rejected.length ? " …" : ""}.`
     : "";
-  return note("warning", h("strong", {}, "Alarm: "), `${check.text}.${who}`);
+  return note("warning", h("strong", {}, "Alarm: "), `${check.text}.${rejected}`);
 }
 
 function tiles(view) {
@@ -230,12 +230,12 @@ function fillSettings(place, view) {
 function deep({ takes, too_long: tooLong, counts }, more) {
   if (!takes && !tooLong) return null;
   const rewards = many(counts.told, "reward");
-  if (!takes) return note("status", `Looking back on ${rewards} would take minutes, and is left out here.`);
+  if (!takes) return note("status", `Explaining ${rewards} would take minutes, and is omitted here.`);
   const button = h("button", { type: "button", class: "plain", onclick: () => compute() }, "Compute it");
   const compute = () => {
     button.disabled = true;
     more().finally(() => (button.disabled = false));
   };
-  const what = tooLong ? "Certificates" : "Certificates, or looking back,";
-  return note("status", `${what} on ${rewards} take about ${span(Math.max(1, takes))}; asks wait meanwhile. `, button);
+  const what = tooLong ? "Certificates" : "Certificates, or the explanation,";
+  return note("status", `${what} for ${rewards} take about ${span(Math.max(1, takes))}; asks wait meanwhile. `, button);
 }

@@ -1,19 +1,19 @@
 // The trials of a study, newest first and a page at a time; rewards can be corrected and withdrawn.
 
 import { of } from "./api.js";
-import { careful, typed } from "./deeds.js";
+import { careful, typed } from "./writing.js";
 import { field, fill, h, mark, note, question, table } from "./dom.js";
 import { many, number } from "./words.js";
 
 const STATES = {
   told: "told",
   pending: "pending",
-  abandoned: "given up",
+  abandoned: "abandoned",
   retracted: "withdrawn",
-  observed: "measured elsewhere",
+  observed: "external measurement",
 };
 
-/** The card of trials; `changed` is called after a correction, `turn(before)` to see another page. */
+/** The card of trials; `changed` is called after a correction, `turn(before)` to show another page. */
 export class Trials {
   constructor(name, changed, turn) {
     Object.assign(this, { name, changed, view: null });
@@ -52,7 +52,7 @@ export class Trials {
       STATES[trials.state[k]],
       this.buttons(trials.id[k], trials.label[k], trials.reward[k], trials.state[k]),
     ]);
-    const focused = document.activeElement?.dataset?.deed;
+    const focused = document.activeElement?.dataset?.action;
     const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Actions"];
     fill(
       this.body,
@@ -60,7 +60,7 @@ export class Trials {
         ? table("Trials, newest first", headings, rows, [0, chosen ? 3 : 2], true)
         : h("p", {}, "No trial yet."),
     );
-    if (focused) this.body.querySelector(`[data-deed="${CSS.escape(focused)}"]`)?.focus();
+    if (focused) this.body.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
     const { id } = trials;
     this.newer.disabled = id.length === 0 || id.at(-1) >= view.counts.trials - 1;
     this.older.disabled = id.length === 0 || id[0] === 0;
@@ -75,7 +75,7 @@ export class Trials {
         type: "button",
         class: "plain small",
         "aria-label": `Correct the reward of trial ${id}`,
-        dataset: { deed: `amend-${id}` },
+        dataset: { action: `amend-${id}` },
         onclick: () => this.amend(id, label, reward),
       },
       "Correct",
@@ -86,7 +86,7 @@ export class Trials {
         type: "button",
         class: "plain small",
         "aria-label": `Withdraw the reward of trial ${id}`,
-        dataset: { deed: `retract-${id}` },
+        dataset: { action: `retract-${id}` },
         onclick: () => this.retract(id, label),
       },
       "Withdraw",
@@ -104,7 +104,7 @@ export class Trials {
         h(
           "p",
           { class: "hint" },
-          `${label}. The study will stand where it would had this reward been told at once; the log keeps both.`,
+          `${label}. The study continues as if this reward had been told at once; the log keeps both.`,
         ),
         field("Reward", input),
       ),
@@ -115,7 +115,7 @@ export class Trials {
       },
       answer: () => {
         const value = typed(input.value);
-        if (value === null) mark(input, "This is no number");
+        if (value === null) mark(input, "This is not a number");
         return value;
       },
     });
@@ -133,7 +133,7 @@ export class Trials {
   async retract(id, label) {
     const sure = await question({
       title: `Withdraw the reward of trial ${id}?`,
-      body: h("p", {}, `${label} then counts as given up. Correcting it later gives it a reward again.`),
+      body: h("p", {}, `${label} then counts as abandoned. Correcting it later gives it a reward again.`),
       confirm: "Withdraw it",
       danger: true,
     });

@@ -1,4 +1,4 @@
-// Numbers and times as people read them, and the one sentence that says how a study stands.
+// Formatting of numbers and times, and the headline of a study.
 
 const DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 const power = (exponent) =>
@@ -19,7 +19,7 @@ export function number(value, digits = 4) {
 /** A count with separated thousands, and its noun in the right number. */
 export const many = (n, one, more = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : more}`;
 
-/** Odds "40" (to 1), of which no more digits are given than mean anything. */
+/** Odds (to 1) with two or three significant digits. */
 export function odds(value) {
   if (value >= 1e6) return `10${power(Math.floor(Math.log10(value)))}`;
   return Number(value.toPrecision(value < 10 ? 2 : 3)).toLocaleString("en");
@@ -45,11 +45,11 @@ export function span(seconds) {
 export const moment = (seconds) =>
   new Date(1000 * seconds).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** The headline as [text, name, text, name, …], names being set in bold: which model leads, and by how much. */
+/** The headline as [text, name, text, name, …], names in bold: which model leads, and by how much. */
 export function headline(view) {
   const { standing, counts } = view;
   const n = view.n_models;
-  if (counts.told === 0) return [n === 1 ? "No reward yet." : `No reward yet: all ${many(n, "model")} stand alike.`];
+  if (counts.told === 0) return [n === 1 ? "No reward yet." : `No reward yet: all ${many(n, "model")} are equal.`];
   if (standing === null) return [`${view.algorithm} keeps no probabilities over its ${many(n, "model")}.`];
   const [first, second] = standing.leaders;
   if (!second) return ["", first.name, " is the only model."];
@@ -62,15 +62,15 @@ export function headline(view) {
     return ["", first.name, ` leads: it ${verb} ${percent(first.q)}, `, second.name, ` ${percent(second.q)}.`];
   }
   if (second.q <= 0)
-    return ["", first.name, " leads beyond all doubt, if one of the models is true, over ", second.name, "."];
+    return ["", first.name, " leads with certainty, if one of the models is true, over ", second.name, "."];
   const ratio = first.q / second.q;
   if (ratio < 3) return ["", first.name, " and ", second.name, ` are not told apart yet: odds ${odds(ratio)} to 1.`];
   return ["", first.name, ` leads: odds ${odds(ratio)} to 1 over `, second.name, "."];
 }
 
-/** What kind of thing the algorithm chooses from, in words. */
+/** The number of candidates or arms, in words. */
 export function candidates(view) {
-  if (view.domain === "Candidates") return "candidates by the round";
+  if (view.domain === "Candidates") return "candidates differ by round";
   if (view.domain === "Arms") return many(view.n_candidates, "arm");
   return many(view.n_candidates, "candidate");
 }

@@ -1,4 +1,4 @@
-"""Checks of what is random: probabilities are probabilities, and propensities are frequencies."""
+"""Checks of randomness: probabilities sum to one, and propensities are frequencies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_propensities(kind: Kind, setting: Setting = PLAIN) -> None:
 
 
 def check_restricted_propensities(kind: Kind, setting: Setting = PLAIN) -> None:
-    """The same in a round with some of the candidates only, and nothing else is played there."""
+    """The same in a round restricted to some candidates, and no other candidate is played."""
     algorithm = make(kind, setting)
     play(algorithm, 6, setting)
     available = np.array([1, 2, 5, 7, 11, 12])
@@ -46,16 +46,16 @@ def check_restricted_propensities(kind: Kind, setting: Setting = PLAIN) -> None:
 
 
 def check_pending_propensities(kind: Kind, setting: Setting = PLAIN) -> None:
-    """The same while rewards are out, and nothing is played that is pending."""
+    """The same with pending trials, and no pending candidate is played."""
     algorithm = make(kind, setting)
     play(algorithm, 6, setting)
-    out = {trial.index for trial in algorithm.ask(3)}
+    pending = {trial.index for trial in algorithm.ask(3)}
     played = _compare_with_frequencies(algorithm, 600, None)
-    assert not out & set(played), "a pending candidate was proposed"
+    assert not pending & set(played), "a pending candidate was proposed"
 
 
 def again(algorithm: Algorithm, n: int, available: Available = None) -> list[Trial]:
-    """What n asks propose in one and the same situation: each is given up before the next."""
+    """The trials of n asks in the same state: each is abandoned before the next."""
     trials = []
     for _ in range(n):
         trials.append(algorithm.ask(available=available))

@@ -1,9 +1,9 @@
-// Rewards as people type them, and writing them: the question whether a strange one is right, and errors beside inputs.
+// Reading typed rewards, sending them with confirmation of suspicious ones, and errors beside inputs.
 
 import { newKey, post, Problem } from "./api.js";
 import { h, mark, question } from "./dom.js";
 
-/** A reward as it was typed, with a point or a comma for the decimals; null if it is no number. */
+/** The number in a text, with a decimal point or comma; null if it is not a number. */
 export function typed(text) {
   const clean = text
     .trim()
@@ -12,7 +12,7 @@ export function typed(text) {
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(clean) && Number.isFinite(Number(clean)) ? Number(clean) : null;
 }
 
-/** Write something; where a reward looks like a slip of the pen, ask, and if it is right say so. Null if it is not. */
+/** Send a request that writes; if a reward is suspicious, ask for confirmation. Null if it is not confirmed. */
 export async function careful(address, body) {
   const key = newKey();
   try {
@@ -29,7 +29,7 @@ export async function careful(address, body) {
   }
 }
 
-/** Show a problem beside the input it is about; true if there was one. `find` gives the input of a field's name. */
+/** Show a problem beside its input; true if there is such an input. `find` returns the input of a field. */
 export function placed(problem, find) {
   const found = problem.body?.errors ?? (problem.field ? [{ field: problem.field, detail: problem.message }] : []);
   let first = null;

@@ -1,4 +1,4 @@
-"""Checks of contextual runs that are corrected, torn, or keep nothing."""
+"""Checks of contextual runs that are amended, interrupted, or keep no features."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from collections.abc import Callable
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
+from alexp.testing.amending import force, release, text_of
 from alexp.testing.contextual.problems import ContextualProblem, reward
-from alexp.testing.mending import force, release, text_of
 from alexp.testing.settings import Kind
 
 _WRONG = 2  # the trial whose reward is told wrong, or not at all
 
 
 def check_amend(kind: Kind, problem: ContextualProblem) -> None:
-    """A corrected run is the run that was told right at once, with the actions as they were played; so is a retracted.
+    """An amended run equals a run that was told the right rewards at once, with the same actions; so does a retracted.
 
-    Rewards come late and in other orders, trials are pending and given up, on the way the run is saved and loaded.
+    Rewards come late and in other orders, trials are pending and abandoned, and the run is saved and loaded.
     """
     for off in (2.5, None):
-        mended, right = problem.make(kind), problem.make(kind)
-        _play(mended, problem, 2.5)
-        mended = problem.again(mended)
-        played = [mended.trial(k) for k in range(mended.n_asked)]
+        amended, right = problem.make(kind), problem.make(kind)
+        _play(amended, problem, 2.5)
+        amended = problem.again(amended)
+        played = [amended.trial(k) for k in range(amended.n_asked)]
         if off is None:
-            mended.retract(_WRONG)
+            amended.retract(_WRONG)
         else:
-            mended.amend(_WRONG, reward(_WRONG, mended.trial(_WRONG).index))
+            amended.amend(_WRONG, reward(_WRONG, amended.trial(_WRONG).index))
         force(right, played)
         _play(right, problem, 0.0 if off is not None else None)
         release(right)
-        assert text_of(right, "state") == text_of(mended, "state"), "the correction left a trace"
-        assert right.n_told == mended.n_told
+        assert text_of(right, "state") == text_of(amended, "state"), "the correction left a trace"
+        assert right.n_told == amended.n_told
         round_ = problem.round(40)
-        assert right.ask(2, **round_) == mended.ask(2, **round_)
+        assert right.ask(2, **round_) == amended.ask(2, **round_)
 
 
 def _play(algorithm: Algorithm, problem: ContextualProblem, off: float | None) -> None:
@@ -51,7 +51,7 @@ def _play(algorithm: Algorithm, problem: ContextualProblem, off: float | None) -
 
 
 def check_repair(kind: Kind, problem: ContextualProblem) -> None:
-    """A state that was left half-way is computed anew from the log, offers and all."""
+    """An interrupted state is computed again from the log, with its offers."""
     whole, torn = problem.make(kind), problem.make(kind)
     for algorithm in (whole, torn):
         _play(algorithm, problem, 0.0)
@@ -64,7 +64,7 @@ def check_repair(kind: Kind, problem: ContextualProblem) -> None:
 
 
 def check_none_kept(kind: Kind, problem: ContextualProblem) -> None:
-    """With log_features="none" decisions are the same, rows go with the reward, and corrections are refused."""
+    """With log_features="none" decisions are the same, rows are dropped with the reward, and amendments are refused."""
     plain, bare = problem.make(kind), problem.make(kind, log_features="none")
     for step in range(8):
         round_ = problem.round(step)
