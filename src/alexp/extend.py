@@ -19,7 +19,7 @@ algorithms and commands by entry points:
 
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.assumptions import Stated, quietly
-from alexp.algorithms.base import AGENTS, ASK, Algorithm, Decision, Observation, Shared, Streams, Told
+from alexp.algorithms.base import AGENTS, ASK, Algorithm, CheckedTell, Decision, Observation, Shared, Streams
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.log import Trial, read_notes
 from alexp.algorithms.registry import algorithm_named
@@ -94,6 +94,7 @@ __all__ = [
     "BoolArray",
     "Certain",
     "Certified",
+    "CheckedTell",
     "Choices",
     "Credence",
     "Decision",
@@ -133,7 +134,6 @@ __all__ = [
     "Stationary",
     "Streams",
     "Suggestions",
-    "Told",
     "Trial",
     "Uniform",
     "View",

@@ -150,7 +150,7 @@ class Sequence:
         wrong = WRONG_REWARDS[rng.integers(len(WRONG_REWARDS))]
         strange = WRONG_TRIALS[rng.integers(len(WRONG_TRIALS))]
         known = int(rng.integers(len(opt.log))) if len(opt.log) else 0
-        waiting = list(opt.log.waiting)
+        waiting = list(opt.log.pending)
         calls: list[tuple[str, Callable[[], Any]]] = [
             (f"tell wrong {wrong!r}", lambda: opt.tell(waiting[0] if waiting else known, wrong)),
             (f"observe wrong {wrong!r}", lambda: opt.observe(0, wrong)),

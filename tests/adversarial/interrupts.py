@@ -181,8 +181,8 @@ def interrupt(make_run: Callable[[], Algorithm], script: list[Deed], n: int, rng
     """Interrupt a script at `n` random instructions of its deeds, each on a copy of the undisturbed run."""
     run = make_run()
     stages, digests = [deepcopy(run)], [digest(run)]
-    for deed in script:
-        deed.do(run)
+    for action in script:
+        action.do(run)
         stages.append(deepcopy(run))
         digests.append(digest(run))
     tally = Tally()
@@ -198,10 +198,10 @@ def interrupt(make_run: Callable[[], Algorithm], script: list[Deed], n: int, rng
 
 def one(start: Algorithm, script: list[Deed], digests: list[str], error: type[BaseException], at: int) -> Tally:
     """Interrupt the first deed of a script at instruction `at`; digests are those before and after each deed."""
-    run, deed, out = deepcopy(start), script[0], Tally(tried=1)
+    run, action, out = deepcopy(start), script[0], Tally(tried=1)
     try:
         with Instructions(error, at):
-            deed.do(run)
+            action.do(run)
     except BaseException:  # compiled code that calls Python back, and NumPy, make other errors of it
         pass
     else:
@@ -213,9 +213,9 @@ def one(start: Algorithm, script: list[Deed], digests: list[str], error: type[Ba
     if now not in digests[:2]:
         out.torn = 1
         return out
-    done = now == digests[1] and deed.changes
+    done = now == digests[1] and action.changes
     out.before, out.after = int(not done), int(done)
-    out.refused_wrongly = int(not retry(run, deed, done))
+    out.refused_wrongly = int(not retry(run, action, done))
     for later, expected in zip(script[1:4], digests[2:5], strict=False):
         later.do(run)
         if digest(run) != expected:
@@ -224,14 +224,14 @@ def one(start: Algorithm, script: list[Deed], digests: list[str], error: type[Ba
     return out
 
 
-def retry(run: Algorithm, deed: Deed, done: bool) -> bool:
+def retry(run: Algorithm, action: Deed, done: bool) -> bool:
     """Try a deed again, as a user would who does not know whether it was done; whether the answer is right."""
-    if done and deed.repeated is None:
+    if done and action.repeated is None:
         return True  # it may be done twice, and would be
     try:
-        deed.do(run)
+        action.do(run)
     except Exception as error:
-        return done and deed.repeated is not None and isinstance(error, deed.repeated)
+        return done and action.repeated is not None and isinstance(error, action.repeated)
     return not done
 
 

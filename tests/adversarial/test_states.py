@@ -111,16 +111,16 @@ def test_abandoned_trials_leave_nothing_behind(name):
             "before what happens to it",
         ),  # told before it was asked for
         (lambda codes: np.append(codes, codes[1]), "every reward"),  # told twice
-        (lambda codes: np.append(codes, 4 * 0 + 3), r"log\['abandoned'\]"),  # given up, says the course alone
+        (lambda codes: np.append(codes, 4 * 0 + 3), r"log\['abandoned'\]"),  # given up, say the events alone
         (lambda codes: np.append(codes[:-1], 2), "every reward"),  # asked for, says the log, and measured elsewhere
     ],
     ids=["short", "early", "twice", "abandoned", "elsewhere"],
 )
-def test_a_course_goes_with_its_log(codes, message):
+def test_events_go_with_their_log(codes, message):
     run = make(alexp.ALExp)
     play(run, 3)
     run.ask()
     log = run.log.state()
-    log["course"]["codes"] = codes(log["course"]["codes"])
+    log["events"]["codes"] = codes(log["events"]["codes"])
     with pytest.raises(ValueError, match=message):
         make(alexp.ALExp).resume(log, alexp.common.codec.unpack(run.state()))

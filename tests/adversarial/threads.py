@@ -27,14 +27,14 @@ def work(run: Algorithm, seed: int, steps: int) -> list[tuple[Trial, float | Non
     """What one thread does; returns its trials with their rewards, None for those without."""
     rng, mine = np.random.default_rng(seed), list[tuple[Trial, float | None]]()
     for _ in range(steps):
-        deed = rng.random()
+        action = rng.random()
         waiting = [k for k, (_, told) in enumerate(mine) if told is None]
-        if deed < 0.1:
+        if action < 0.1:
             index = int(rng.integers(run.domain.n_candidates))
             mine.append((run.observe(index, reward(index)), reward(index)))
-        elif deed < 0.2:
+        elif action < 0.2:
             look(run)
-        elif deed < 0.55 or not waiting:
+        elif action < 0.55 or not waiting:
             mine.extend((trial, None) for trial in run.ask(int(rng.integers(1, 3))))
         else:
             k = int(rng.choice(waiting))
@@ -72,7 +72,7 @@ def together(tasks: list[Callable[[], object]]) -> list[BaseException]:
 def in_order(run: Algorithm, fresh: Algorithm) -> bool:
     """Whether one thread that does the same in the order of the log comes to the same trials and the same state."""
     log, n = run.log, run.domain.n_candidates
-    for event in log.happened.since():
+    for event in log.events.since():
         k = event.trial
         if event.step == "ask":
             allowed = None if event.restriction is None else unpack_restriction(event.restriction, n)

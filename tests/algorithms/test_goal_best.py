@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.log import Course
+from alexp.algorithms.log import EventLog
 
 
 @pytest.fixture
@@ -87,10 +87,10 @@ def test_a_lucky_measurement_stands_where_nothing_is_measured_twice(table):
      ("aatxat", True), ("t", False)],
 )  # fmt: skip
 def test_one_by_one_looks_at_the_newest_reward(events, alone):
-    course = Course()
+    events = EventLog()
     for event in events:
-        {"a": course.asked, "o": course.observed, "t": lambda: course.told(0), "x": lambda: course.abandoned(0)}[
+        {"a": events.asked, "o": events.observed, "t": lambda: events.told(0), "x": lambda: events.abandoned(0)}[
             event
         ]()
-        course.commit()
-    assert course.one_by_one is alone
+        events.commit()
+    assert events.one_by_one is alone

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.problem.offers import check_problem, contexts_of, offer
+from alexp.problem.offers import check_problem, contexts_of, make_offer
 from alexp.testing.contextual.problems import Crossed
 
 BLOCKS = alexp.ModelClass.from_blocks({"user": 2, "item": 1})
@@ -48,8 +48,8 @@ def test_blocks_are_stored_with_their_order_and_example():
 
 def test_features_come_as_a_table_or_in_blocks_and_are_copied():
     table = np.arange(6.0).reshape(2, 3)
-    whole = offer(BLOCKS, alexp.Candidates(), features=table, ids=np.array([4, 7]))
-    parts = offer(BLOCKS, alexp.Candidates(), features={"item": table[:, 2:], "user": table[:, :2]})
+    whole = make_offer(BLOCKS, alexp.Candidates(), features=table, ids=np.array([4, 7]))
+    parts = make_offer(BLOCKS, alexp.Candidates(), features={"item": table[:, 2:], "user": table[:, :2]})
     np.testing.assert_array_equal(whole.rows, parts.rows)
     assert whole.ids == (4, 7)
     assert [whole.actions[1], parts.actions[1]] == [7, 1]
@@ -60,26 +60,28 @@ def test_features_come_as_a_table_or_in_blocks_and_are_copied():
 def test_candidates_are_what_comes_back():
     frame = pd.DataFrame({"x": [1.0, 2.0], "y": [0.0, 1.0]}, index=["p", "q"])
     by_column = alexp.ModelClass(Crossed(), [[0]])
-    made = offer(PAIRS, alexp.Candidates(), context=np.ones(3), candidates=[(1, 2), (3, 4)], ids=["a", ("b", 1)])
-    assert made.actions[1] == (3, 4)
-    assert made.ids == ("a", ("b", 1))
-    np.testing.assert_array_equal(made.rows[1], [3, 3, 3, 4, 4, 4])
-    made = offer(by_column, alexp.Candidates(), context=np.ones(3), candidates=frame.to_numpy())
-    np.testing.assert_array_equal(made.actions[1], [2.0, 1.0])
+    offer = make_offer(PAIRS, alexp.Candidates(), context=np.ones(3), candidates=[(1, 2), (3, 4)], ids=["a", ("b", 1)])
+    assert offer.actions[1] == (3, 4)
+    assert offer.ids == ("a", ("b", 1))
+    np.testing.assert_array_equal(offer.rows[1], [3, 3, 3, 4, 4, 4])
+    offer = make_offer(by_column, alexp.Candidates(), context=np.ones(3), candidates=frame.to_numpy())
+    np.testing.assert_array_equal(offer.actions[1], [2.0, 1.0])
 
 
 def test_available_by_position_mask_name_or_id():
-    allowed = [offer(PAIRS, ARMS, context=np.ones(3), available=a).choosable for a in (["four"], [1], [False, True])]
+    allowed = [
+        make_offer(PAIRS, ARMS, context=np.ones(3), available=a).choosable for a in (["four"], [1], [False, True])
+    ]
     assert [a.tolist() for a in allowed] == [[1]] * 3
     features = np.ones((3, 3))
-    made = offer(BLOCKS, alexp.Candidates(), features=features, ids=["x", "y", "z"], available=["z", "x"])
-    assert sorted(made.choosable) == [0, 2]
-    assert sorted(made.least([0]).choosable) == [2]
-    assert sorted(made.least([0, 2]).choosable) == [0, 2]
+    offer = make_offer(BLOCKS, alexp.Candidates(), features=features, ids=["x", "y", "z"], available=["z", "x"])
+    assert sorted(offer.choosable) == [0, 2]
+    assert sorted(offer.least([0]).choosable) == [2]
+    assert sorted(offer.least([0, 2]).choosable) == [0, 2]
     with pytest.raises(ValueError, match="'w'"):
-        offer(BLOCKS, alexp.Candidates(), features=features, ids=["x", "y", "z"], available=["w"])
+        make_offer(BLOCKS, alexp.Candidates(), features=features, ids=["x", "y", "z"], available=["w"])
     with pytest.raises(ValueError, match="no ids"):
-        offer(BLOCKS, alexp.Candidates(), features=features, available=["x"])
+        make_offer(BLOCKS, alexp.Candidates(), features=features, available=["x"])
 
 
 @pytest.mark.parametrize(
@@ -123,15 +125,15 @@ def test_models_and_domain_go_together(models, domain, match):
 )
 def test_what_is_wrong_is_named(models, domain, presented, match):
     with pytest.raises(ValueError, match=match):
-        offer(models, domain, **presented)
+        make_offer(models, domain, **presented)
 
 
 def test_ids_must_be_storable():
     for ids in ([object(), 1], [[1], [2]], [float("nan"), 1.0]):
         with pytest.raises(TypeError, match="texts, numbers or tuples"):
-            offer(BLOCKS, alexp.Candidates(), features=np.ones((2, 3)), ids=ids)
+            make_offer(BLOCKS, alexp.Candidates(), features=np.ones((2, 3)), ids=ids)
     with pytest.raises(TypeError, match="list"):
-        offer(BLOCKS, alexp.Candidates(), features=np.ones((2, 3)), ids="ab")
+        make_offer(BLOCKS, alexp.Candidates(), features=np.ones((2, 3)), ids="ab")
 
 
 def test_one_context_or_several():

@@ -52,8 +52,8 @@ from alexp.problem.offers import (
     Reference,
     check_problem,
     contexts_of,
+    make_offer,
     n_arms_of,
-    offer,
     open_round,
     points_offer,
 )
@@ -71,6 +71,14 @@ _FEW = 3  # candidates whose rewards say nothing about those of others
 _MARKED = 256  # candidates of a large table that kernels are recognised by
 
 Direction = Literal["maximize", "minimize"]
+# Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
+_NOT_LISTED = frozenset(
+    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_observation
+    check_offers check_retract check_tell choosable computes_on_device decides_on default_rule depends_on enumerates
+    example fresh narrowed needs_ball needs_columns needs_table plays_balls registry restriction resume ridges_per_model
+    settings state suspect_observations suspects take_in take_observation take_trial weights_mean""".split()  # noqa: SIM905
+)
+
 IfTold = Literal["raise", "same", "amend"]
 IF_TOLD: tuple[IfTold, ...] = ("raise", "same", "amend")
 
@@ -161,16 +169,16 @@ class ExternalObservation(NamedTuple):
 
     candidate: int
     reward: float
-    made: Offer | None = None
+    offer: Offer | None = None
     propensity: float = nan
 
 
-class Told(NamedTuple):
-    """What a tell will do: take in the reward of a pending trial, skip one that is known, or amend one."""
+class CheckedTell(NamedTuple):
+    """What a checked tell will do: take in the reward of a pending trial, skip one that is known, or amend one."""
 
     trial: int
     reward: float
-    deed: Literal["tell", "skip", "amend"]
+    action: Literal["tell", "skip", "amend"]
 
 
 class Algorithm(Guarded, ABC):
@@ -347,14 +355,17 @@ class Algorithm(Guarded, ABC):
         if (known := self._known_features()) is not None:
             self._monitor.look_at_features(models, known)
 
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - _NOT_LISTED)
+
     def __repr__(self) -> str:
         models, candidates = self.models.n_models, self.domain.n_candidates
         what = "arm" if isinstance(self.domain, Arms) else "candidate"
         unknown = repr(self.domain) if isinstance(self.domain, Ball) else "candidates by the round"
         known = f"{candidates} {what}{'s' * (candidates != 1)}" if candidates else unknown
         counts = f"{models} model{'s' * (models != 1)}, {known}"
-        waiting = self.n_asked - self.n_told - len(self._log.abandoned)
-        return f"{type(self).__name__}({counts}, {self.n_told} told{f', {waiting} pending' if waiting else ''})"
+        pending = len(self._log.pending)
+        return f"{type(self).__name__}({counts}, {self.n_told} told{f', {pending} pending' if pending else ''})"
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
@@ -431,10 +442,10 @@ class Algorithm(Guarded, ABC):
         """
         presented: RoundArguments = {"context": context, "candidates": candidates, "features": features, "ids": ids}
         if self.is_contextual or any_given(presented):
-            (made,) = self.check_offers(None, available, **presented)
-            if made.is_whole:
+            (offer,) = self.check_offers(None, available, **presented)
+            if offer.is_whole:
                 raise TypeError("policy lists probabilities of candidates, and a ball has infinitely many points")
-            round_, n = self._open_offer(made), len(made)
+            round_, n = self._open_offer(offer), len(offer)
         else:
             _, allowed = self.check_ask(1, available)
             round_, n = self._open(allowed), self.domain.n_candidates
@@ -462,7 +473,7 @@ class Algorithm(Guarded, ABC):
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
         told, seen = self.check_tell(trial, reward, if_told), self._log.seen
-        if not (told.deed == "tell" and seen.low <= told.reward <= seen.high):  # which most rewards are
+        if not (told.action == "tell" and seen.low <= told.reward <= seen.high):  # which most rewards are
             warn_of(self.suspects([told]).values())
         self.take_in(told)
 
@@ -517,7 +528,7 @@ class Algorithm(Guarded, ABC):
 
         The trial counts as given up and takes no reward by `tell`; `amend` gives it one again.
         """
-        self.mend({self.check_retract(trial): None})
+        self.amend_all({self.check_retract(trial): None})
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -544,7 +555,7 @@ class Algorithm(Guarded, ABC):
 
     def pending(self) -> list[Trial]:
         """Trials whose reward has not been told yet."""
-        return [self._log.trial(i, self.domain) for i in self._log.pending()]
+        return [self._log.trial(i, self.domain) for i in self._log.pending]
 
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward."""
@@ -660,7 +671,7 @@ class Algorithm(Guarded, ABC):
             self._notes = read_notes("state['notes']", state.get("notes", {}))
             self._known.clear()
             self._restore(state)
-            self._notes = {trial: note for trial, note in self._notes.items() if trial in after.waiting}
+            self._notes = {trial: note for trial, note in self._notes.items() if trial in after.pending}
         except Exception:
             self._log = before
             raise
@@ -759,7 +770,7 @@ class Algorithm(Guarded, ABC):
     def _check_notes(self, check: Check) -> None:
         """For algorithms with a note for every trial: raise unless all pending trials have one."""
         checked = {trial: check(f"note of trial {trial}", note) for trial, note in self._notes.items()}
-        missing = sorted(set(self._log.waiting) - set(checked))
+        missing = sorted(set(self._log.pending) - set(checked))
         if missing:
             raise ValueError(f"state['notes'] lacks trial {missing[0]}, which awaits its reward")
         self._notes = checked
@@ -828,7 +839,7 @@ class Algorithm(Guarded, ABC):
         They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
         have neither a pending trial nor a reward.
         """
-        return self._free(allowed, np.fromiter(self._log.waiting.values(), np.int64))
+        return self._free(allowed, np.fromiter(self._log.pending.values(), np.int64))
 
     def _free(self, allowed: IntArray | None, pending: IntArray) -> IntArray:
         n = self._n_candidates
@@ -846,16 +857,16 @@ class Algorithm(Guarded, ABC):
     def _open(self, allowed: IntArray | None) -> Round:
         """The round of an ask: what may be chosen, and the pending trials."""
         listed = self._listed
-        if self.repeats and not self._log.waiting:
+        if self.repeats and not self._log.pending:
             return listed.round(allowed)
-        trials, indices = tuple(self._log.waiting), np.fromiter(self._log.waiting.values(), np.int64)
+        trials, indices = tuple(self._log.pending), np.fromiter(self._log.pending.values(), np.int64)
         pending = Pending(trials, indices, listed.rows(indices)) if trials else None
         return listed.round(self._free(allowed, indices), pending)
 
     def _check_offer(self, available: Available = None, **presented: Unpack[RoundArguments]) -> Offer:
         """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
         self._keep_up()
-        return offer(self.models, self.domain, available=available, **presented)
+        return make_offer(self.models, self.domain, available=available, **presented)
 
     def check_offers(
         self, n: int | None, available: Available = None, **presented: Unpack[RoundArguments]
@@ -876,39 +887,39 @@ class Algorithm(Guarded, ABC):
         left = {id(one): self._fresh(one, times[id(one)]) for one in offers}
         return [left[id(one)] for one in offers]
 
-    def _fresh(self, made: Offer, wanted: int) -> Offer:
+    def _fresh(self, offer: Offer, wanted: int) -> Offer:
         """Without `repeats`, what is left of an offer: candidates that are neither measured nor pending."""
         if self.repeats:
-            return made
-        if made.ids is None:
+            return offer
+        if offer.ids is None:
             raise ValueError("repeats=False needs ids=: only they tell which candidates have been measured before")
         played = self._offers.played
-        left = np.array([k for k in made.choosable if not played[made.ids[k]]], dtype=np.int64)
+        left = np.array([k for k in offer.choosable if not played[offer.ids[k]]], dtype=np.int64)
         if left.size < wanted:
             raise ValueError(
                 f"n must be at most {left.size}, every other candidate of this round has been measured or is pending; "
                 f"got {wanted}; construct the algorithm with repeats=True to measure candidates again"
             )
-        return made.only(left)
+        return offer.only(left)
 
     @property
     def _offers(self) -> OfferLog:
         assert self._log.offers is not None
         return self._log.offers
 
-    def _open_offer(self, made: Offer, wait: bool = True) -> Round:
+    def _open_offer(self, offer: Offer, wait: bool = True) -> Round:
         """The round of the next ask on an offer: visiting order by its number, and the pending trials.
 
         Of many pending trials only the newest count: rewards of clicks may take days, and fantasies take time for each.
         """
         k, pending = len(self._log), None
-        if wait and self._log.waiting:
-            newest = tuple(islice(reversed(self._log.waiting), _MOST_PENDING))[::-1]
-            indices = np.array([self._log.waiting[trial] for trial in newest], dtype=np.int64)
+        if wait and self._log.pending:
+            newest = tuple(islice(reversed(self._log.pending), _MOST_PENDING))[::-1]
+            indices = np.array([self._log.pending[trial] for trial in newest], dtype=np.int64)
             pending = Pending(newest, indices, self._offers.rows(newest))
         self._n_opened += 1
         mark = np.array([self._n_opened, k], dtype=np.int64).tobytes()
-        return open_round(made, self._visiting_order(k, len(made)), mark, pending)
+        return open_round(offer, self._visiting_order(k, len(offer)), mark, pending)
 
     def _visiting_order(self, k: int, n: int) -> IntArray:
         """In which order the n candidates of ask k are looked at: the first of equally good ones is played."""
@@ -918,21 +929,21 @@ class Algorithm(Guarded, ABC):
         """One trial for each of some offers that `check_offers` has let pass; one that comes again, without repeats."""
         trials: list[Trial] = []
         taken: dict[int, list[int]] = {}
-        for made in offers:
-            own = taken.setdefault(id(made), [])
-            left = self.narrowed(made.least(own))
-            trials.append(self._propose(self._open_offer(left), made=left, scores=scores))
+        for offer in offers:
+            own = taken.setdefault(id(offer), [])
+            left = self.narrowed(offer.least(own))
+            trials.append(self._propose(self._open_offer(left), offer=left, scores=scores))
             own.append(trials[-1].index)
         self._end()  # all of them or none
         return trials
 
-    def narrowed(self, made: Offer) -> Offer:
+    def narrowed(self, offer: Offer) -> Offer:
         """An offer as it is, or, of the whole of a ball, the point that is to be played next; changes nothing."""
-        return points_offer(self._aim()[None]) if made.is_whole else made
+        return points_offer(self._aim()[None]) if offer.is_whole else offer
 
     def take_trial(
         self,
-        made: Offer | None,
+        offer: Offer | None,
         index: int,
         model: int | None,
         explored: bool,
@@ -942,15 +953,15 @@ class Algorithm(Guarded, ABC):
         """Take over a trial that was decided on elsewhere, among the `allowed` candidates.
 
         Nothing is decided here. Where asking leaves more behind than the trial, that is computed for the one taken;
-        contextual rounds, `made` before, are taken only where it does not.
+        contextual rounds, with an `offer`, are taken only where it does not.
         """
-        if made is None and self.asks_matter():
+        if offer is None and self.asks_matter():
             round_ = self._open(allowed)
             position = int(np.flatnonzero(round_.indices == index)[0])
             self._propose(round_, self.restriction(allowed), Proposal(position, model, explored, propensity))
         else:
             self._changing = True
-            self._log.append(index, model, explored, propensity, made=made)
+            self._log.append(index, model, explored, propensity, offer=offer)
         self._end()
 
     def _propose(
@@ -958,7 +969,7 @@ class Algorithm(Guarded, ABC):
         round_: Round,
         restriction: bytes | None = None,
         played: Proposal | None = None,
-        made: Offer | None = None,
+        offer: Offer | None = None,
         scores: bool = False,
     ) -> Trial:
         """One trial: drawn from the decision, or as it was `played` when a run is repeated."""
@@ -969,34 +980,34 @@ class Algorithm(Guarded, ABC):
         index = int(round_.indices[proposal.position])
         proposal.propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
         note = self._note(decision, proposal)
-        trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction, made)
+        trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction, offer)
         if note is not None:
             self._notes[trial_id] = note
         probabilities = None
         if scores:
-            n = self.domain.n_candidates if made is None else len(made)
+            n = self.domain.n_candidates if offer is None else len(offer)
             probabilities = propensities(decision.play, round_, n)
         return self._log.trial(trial_id, self.domain, probabilities)
 
     def _recommended_on(self, available: Available, presented: RoundArguments) -> tuple[Round, Offer | None]:
         """The round that a recommendation is about; NoRewardYetError before the first reward."""
         if self.is_contextual or any_given(presented):
-            made = self._check_offer(available, **presented)
-            if made.is_whole and self._log.n_told:
-                made = points_offer(self._peak()[None])
-            round_ = self._open_offer(made, wait=False)
+            offer = self._check_offer(available, **presented)
+            if offer.is_whole and self._log.n_told:
+                offer = points_offer(self._peak()[None])
+            round_ = self._open_offer(offer, wait=False)
         else:
             allowed = check_available(available, self.domain)
-            made, round_ = None, self._everything if allowed is None else self._listed.round(allowed)
+            offer, round_ = None, self._everything if allowed is None else self._listed.round(allowed)
         if self._log.n_told == 0:
             raise NoRewardYetError("best() needs at least one reward; call tell() first")
-        return round_, made
+        return round_, offer
 
-    def _best(self, round_: Round, made: Offer | None) -> tuple[Recommendation, int]:
+    def _best(self, round_: Round, offer: Offer | None) -> tuple[Recommendation, int]:
         """The recommendation in a round, and its position there."""
         position, value, model = self._recommend(round_)
         index = int(round_.indices[position])
-        x = self.domain[index] if made is None else made.actions[index]
+        x = self.domain[index] if offer is None else offer.actions[index]
         return Recommendation(x, index, self._sign * value, model), position
 
     def restriction(self, allowed: IntArray | None) -> bytes | None:
@@ -1012,27 +1023,27 @@ class Algorithm(Guarded, ABC):
 
     # -- rewards, for tells here and in studies ---------------------------------------------------------------------
 
-    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
+    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> CheckedTell:
         """What `tell` would do, or the error it would raise; changes nothing."""
         if if_told not in IF_TOLD:
             one_of("if_told", if_told, IF_TOLD)
         trial_id, value = self._log.check_id(trial), check_reward(reward)
         known = self._log.reward[trial_id]
         if isnan(known) or if_told == "raise":
-            return Told(self._log.check_waiting(trial_id), value, "tell")
+            return CheckedTell(self._log.check_is_pending(trial_id), value, "tell")
         if value == known:
-            return Told(trial_id, value, "skip")
+            return CheckedTell(trial_id, value, "skip")
         if if_told == "same":
             raise AlreadyToldError(
                 f"trial {trial_id} already has the reward {known}, and was now told {value}; "
                 f'if that is a correction, amend({trial_id}, {value}), or tell it with if_told="amend"'
             )
-        return Told(trial_id, value, "amend")
+        return CheckedTell(trial_id, value, "amend")
 
-    def suspects(self, tells: Sequence[Told]) -> dict[int, str]:
+    def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors beside all others, by trial, and why."""
         bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
-        new = [told for told in tells if told.deed != "skip" and abs(told.reward) > bound]
+        new = [told for told in tells if told.action != "skip" and abs(told.reward) > bound]
         if len(new) == 1:  # the usual case takes no longer for a long run
             found = [looks_like_a_typo(self._log.seen_beside(new[0].trial), new[0].reward)]
         else:
@@ -1059,11 +1070,11 @@ class Algorithm(Guarded, ABC):
             return found
         return [None] * len(found)
 
-    def take_in(self, told: Told) -> None:
+    def take_in(self, told: CheckedTell) -> None:
         """Do what `check_tell` has let pass."""
-        if told.deed == "amend":
-            self.mend({told.trial: told.reward})
-        if told.deed != "tell":
+        if told.action == "amend":
+            self.amend_all({told.trial: told.reward})
+        if told.action != "tell":
             return
         index, model = self._log.index[told.trial], self._log.model[told.trial]
         row, note = self._row(told.trial), self._notes.get(told.trial)
@@ -1087,33 +1098,33 @@ class Algorithm(Guarded, ABC):
         """What `observe` would take in, or the error it would raise; changes nothing."""
         if self._log.offers is not None or any(value is not None for value in presented.values()):
             self._keep_up()
-            made = offer(self.models, self.domain, available=available, **presented)
+            offer = make_offer(self.models, self.domain, available=available, **presented)
             known = nan if propensity is None else _check_propensity(propensity)
-            return ExternalObservation(self._position_in(made, index), check_reward(reward), made, known)
+            return ExternalObservation(self._position_in(offer, index), check_reward(reward), offer, known)
         if propensity is not None or available is not None:
             raise ValueError("propensity and available are for observations of contextual rounds")
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
         return ExternalObservation(int(index), check_reward(reward))
 
-    def _position_in(self, made: Offer, index: int | str) -> int:
+    def _position_in(self, offer: Offer, index: int | str) -> int:
         """Position of the candidate that was played in a round."""
-        if made.is_whole:
+        if offer.is_whole:
             raise ValueError("candidates= is missing: rewards on a ball are told by observe(0, reward, candidates=[x])")
         if isinstance(index, str) and isinstance(self.domain, Arms):
             index = self.domain.locate(index)
-        if count("index", index, 0) >= len(made):
-            raise ValueError(f"index must be below the number of candidates of the round ({len(made)}), got {index}")
-        if index not in made.choosable:
-            raise ValueError(f"index must be one of the available candidates, {made.choosable.tolist()}, got {index}")
+        if count("index", index, 0) >= len(offer):
+            raise ValueError(f"index must be below the number of candidates of the round ({len(offer)}), got {index}")
+        if index not in offer.choosable:
+            raise ValueError(f"index must be one of the available candidates, {offer.choosable.tolist()}, got {index}")
         return int(index)
 
-    def take_observation(self, index: int, value: float, made: Offer | None = None, propensity: float = nan) -> Trial:
+    def take_observation(self, index: int, value: float, offer: Offer | None = None, propensity: float = nan) -> Trial:
         """Do what `observe` does, with what has been checked."""
-        row, trial_id = self._listed.row(index) if made is None else made.rows[index], len(self._log)
+        row, trial_id = self._listed.row(index) if offer is None else offer.rows[index], len(self._log)
         self._changing = True
         self._learn(Observation(row, self._sign * value, trial_id, index))
-        self._log.observe(index, value, propensity, made)
+        self._log.observe(index, value, propensity, offer)
         self._known.clear()
         self._end()
         self._beware(value)
@@ -1136,36 +1147,36 @@ class Algorithm(Guarded, ABC):
 
     # -- corrections and added arms, which repeat the run -----------------------------------------------------------
 
-    def check_amend(self, trial: Trial | int | str, reward: float) -> Told:
+    def check_amend(self, trial: Trial | int | str, reward: float) -> CheckedTell:
         """What `amend` would do, or the error it would raise; changes nothing."""
         trial_id, value = self._log.check_told(trial), check_reward(reward)
-        self._check_course()
-        return Told(trial_id, value, "skip" if value == self._log.reward[trial_id] else "amend")
+        self._check_repeatable()
+        return CheckedTell(trial_id, value, "skip" if value == self._log.reward[trial_id] else "amend")
 
     def check_retract(self, trial: Trial | int | str) -> int:
         """Id of a trial whose reward can be withdrawn, or the reason why not; changes nothing."""
         trial_id = self._log.check_told(trial)
         if trial_id in self._log.retracted:
             raise ValueError(f"the reward of trial {trial_id} was retracted already")
-        self._check_course()
+        self._check_repeatable()
         return trial_id
 
-    def mend(self, changes: Mapping[int, float | None]) -> None:
-        """Correct several rewards at once, by checked ids; None withdraws one."""
-        self.become(self.mending(changes))
+    def amend_all(self, changes: Mapping[int, float | None]) -> None:
+        """Amend several rewards at once, by checked ids; None withdraws one."""
+        self.adopt(self.amended(changes))
 
-    def mending(self, changes: Mapping[int, float | None]) -> Rerun:
-        """Compute what `mend` would make of the run, without changing it; `become` takes it over."""
-        self._check_course()
+    def amended(self, changes: Mapping[int, float | None]) -> Rerun:
+        """The run repeated with some rewards amended, without changing this one; `adopt` takes it over."""
+        self._check_repeatable()
         return Rerun(self, changes)
 
-    def become(self, mending: Rerun) -> None:
-        """Take over what a mending of this run has computed, all of it in one step."""
-        self.__dict__ = mending.outcome(self)
+    def adopt(self, rerun: Rerun) -> None:
+        """Take over the outcome of `amended`, in one step."""
+        self.__dict__ = rerun.outcome(self)
 
     def _end(self) -> None:
         """Make the change part of the log, in one step."""
-        self._log.happened.commit()
+        self._log.events.commit()
         self._changing = False
 
     def _repair(self) -> None:
@@ -1185,7 +1196,7 @@ class Algorithm(Guarded, ABC):
             raise TypeError(f"arms are added to a domain of alexp.Arms, and this one is {type(self.domain).__name__}")
         Arms([*self.domain.names, name])
         if n_arms_of(self.models) is not None:
-            self._check_course()
+            self._check_repeatable()
         return name
 
     def add_arm(self, name: str) -> int:
@@ -1203,7 +1214,7 @@ class Algorithm(Guarded, ABC):
         if n_arms_of(self.models) in (None, n):
             self._take_arms(n)
             return
-        self._check_course()
+        self._check_repeatable()
         assert isinstance(self.domain, Arms)
         self.__dict__ = Rerun(self, {}, self.models.with_arms(self.domain)).outcome(self)
 
@@ -1211,7 +1222,7 @@ class Algorithm(Guarded, ABC):
         """There are n arms now."""
         self._n_candidates, self._fingerprint = n, None
 
-    def _check_course(self) -> None:
+    def _check_repeatable(self) -> None:
         if self.log_features == "none":
             raise ValueError(
                 'log_features="none" keeps too little to repeat the run, so that rewards cannot be amended or '
@@ -1242,9 +1253,9 @@ def offers_for(
         raise ValueError("candidates= is for best, observe and confidence on a ball; an ask finds its point by itself")
     contexts = contexts_of(presented.get("context"), wanted)
     if contexts is None:
-        return [offer(models, domain, available=available, **presented)] * (wanted or 1)
+        return [make_offer(models, domain, available=available, **presented)] * (wanted or 1)
     several = [presented | {"context": context} for context in contexts]
-    return [offer(models, domain, available=available, **one) for one in several]
+    return [make_offer(models, domain, available=available, **one) for one in several]
 
 
 def propensities(play: Play, round_: Round, n: int) -> FloatArray:

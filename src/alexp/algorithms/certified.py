@@ -447,8 +447,8 @@ class Certified(Algorithm):
         if isinstance(self.domain, Ball) and candidates is None:
             raise NotCertified("stop_report compares candidates, and a ball has no list: pass candidates=points")
         presented: RoundArguments = {"context": context, "candidates": candidates, "features": features}
-        round_, made = self._recommended_on(available, presented)
-        best, position = self._best(round_, made)
+        round_, offer = self._recommended_on(available, presented)
+        best, position = self._best(round_, offer)
         try:
             certifier, (fits, local, radii), checked = self._certificate(delta)
         except NotCertified as error:

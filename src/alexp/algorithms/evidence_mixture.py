@@ -97,7 +97,7 @@ class MixtureBelief:
     @property
     def one_by_one(self) -> bool:
         """Whether the newest reward came right after its ask."""
-        return self._run._log.happened.one_by_one
+        return self._run._log.events.one_by_one
 
     def rng(self) -> np.random.Generator:
         """Random numbers of the next decision."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from alexp.common.codec import State
-from alexp.problem.offers import contexts_of, offer
+from alexp.problem.offers import contexts_of, make_offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.base import Algorithm
@@ -60,7 +60,7 @@ def _begun(one: AwaitingFirstRound, presented: Mapping[str, object], n: object =
             several = contexts_of(presented.get("context"), cast("int | None", n))
             first = {} if several is None else {"context": next(iter(several))}
             round_: State = {name: presented.get(name) for name in _ROUND} | first
-            offer(models, domain, **round_)
+            make_offer(models, domain, **round_)
             born = kind(models, domain, **arguments)
             one.__dict__ = vars(born)
             kind._enrol(one)  # type: ignore[arg-type]  # with a lock of its own, known to forks

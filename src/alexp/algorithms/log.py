@@ -1,4 +1,4 @@
-"""The log of a run: trials, what happened in which order, and what came back."""
+"""The log of a run: trials, their rewards, and the order of events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STEPS: tuple[Step, ...] = ("ask", "tell", "observe", "abandon")
 _ASK, _TELL, _OBSERVE, _ABANDON = range(4)
 
 
-class Happened(NamedTuple):
+class LogEvent(NamedTuple):
     """One event: what, to which trial, and for an ask the restriction of its round (None for all candidates)."""
 
     step: Step
@@ -39,12 +39,12 @@ class Happened(NamedTuple):
     restriction: bytes | None
 
 
-class Course:
-    """Asks, tells, observations and abandonments in the order in which they happened.
+class EventLog:
+    """Asks, tells, observations and abandonments in their order.
 
     An event is one number, 4 x value + step. The value of a tell or an abandonment is its trial; asks and
     observations make trials in the order of their numbers, so the value of an ask can say which restriction its round
-    had. Equal restrictions are stored once. Events are part of the course once they are committed, all in one step.
+    had. Equal restrictions are stored once. New events are part of the log once they are committed, in one step.
     """
 
     def __init__(self) -> None:
@@ -73,23 +73,23 @@ class Course:
         self._new.append(4 * trial + _ABANDON)
 
     def commit(self) -> None:
-        """Make what has happened since the last time part of the course: an interrupt comes before or after."""
+        """Make all new events part of the log, in one step."""
         if len(self._new) == 1:
             self._codes.append(self._new[0])
         else:
             self._codes.extend(array("q", self._new))
         self._new = []
 
-    def since(self, start: int = 0, n_trials: int = 0) -> Iterator[Happened]:
+    def since(self, start: int = 0, n_trials: int = 0) -> Iterator[LogEvent]:
         """Events number `start` and later; there were `n_trials` trials before them."""
         restrictions = [None, *self._numbers]
         for code in self._codes[start:]:
             value, step = divmod(code, 4)
             if step in (_ASK, _OBSERVE):
-                yield Happened(_STEPS[step], n_trials, restrictions[value] if step == _ASK else None)
+                yield LogEvent(_STEPS[step], n_trials, restrictions[value] if step == _ASK else None)
                 n_trials += 1
             else:
-                yield Happened(_STEPS[step], value, None)
+                yield LogEvent(_STEPS[step], value, None)
 
     @property
     def one_by_one(self) -> bool:
@@ -100,7 +100,7 @@ class Course:
         return False
 
     def state(self) -> State:
-        """The course as arrays."""
+        """The events as arrays."""
         restrictions = list(self._numbers)
         return {
             "codes": np.array(self._codes, dtype=np.int64),
@@ -109,30 +109,30 @@ class Course:
         }
 
     def as_arrays(self) -> tuple[AnyArray, IntArray]:
-        """What happened, and to which trial, one entry per event."""
+        """Step and trial of every event."""
         values, steps = np.divmod(np.array(self._codes, dtype=np.int64), 4)
-        made = (steps == _ASK) | (steps == _OBSERVE)
-        return np.array(_STEPS)[steps], np.where(made, np.cumsum(made) - 1, values)
+        creates = (steps == _ASK) | (steps == _OBSERVE)
+        return np.array(_STEPS)[steps], np.where(creates, np.cumsum(creates) - 1, values)
 
     @classmethod
-    def read(cls, state: State, n_candidates: int) -> Course:
+    def read(cls, state: State, n_candidates: int) -> EventLog:
         """Invert `state`; restrictions must be of so many candidates."""
         checks = {
             "codes": integers(None, low=0),
             "sizes": integers(None, low=1, high=4 * n_candidates + 1),
             "restrictions": integers(None, low=0, high=255),
         }
-        known = record("course", state, checks)
+        known = record("events", state, checks)
         out, data = cls(), known["restrictions"].astype(np.uint8).tobytes()
         ends = np.cumsum(known["sizes"]).tolist()
-        same("length of course['restrictions']", len(data), ends[-1] if ends else 0, "the sum of course['sizes']")
+        same("length of events['restrictions']", len(data), ends[-1] if ends else 0, "the sum of events['sizes']")
         parts = [data[end - size : end] for end, size in zip(ends, known["sizes"].tolist(), strict=True)]
         out._numbers = {part: number for number, part in enumerate(parts, 1)}
         for part in out._numbers:
             check_restriction(part, n_candidates)
         asks = known["codes"][known["codes"] % 4 == _ASK] // 4
         if len(out._numbers) != len(parts) or np.any(asks > len(parts)):
-            raise ValueError(f"course['codes'] must name restrictions 1..{len(parts)}, each of which is stored once")
+            raise ValueError(f"events['codes'] must name restrictions 1..{len(parts)}, each of which is stored once")
         out._codes = array("q", known["codes"].tobytes())
         return out
 
@@ -142,10 +142,10 @@ def check_restriction(packed: bytes, n_candidates: int) -> None:
     form, size = packed[:1], len(packed) - 1
     listed = form in (b"+", b"-") and size % 4 == 0
     if not (listed or (form == b"#" and size == (n_candidates + 7) // 8)):
-        raise ValueError(f"course['restrictions'] must be lists or masks of {n_candidates} candidates")
+        raise ValueError(f"events['restrictions'] must be lists or masks of {n_candidates} candidates")
     named = np.frombuffer(packed[1:], dtype=np.uint32) if listed else np.empty(0, dtype=np.uint32)
     if np.any(named >= n_candidates) or not unpack_restriction(packed, n_candidates).size:
-        raise ValueError(f"course['restrictions'] must leave some of the {n_candidates} candidates, and name no others")
+        raise ValueError(f"events['restrictions'] must leave some of the {n_candidates} candidates, and name no others")
 
 
 def pack_restriction(indices: IntArray, n_candidates: int) -> bytes:
@@ -266,10 +266,10 @@ class TrialLog:
 
     Attributes
     ----------
-    waiting : candidates of the pending trials by their ids, oldest first.
+    pending : candidates of the pending trials by their ids, oldest first.
     abandoned : trials that were given up, those with a withdrawn reward included.
     retracted : trials whose reward was withdrawn.
-    happened : what happened in which order.
+    events : asks, tells, observations and abandonments in their order.
     seen : the range of the rewards.
     offers : contexts and rows of contextual rounds; None on a fixed domain.
 
@@ -283,10 +283,10 @@ class TrialLog:
         self.explored = array("b")
         self.propensity = array("d")
         self.reward = array("d")
-        self.waiting: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
+        self.pending: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
         self.abandoned: set[int] = set()
         self.retracted: set[int] = set()
-        self.happened = Course()
+        self.events = EventLog()
         self.seen = SeenRewards()
 
     def __len__(self) -> int:
@@ -299,7 +299,7 @@ class TrialLog:
 
     def commit(self) -> None:
         """Make what was added part of the log, in one step."""
-        self.happened.commit()
+        self.events.commit()
 
     def append(
         self,
@@ -308,21 +308,21 @@ class TrialLog:
         explored: bool,
         propensity: float,
         restriction: bytes | None = None,
-        made: Offer | None = None,
+        offer: Offer | None = None,
     ) -> int:
         """Record a proposal, with what its round was restricted to if that must be remembered, and return its id."""
-        self.happened.asked(restriction)
-        if made is not None and self.offers is not None:
-            self.offers.append(made, index)
+        self.events.asked(restriction)
+        if offer is not None and self.offers is not None:
+            self.offers.append(offer, index)
         trial_id = self._add(index, model, explored, propensity)
-        self.waiting[trial_id] = index
+        self.pending[trial_id] = index
         return trial_id
 
-    def observe(self, index: int, reward: float, propensity: float = nan, made: Offer | None = None) -> None:
+    def observe(self, index: int, reward: float, propensity: float = nan, offer: Offer | None = None) -> None:
         """Record a measurement from elsewhere as the next trial; NaN if it was withdrawn."""
-        self.happened.observed()
-        if made is not None and self.offers is not None:
-            self.offers.append(made, index)
+        self.events.observed()
+        if offer is not None and self.offers is not None:
+            self.offers.append(offer, index)
         self._set(self._add(index, None, False, propensity), reward)
 
     def _add(self, index: int, model: int | None, explored: bool, propensity: float) -> int:
@@ -335,12 +335,12 @@ class TrialLog:
 
     def record(self, trial_id: int, reward: float) -> None:
         """Store the reward of a trial; NaN if it was withdrawn."""
-        self.happened.told(trial_id)
+        self.events.told(trial_id)
         self._set(trial_id, reward)
 
     def _set(self, trial_id: int, reward: float) -> None:
         self.reward[trial_id] = reward
-        self.waiting.pop(trial_id, None)
+        self.pending.pop(trial_id, None)
         if isnan(reward):
             self.abandoned.add(trial_id)
             self.retracted.add(trial_id)
@@ -357,21 +357,17 @@ class TrialLog:
 
     def abandon(self, trial_id: int) -> None:
         """Give up a pending trial."""
-        self.happened.abandoned(trial_id)
+        self.events.abandoned(trial_id)
         self.abandoned.add(trial_id)
-        self.waiting.pop(trial_id, None)
+        self.pending.pop(trial_id, None)
         if self.offers is not None:
             self.offers.settle(trial_id, self.index[trial_id], lost=True)
-
-    def pending(self) -> list[int]:
-        """Ids of trials that await a reward."""
-        return list(self.waiting)
 
     def proposed(self) -> IntArray:
         """Ids of the trials that were asked for, in increasing order; the others were observed elsewhere."""
         if self.offers is None:  # observations have no propensity
             return np.flatnonzero(~np.isnan(np.array(self.propensity, dtype=np.float64)))
-        steps, trials = self.happened.as_arrays()
+        steps, trials = self.events.as_arrays()
         return np.asarray(trials[steps == "ask"])
 
     def measured(self) -> IntArray:
@@ -383,7 +379,7 @@ class TrialLog:
 
         Corrected rewards keep their place.
         """
-        came = (event.trial for event in self.happened.since() if event.step in ("tell", "observe"))
+        came = (event.trial for event in self.events.since() if event.step in ("tell", "observe"))
         return [trial for trial in came if trial not in self.retracted]
 
     def trial(self, trial_id: int, domain: Domain, scores: FloatArray | None = None) -> Trial:
@@ -434,11 +430,11 @@ class TrialLog:
 
     def check_pending(self, trial: Trial | int | str) -> int:
         """Id of a trial that awaits its reward, or an error that says why it does not."""
-        return self.check_waiting(self.check_id(trial))
+        return self.check_is_pending(self.check_id(trial))
 
-    def check_waiting(self, trial_id: int) -> int:
+    def check_is_pending(self, trial_id: int) -> int:
         """The same for the id of a trial of this run."""
-        if trial_id in self.waiting:
+        if trial_id in self.pending:
             return trial_id
         if not isnan(self.reward[trial_id]):
             raise AlreadyToldError(
@@ -473,7 +469,7 @@ class TrialLog:
             "reward": np.array(self.reward, dtype=np.float64),
             "abandoned": np.array(sorted(self.abandoned), dtype=np.int64),
             "retracted": np.array(sorted(self.retracted), dtype=np.int64),
-            "course": self.happened.state(),
+            "events": self.events.state(),
         } | ({} if self.offers is None else {"offers": self.offers.state()})
 
 
@@ -508,7 +504,7 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
         "reward": floats(n, low=-LARGEST, high=LARGEST, missing=True),
         "abandoned": ids,
         "retracted": ids,
-        "course": a_dict,
+        "events": a_dict,
     }
     known = record("log", state, checks)
     out = TrialLog(offers)
@@ -520,26 +516,26 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
     missing = np.flatnonzero(np.isnan(known["reward"])).tolist()
     if not out.retracted <= out.abandoned <= set(missing):
         raise ValueError("log['abandoned'] must be trials without a reward, log['retracted'] some of them")
-    out.waiting = {i: out.index[i] for i in missing if i not in out.abandoned}
+    out.pending = {i: out.index[i] for i in missing if i not in out.abandoned}
     if offers is not None:
         offers.check(out)
-    out.happened = Course.read(known["course"], n_candidates)
-    _check_course(out)
+    out.events = EventLog.read(known["events"], n_candidates)
+    _check_events(out)
     return out
 
 
-def _check_course(log: TrialLog) -> None:
-    """Raise unless a course tells of the trials of its log, in an order in which they can have happened."""
-    steps, trials = log.happened.as_arrays()
-    made = np.isin(steps, ("ask", "observe"))
-    if int(made.sum()) != len(log) or np.any(trials >= np.cumsum(made)):
-        raise ValueError(f"log['course'] must make the {len(log)} trials of the log, each before what happens to it")
+def _check_events(log: TrialLog) -> None:
+    """Raise unless the events are those of the trials of the log, in a possible order."""
+    steps, trials = log.events.as_arrays()
+    creates = np.isin(steps, ("ask", "observe"))
+    if int(creates.sum()) != len(log) or np.any(trials >= np.cumsum(creates)):
+        raise ValueError(f"log['events'] must create the {len(log)} trials of the log, each before its other events")
     has_reward = ~np.isnan(np.array(log.reward, dtype=np.float64))
     has_reward[list(log.retracted)] = True
     if not np.array_equal(np.sort(trials[np.isin(steps, ("tell", "observe"))]), np.flatnonzero(has_reward)):
-        raise ValueError("log['course'] must tell of every reward in log['reward'] once, and of no others")
+        raise ValueError("log['events'] must have every reward in log['reward'] once, and of no others")
     if not np.array_equal(np.sort(trials[steps == "abandon"]), sorted(log.abandoned - log.retracted)):
-        raise ValueError("log['course'] must tell of every trial in log['abandoned'] once, and of no others")
+        raise ValueError("log['events'] must have every trial in log['abandoned'] once, and of no others")
     by_chance = ~np.isnan(np.array(log.propensity, dtype=np.float64))
     asked = trials[steps == "ask"]
     if not np.array_equal(asked, np.flatnonzero(by_chance)) and (log.offers is None or not by_chance[asked].all()):

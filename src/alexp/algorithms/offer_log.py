@@ -137,7 +137,7 @@ class OfferLog:
             raise ValueError("log['index'] must be below log['offers']['n_candidates'] in every round")
         live = (k for k, ids in enumerate(self.ids) if ids is not None and k not in log.abandoned)
         self.played = Counter((self.ids[k] or ())[log.index[k]] for k in live)
-        for trial in log.waiting if self.form == "none" else range(len(log)):
+        for trial in log.pending if self.form == "none" else range(len(log)):
             if self._chosen[trial] is None:
                 raise ValueError(f"log['offers']['chosen'] lacks the row of trial {trial}")
             if self.keeps_all and self._offered[trial] is None:
@@ -277,16 +277,16 @@ def unplain(value: Packable) -> Packable:
     return value
 
 
-def pack_offer(made: Offer) -> State:
+def pack_offer(offer: Offer) -> State:
     """An offer as arrays and plain data, from which its ask can be decided on again: 8 n P bytes, or less."""
-    numbered = made.actions is made.ids or isinstance(made.actions, range)
+    numbered = offer.actions is offer.ids or isinstance(offer.actions, range)
     return {
-        "n": len(made),
-        "rows": np.frombuffer(pack_rows(made.rows), dtype=np.uint8),
-        "ids": None if made.ids is None else [plain(key) for key in made.ids],
-        "actions": None if numbered else [plain(made.actions[k]) for k in range(len(made))],
-        "context": plain(made.context),
-        "allowed": made.allowed,
+        "n": len(offer),
+        "rows": np.frombuffer(pack_rows(offer.rows), dtype=np.uint8),
+        "ids": None if offer.ids is None else [plain(key) for key in offer.ids],
+        "actions": None if numbered else [plain(offer.actions[k]) for k in range(len(offer))],
+        "context": plain(offer.context),
+        "allowed": offer.allowed,
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alexp.algorithms.assumptions import quietly
-from alexp.algorithms.log import Happened, unpack_restriction
+from alexp.algorithms.log import LogEvent, unpack_restriction
 from alexp.decision.plays import Proposal
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Offer
@@ -55,11 +55,11 @@ class Rerun:
         done = self._again._log
         self._is_whole = False
         with quietly():  # these warnings were shown when the rewards came
-            for event in self._log.happened.since(len(done.happened), len(done)):
+            for event in self._log.events.since(len(done.events), len(done)):
                 self._repeat(event)
         self._is_whole = True
 
-    def _repeat(self, event: Happened) -> None:
+    def _repeat(self, event: LogEvent) -> None:
         again, log = self._again, self._log
         reward = self._changes.get(event.trial, log.reward[event.trial])
         if event.step == "ask":
@@ -71,26 +71,26 @@ class Rerun:
         elif event.step == "tell":
             again.take_in(again.check_tell(event.trial, reward))
         else:
-            index, made = log.index[event.trial], self._offer(event.trial)
-            again.take_observation(index, reward, made, log.propensity[event.trial])
+            index, offer = log.index[event.trial], self._offer(event.trial)
+            again.take_observation(index, reward, offer, log.propensity[event.trial])
 
-    def _repeat_ask(self, event: Happened) -> None:
+    def _repeat_ask(self, event: LogEvent) -> None:
         again, log, trial = self._again, self._log, event.trial
         index, explored, propensity = log.index[trial], bool(log.explored[trial]), log.propensity[trial]
         model = None if log.model[trial] < 0 else log.model[trial]
-        made, packed, n = self._offer(trial), event.restriction, again.domain.n_candidates
+        offer, packed, n = self._offer(trial), event.restriction, again.domain.n_candidates
         if not again.asks_matter():
-            again._log.append(index, model, explored, propensity, made=made)
+            again._log.append(index, model, explored, propensity, offer=offer)
             again._log.commit()
             return
-        if made is not None:
-            round_ = again._open_offer(made)
+        if offer is not None:
+            round_ = again._open_offer(offer)
         else:
             round_ = again._open(None if packed is None else unpack_restriction(packed, n))
             if index not in round_.indices:  # it was free when it was played, as another reward had been withdrawn
                 round_ = again._listed.round(np.append(round_.indices, index), round_.pending)
         position = int(np.flatnonzero(round_.indices == index)[0])
-        again._propose(round_, packed, Proposal(position, model, explored, propensity), made)
+        again._propose(round_, packed, Proposal(position, model, explored, propensity), offer)
         again._end()
 
     def _offer(self, trial: int) -> Offer | None:
@@ -100,7 +100,7 @@ class Rerun:
             return None
         return offers.offer(trial, self._log.index[trial], self._again.models.n_columns)
 
-    def _leave_out(self, event: Happened) -> None:
+    def _leave_out(self, event: LogEvent) -> None:
         """A reward that was withdrawn keeps its place, so that it can come back."""
         again = self._again
         if event.step == "tell":

@@ -93,9 +93,9 @@ def _play_rounds(algorithm: Algorithm) -> None:
     rows = np.random.default_rng(0).standard_normal((4, algorithm.models.n_columns))
     if blocks is not None:  # an arm has zeros in the columns of others
         rows = np.repeat(np.eye(blocks[0]), blocks[1], axis=1)
-    made = Offer(rows, range(len(rows)), tuple(range(len(rows))))
+    offer = Offer(rows, range(len(rows)), tuple(range(len(rows))))
     for share in (0.5, -0.25):
-        trial = algorithm.ask_offers([made])[0]
+        trial = algorithm.ask_offers([offer])[0]
         algorithm.tell(trial, share * algorithm.reward_bound)
 
 

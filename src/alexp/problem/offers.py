@@ -123,7 +123,7 @@ def n_arms_of(models: ModelClass) -> int | None:
     return getattr(models.dictionary, "n_arms", None)
 
 
-def offer(
+def make_offer(
     models: ModelClass,
     domain: Domain,
     *,

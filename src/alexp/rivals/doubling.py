@@ -12,6 +12,7 @@ import numpy as np
 from alexp.extend import (
     ASK,
     Algorithm,
+    CheckedTell,
     Decision,
     Domain,
     FullSignature,
@@ -24,7 +25,6 @@ from alexp.extend import (
     Shared,
     State,
     Streams,
-    Told,
     Trial,
     a_dict,
     algorithm_named,
@@ -162,8 +162,8 @@ class Doubling(Algorithm):
         inner = self._adopted(self._made(self.models, self.domain, k), k)
         for trial in self._log.told_in_order() if self.keep_data else ():
             index, offers = self._log.index[trial], self._log.offers
-            made = None if offers is None else offers.offer(trial, index, self.models.n_columns)
-            inner.take_observation(index, self._log.reward[trial], made)
+            offer = None if offers is None else offers.offer(trial, index, self.models.n_columns)
+            inner.take_observation(index, self._log.reward[trial], offer)
         return inner
 
     # -- asks and tells ----------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Doubling(Algorithm):
         round_: Round,
         restriction: bytes | None = None,
         played: Proposal | None = None,
-        made: Offer | None = None,
+        offer: Offer | None = None,
         scores: bool = False,
     ) -> Trial:
         """The algorithm inside proposes; the trial gets a number of ours, which remembers epoch and number there."""
@@ -184,7 +184,7 @@ class Doubling(Algorithm):
         self._changing = True
         proposal = played or decision.play.draw(inner._streams.generator(ASK, inner.n_asked))
         inner._keep_only(round_, decision)
-        asked = inner._propose(round_, None, proposal, made, scores)
+        asked = inner._propose(round_, None, proposal, offer, scores)
         inner._known.clear()
         inner._end()
         if inner is not self._current:
@@ -192,7 +192,7 @@ class Doubling(Algorithm):
             self._epochs, self._rounds = dict([best, (self.epoch + 1, inner)]), 0
         self._keep_only(round_, decision)
         k, self._rounds = self.epoch, self._rounds + 1
-        number = self._log.append(asked.index, asked.model, asked.explored, asked.propensity, restriction, made)
+        number = self._log.append(asked.index, asked.model, asked.explored, asked.propensity, restriction, offer)
         self._notes[number] = [k, asked.id]
         return replace(asked, id=number)
 
@@ -200,7 +200,7 @@ class Doubling(Algorithm):
         reward = self._sign * seen.reward
         k, number = (None, 0) if seen.note is None else seen.note
         if k in self._epochs:
-            self._epochs[k].take_in(Told(number, reward, "tell"))
+            self._epochs[k].take_in(CheckedTell(number, reward, "tell"))
         if k not in self._epochs or (self.keep_data and k < self.epoch):
             assert seen.index is not None
             self._current.take_observation(seen.index, reward, self._offer_of(seen))
@@ -255,7 +255,7 @@ class Doubling(Algorithm):
         proposed = self._current._log
         same("state['rounds']", self._rounds, proposed.proposed().size - len(proposed.abandoned), "its asks")
         self._check_notes(self._check_place)
-        waiting = sorted((k, number) for k, inner in self._epochs.items() for number in inner._log.waiting)
+        waiting = sorted((k, number) for k, inner in self._epochs.items() for number in inner._log.pending)
         if waiting != sorted((k, number) for k, number in self._notes.values() if k in self._epochs):
             raise ValueError("state['epochs'] must await the rewards of the trials in state['notes'], and no others")
 

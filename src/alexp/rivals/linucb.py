@@ -151,7 +151,7 @@ class LinUCB(Certified):
         return Decision(Alone(policies, 0, self.model))
 
     def _aim(self) -> FloatArray:
-        waiting = tuple(self._log.waiting)
+        waiting = tuple(self._log.pending)
         fits = self._ball_fits()
         believed = fits.with_fantasies(self._offers.rows(waiting)) if waiting else fits
         agent = self.agent

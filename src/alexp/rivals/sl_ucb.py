@@ -174,8 +174,8 @@ class SLUCB(Algorithm):
         if self._active is None or self._fit is None:
             return corner(self._dim, self._radius, rng)
         fit = self._fit
-        if self._log.waiting:
-            fit = fit.with_fantasies(self._offers.rows(tuple(self._log.waiting)))
+        if self._log.pending:
+            fit = fit.with_fantasies(self._offers.rows(tuple(self._log.pending)))
         width = ucb_width(self._fit.log_determinants(), self._ridge, self.noise_std, self.norm_bound, self.delta)
         x, towards = np.zeros(self._dim), rng.standard_normal(self._active.size)
         mean = fit.coefficients()[0]

@@ -102,7 +102,7 @@ def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
     """The state of each trial."""
     external: set[int] = set()
     if log.offers is not None:  # observations of contextual rounds may have a propensity
-        steps, which = log.happened.as_arrays()
+        steps, which = log.events.as_arrays()
         external.update(which[steps == "observe"].tolist())
 
     def state(trial: int) -> TrialState:

@@ -145,7 +145,7 @@ class AskLeases(LeaseHandler[AskRequest]):
     def before(self, connection: Connection, replica: Replica, request: AskRequest) -> AskRequest:
         """The request with the expired trials."""
         self.offered = ()
-        waiting = replica.algorithm.log.waiting
+        waiting = replica.algorithm.log.pending
         known = read(connection, self.study) if waiting else {}
         if not known:
             return request
@@ -221,7 +221,7 @@ class TakeOverLeases(LeaseHandler[list[int] | None]):
 
     def before(self, connection: Connection, replica: Replica, request: list[int] | None) -> list[int] | None:
         """Lease the trials to this worker, or raise if any is held by another."""
-        waiting, known, at = replica.algorithm.log.waiting, read(connection, self.study), now(connection)
+        waiting, known, at = replica.algorithm.log.pending, read(connection, self.study), now(connection)
         if request is None:
             expired = [trial for trial in waiting if trial in known and _is_free(known[trial], at, self.granted_at)]
             self.taken = expired[: self.most]

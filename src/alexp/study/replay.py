@@ -17,7 +17,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from alexp.algorithms.assumptions import quietly
-from alexp.algorithms.base import Algorithm, IfTold, Told
+from alexp.algorithms.base import Algorithm, CheckedTell, IfTold
 from alexp.algorithms.log import Trial
 from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.algorithms.rerun import Rerun
@@ -92,7 +92,7 @@ class Replica:
         algorithm, start = self.algorithm, perf_counter()
         for event in events:
             algorithm.log.check_told(event.trial)
-        algorithm.mend({event.trial: event.reward for event in events})
+        algorithm.amend_all({event.trial: event.reward for event in events})
         for event in events:
             self._count_rerun(event, start)
             start = perf_counter()
@@ -185,7 +185,7 @@ class Replica:
     def tell(self, trial_id: int, reward: float) -> Event:
         """Learn a reward that `check_tell` has accepted."""
         start = perf_counter()
-        self.algorithm.take_in(Told(trial_id, reward, "tell"))
+        self.algorithm.take_in(CheckedTell(trial_id, reward, "tell"))
         return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
 
     def observe(self, candidate: int, reward: float, offer: Offer | None = None, propensity: float = nan) -> Event:
@@ -224,9 +224,9 @@ class Replica:
         algorithm, start, events = self.algorithm, perf_counter(), []
         prepared, self._prepared = self._prepared, None
         if prepared is not None and prepared.fits(algorithm, changes):
-            algorithm.become(prepared)
+            algorithm.adopt(prepared)
         else:
-            algorithm.mend(changes)
+            algorithm.amend_all(changes)
         for trial, reward in changes.items():
             event = Event(self.n_events, "retract" if reward is None else "amend", trial, reward=reward)
             events.append(self._count_rerun(event, start))
@@ -235,7 +235,7 @@ class Replica:
 
     def prepare_amend(self, changes: Mapping[int, float | None]) -> None:
         """Compute in advance what `amend` needs; it applies the events that came in between."""
-        self._prepared = self.algorithm.mending(changes) if changes else None
+        self._prepared = self.algorithm.amended(changes) if changes else None
 
     def _count_rerun(self, event: Event, start: float) -> Event:
         """Count an event that repeats the run; its time does not enter the pace."""
@@ -253,11 +253,11 @@ class Replica:
 
     # -- checking before acting --------------------------------------------------------------------------------
 
-    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> Told:
+    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> CheckedTell:
         """What `tell` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told))
 
-    def check_amend(self, trial: Trial | int | str, reward: float) -> Told:
+    def check_amend(self, trial: Trial | int | str, reward: float) -> CheckedTell:
         """What `amend` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_amend(trial, reward))
 
@@ -332,7 +332,7 @@ class Replica:
             self.snapshot_at = self.n_events
 
 
-def _without_sign_of_zero(told: Told) -> Told:
+def _without_sign_of_zero(told: CheckedTell) -> CheckedTell:
     return told._replace(reward=told.reward + 0.0)  # databases do not keep it
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from alexp.algorithms.base import (
     Algorithm,
+    CheckedTell,
     ExternalObservation,
     IfTold,
     RoundArguments,
-    Told,
     any_given,
     check_reward,
     offers_for,
@@ -224,13 +224,13 @@ class Study:
         rows = make(self._follower.known().algorithm)
 
         def check(replica: Replica) -> list[ExternalObservation]:
-            if not replica.still_offers([row.made for row in rows if row.made is not None]):
+            if not replica.still_offers([row.offer for row in rows if row.offer is not None]):
                 rows[:] = make(replica.algorithm)
             if not sure:
                 _check_plausible(replica.algorithm, [row.reward for row in rows])
             plain = [row._replace(reward=row.reward + 0.0) for row in rows]  # databases do not keep the sign of zero
-            rounds = [None if row.made is None else recordable(replica.algorithm, row.made) for row in plain]
-            return [row._replace(made=one) for row, one in zip(plain, rounds, strict=True)]
+            rounds = [None if row.offer is None else recordable(replica.algorithm, row.offer) for row in plain]
+            return [row._replace(offer=one) for row, one in zip(plain, rounds, strict=True)]
 
         def act(replica: Replica, rows: list[ExternalObservation]) -> list[Event]:
             warn_of(replica.algorithm.suspect_observations([row.reward for row in rows]))
@@ -278,7 +278,7 @@ class Study:
         """
         pairs = list(results.items() if isinstance(results, Mapping) else results)
 
-        def check(replica: Replica) -> list[Told]:
+        def check(replica: Replica) -> list[CheckedTell]:
             checked = [replica.check_tell(trial, reward, if_told) for trial, reward in pairs]
             _check_distinct([told.trial for told in checked])
             return checked if sure else _plausible(replica, checked)
@@ -292,7 +292,7 @@ class Study:
         The log keeps both rewards. `sure` is as for `tell_many`.
         """
 
-        def check(replica: Replica) -> list[Told]:
+        def check(replica: Replica) -> list[CheckedTell]:
             checked = [replica.check_amend(trial, reward)]
             return checked if sure else _plausible(replica, checked)
 
@@ -310,16 +310,16 @@ class Study:
     def _store_rewards(
         self,
         pairs: list[tuple[AnyTrial, float]],
-        check: Callable[[Replica], list[Told]],
+        check: Callable[[Replica], list[CheckedTell]],
         may_amend: bool,
         key: str | None,
     ) -> TellCounts:
-        def act(replica: Replica, tells: list[Told]) -> list[Event]:
+        def act(replica: Replica, tells: list[CheckedTell]) -> list[Event]:
             warn_of(replica.algorithm.suspects(tells).values())
-            events = [replica.tell(told.trial, told.reward) for told in tells if told.deed == "tell"]
+            events = [replica.tell(told.trial, told.reward) for told in tells if told.action == "tell"]
             return events + replica.amend(_amendments(tells))
 
-        def prepare(replica: Replica, tells: list[Told]) -> None:
+        def prepare(replica: Replica, tells: list[CheckedTell]) -> None:
             replica.prepare_amend(_amendments(tells))
 
         replica, events = self._follower.act(check, act, prepare if may_amend else None, key)
@@ -387,7 +387,7 @@ class Study:
         """Pending trials, oldest first, each with its worker, its age and the rest of its lease."""
         with self._follower.mutex:
             with self._follower.moment() as (replica, connection):
-                ids = replica.algorithm.log.pending()
+                ids = list(replica.algorithm.log.pending)
                 if not ids:
                     return []
                 log_cache = self._cache_of(replica)
@@ -490,7 +490,7 @@ class Study:
         options = ViewOptions(trials, leaders, history, certificates, curve, explanation, delta)
         with self._follower.mutex:
             with self._follower.moment() as (replica, connection):
-                n_events, pending = replica.n_events, replica.algorithm.log.pending()
+                n_events, pending = replica.n_events, list(replica.algorithm.log.pending)
                 held = leases.read(connection, self._id) if pending else {}
                 if self._last_view is not None:
                     *before, view = self._last_view
@@ -671,15 +671,15 @@ def _as_given(trial: Trial, offer: Offer) -> Trial:
     return trial if offer.is_whole else replace(trial, x=offer.actions[trial.index], context=offer.context)
 
 
-def _plausible(replica: Replica, tells: list[Told]) -> list[Told]:
+def _plausible(replica: Replica, tells: list[CheckedTell]) -> list[CheckedTell]:
     """The tells, unchanged; raises if a reward looks like a typing error."""
     if reasons := list(replica.algorithm.suspects(tells).values()):
         raise SuspiciousRewardError("\n".join(reasons))
     return tells
 
 
-def _amendments(tells: list[Told]) -> dict[int, float | None]:
-    return {told.trial: told.reward for told in tells if told.deed == "amend"}
+def _amendments(tells: list[CheckedTell]) -> dict[int, float | None]:
+    return {told.trial: told.reward for told in tells if told.action == "amend"}
 
 
 def _check_distinct(trial_ids: list[int]) -> None:

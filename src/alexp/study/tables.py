@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alexp.algorithms.base import Told
+from alexp.algorithms.base import CheckedTell
 from alexp.algorithms.log import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.cells import from_csv, to_csv
@@ -173,7 +173,7 @@ def _match(lines: Lines, keys: list[str]) -> list[int]:
 # -- results ---------------------------------------------------------------------------------------------------
 
 
-def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[Told]:
+def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[CheckedTell]:
     """The rewards of a file with columns `trial` and `reward`, checked but not yet told.
 
     Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`,
@@ -183,7 +183,7 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
     ids, rewards = lines.column("trial"), lines.column("reward")
     algorithm = (replica := study.refresh()).algorithm
     _check_header(lines, ["trial", "reward", *column_names(algorithm)])
-    results: list[Told] = []
+    results: list[CheckedTell] = []
     mistakes: list[str] = []
     seen: dict[int, int] = {}
     for line, row in lines.rows:
@@ -194,7 +194,7 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
             if told.trial in seen:
                 raise ValueError(f"trial {told.trial} was on line {seen[told.trial]} already")
             _check_candidate(lines.header, row, trial_columns(algorithm, told.trial))
-            if told.deed == "amend" and not amend:
+            if told.action == "amend" and not amend:
                 stored = algorithm.log.reward[told.trial]
                 raise ValueError(f"trial {told.trial} has the reward {stored}, the file says {told.reward}; {_AMEND}")
         except (ValueError, TypeError) as error:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.rules import Rule
 from alexp.testing import contextual
-from alexp.testing.chance import check_pending_propensities, check_propensities, check_restricted_propensities
-from alexp.testing.mending import check_amend_later
+from alexp.testing.amending import check_amend_later
 from alexp.testing.plates import check_pending, check_plates, check_without_repeats
+from alexp.testing.propensities import check_pending_propensities, check_propensities, check_restricted_propensities
 from alexp.testing.protocol import check_available, check_save_and_load, check_small_problems
 from alexp.testing.settings import PLAIN, SETTINGS, Check
 from alexp.testing.symmetries import check_direction, check_looking, check_repeats_with_seed, check_scale

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.base import Told
-from alexp.algorithms.log import Course, looks_like_a_typo, pack_restriction, typos_among, unpack_restriction
+from alexp.algorithms.base import CheckedTell
+from alexp.algorithms.log import EventLog, looks_like_a_typo, pack_restriction, typos_among, unpack_restriction
 from alexp.testing import SETTINGS, on_tables
 from alexp.testing.amending import force, release, text_of
 from alexp.testing.settings import make, reward
@@ -255,27 +255,27 @@ def test_asks_are_repeated_only_where_they_leave_something_behind():
         opt = small(kind)
         for some in ([1, 2, 3], [3, 2, 1], [4, 5]):
             opt.ask(available=some)
-        assert len(opt.log.happened.state()["sizes"]) == kept
+        assert len(opt.log.events.state()["sizes"]) == kept
 
 
 def test_a_mending_takes_up_what_happened_meanwhile_and_is_about_one_run():
     opt, twin = small(alexp.ALExp, rounds=4), small(alexp.ALExp, rounds=4)
-    prepared = opt.mending({1: 0.5})
+    prepared = opt.amended({1: 0.5})
     for algorithm in (opt, twin):
         algorithm.tell(algorithm.ask(), 0.25)
     assert prepared.fits(opt, {1: 0.5})
     assert not prepared.fits(opt, {1: 0.25})
-    opt.become(prepared)
+    opt.adopt(prepared)
     twin.amend(1, 0.5)
     assert text_of(opt) == text_of(twin)
-    stale = opt.mending({1: 0.5})
+    stale = opt.amended({1: 0.5})
     opt.amend(0, 0.5)
     assert not stale.fits(opt, {1: 0.5})
     with pytest.raises(RuntimeError, match="mended otherwise"):
-        opt.become(stale)
+        opt.adopt(stale)
 
 
-# -- the course ------------------------------------------------------------------------------------------------------
+# -- the events ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 400])
@@ -289,19 +289,19 @@ def test_restrictions_are_packed_shortly_and_come_back(n):
 
 
 def test_equal_restrictions_are_kept_once_and_saved():
-    course, some, others = Course(), pack_restriction(np.array([5]), 9), pack_restriction(np.arange(1, 9, 2), 9)
+    events, some, others = EventLog(), pack_restriction(np.array([5]), 9), pack_restriction(np.arange(1, 9, 2), 9)
     for restriction in (None, some, others, some):
-        course.asked(restriction)
-    course.observed()
-    course.told(2)
-    course.abandoned(0)
-    course.commit()
-    again = Course.read(course.state(), 9)
-    events = [("ask", 0, None), ("ask", 1, some), ("ask", 2, others), ("ask", 3, some), ("observe", 4, None),
-              ("tell", 2, None), ("abandon", 0, None)]  # fmt: skip
-    assert list(again.since()) == list(course.since()) == events
-    assert list(again.since(3, 3)) == events[3:]
-    assert len(course.state()["sizes"]) == 2
+        events.asked(restriction)
+    events.observed()
+    events.told(2)
+    events.abandoned(0)
+    events.commit()
+    again = EventLog.read(events.state(), 9)
+    steps = [("ask", 0, None), ("ask", 1, some), ("ask", 2, others), ("ask", 3, some), ("observe", 4, None),
+             ("tell", 2, None), ("abandon", 0, None)]  # fmt: skip
+    assert list(again.since()) == list(events.since()) == steps
+    assert list(again.since(3, 3)) == steps[3:]
+    assert len(events.state()["sizes"]) == 2
     again.asked(others)
     assert len(again.state()["sizes"]) == 2
 
@@ -340,8 +340,8 @@ def test_a_typo_in_a_first_plate_is_seen_beside_the_others():
     assert [reason is not None for reason in typos_among(np.array([]), plate)] == [True] + [False] * 5
     opt = small()
     opt.ask(7)
-    tells = [Told(k, value, "tell") for k, value in enumerate(plate)]
-    assert list(opt.suspects([*tells, Told(6, 1e9, "skip")])) == [0]
+    tells = [CheckedTell(k, value, "tell") for k, value in enumerate(plate)]
+    assert list(opt.suspects([*tells, CheckedTell(6, 1e9, "skip")])) == [0]
 
 
 def test_the_wrong_reward_itself_does_not_make_the_right_one_look_strange():
