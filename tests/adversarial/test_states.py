@@ -108,7 +108,7 @@ def test_abandoned_trials_leave_nothing_behind(name):
         (lambda codes: codes[:-1], "trials of the log"),  # the last ask is missing
         (
             lambda codes: codes[[1, 0, *range(2, codes.size)]],
-            "before what happens to it",
+            "before its other events",
         ),  # told before it was asked for
         (lambda codes: np.append(codes, codes[1]), "every reward"),  # told twice
         (lambda codes: np.append(codes, 4 * 0 + 3), r"log\['abandoned'\]"),  # given up, say the events alone

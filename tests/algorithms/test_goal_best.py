@@ -82,15 +82,15 @@ def test_a_lucky_measurement_stands_where_nothing_is_measured_twice(table):
 
 
 @pytest.mark.parametrize(
-    ("events", "alone"),
+    ("letters", "alone"),
     [("", False), ("at", True), ("aatt", False), ("ata", True), ("atax", True), ("oo", False), ("ato", False),
      ("aatxat", True), ("t", False)],
 )  # fmt: skip
-def test_one_by_one_looks_at_the_newest_reward(events, alone):
+def test_one_by_one_looks_at_the_newest_reward(letters, alone):
     events = EventLog()
-    for event in events:
+    for letter in letters:
         {"a": events.asked, "o": events.observed, "t": lambda: events.told(0), "x": lambda: events.abandoned(0)}[
-            event
+            letter
         ]()
         events.commit()
     assert events.one_by_one is alone
