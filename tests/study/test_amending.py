@@ -164,7 +164,7 @@ def test_the_run_is_repeated_before_the_study_is_locked(sqlite, monkeypatch):
         raise AssertionError("repeated under the lock")
 
     monkeypatch.setattr(Replica, "prepare_amend", slow)
-    monkeypatch.setattr(alexp.ALExp, "mend", never)
+    monkeypatch.setattr(alexp.ALExp, "amend_all", never)
     study.amend(1, 0.25)
     monkeypatch.undo()
     assert [event["kind"] for event in study.events()][-3:] == ["ask", "tell", "amend"]
