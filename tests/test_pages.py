@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOL = ROOT / "tools" / "pages.py"
-NOT_STAMPED = {"reproduce", "benchmarks", "soak"}  # an hour each, or a quiet machine; `make pages-check` names them
+NOT_STAMPED = {"benchmarks", "soak"}
 
 
 def load(monkeypatch):
