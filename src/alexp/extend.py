@@ -63,7 +63,7 @@ from alexp.decision.schedules import Schedules
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights
 from alexp.decision.widths import ucb_width
-from alexp.estimation.credible import Credence
+from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.estimate import Estimate, predict
 from alexp.estimation.factory import linear_posteriors
 from alexp.estimation.lasso.group_lasso import GroupLasso, GroupLassoPath
@@ -96,7 +96,7 @@ __all__ = [
     "Certified",
     "CheckedTell",
     "Choices",
-    "Credence",
+    "CrediblePrediction",
     "Decision",
     "Domain",
     "EOptimal",

@@ -37,7 +37,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import SMALLEST, fraction, positive
 from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.checking import Ledger, Monitor, Rewards
-from alexp.estimation.credible import Credence, believe, log_odds_of_a_constant, typical_norms
+from alexp.estimation.credible import CrediblePrediction, believe, log_odds_of_a_constant, typical_norms
 from alexp.estimation.posteriors import NotFiniteError, Posteriors
 from alexp.problem.bounds import NormBounds, curvature_bounds, norm_bounds
 from alexp.problem.candidates import CandidateTable, Choices, Round
@@ -475,7 +475,7 @@ class Certified(Algorithm):
         """Their numbers among all models."""
         return np.arange(self.models.n_models)
 
-    def _predictive(self, round_: Round) -> Credence:
+    def _predictive(self, round_: Round) -> CrediblePrediction:
         """Mean and standard deviation of the reward at all choices of a round: not certified."""
         told = self._rewards_told()
         return believe(self.models, self._known_features() or Reference(told.rows), round_.choices, told)

@@ -19,7 +19,7 @@ from alexp.common.schema import same
 from alexp.common.validation import LARGEST, SMALLEST, count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Explore
 from alexp.decision.weights import draw_index
-from alexp.estimation.credible import Credence
+from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture, expected_improvement
 from alexp.estimation.mixture.replays import Hindsight, Replays, look_back, replayed
@@ -65,7 +65,7 @@ def defaults(goal: str, repeats: bool, contextual: bool, kernels: bool) -> Defau
     return KERNELS if goal == "sum" and repeats and kernels else DEFAULTS[goal, repeats]
 
 
-class Outlook(NamedTuple):
+class RoundMoments(NamedTuple):
     """Mixture mean and standard deviation of the choices of a round, (n,) each."""
 
     mean: FloatArray
@@ -82,7 +82,7 @@ class MixtureBelief:
         self._run, self.mixture, self.replays = run, run._mixture, run._replays
         self.n_told = run._log.seen.n
         self.is_exact = bool(run._replays.held)
-        self._moments: tuple[Hashable, Outlook] | None = None  # of the last round
+        self._moments: tuple[Hashable, RoundMoments] | None = None  # of the last round
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -103,11 +103,11 @@ class MixtureBelief:
         """Random numbers of the next decision."""
         return self._run._agent_rng()
 
-    def moments(self, round: Round) -> Outlook:
+    def moments(self, round: Round) -> RoundMoments:
         """Mean and standard deviation of every choice."""
         if self._moments is None or self._moments[0] != round.key:
             mean, variance = self.moments_at(round.wide, round.pending)
-            self._moments = round.key, Outlook(round.narrow(mean), np.sqrt(round.narrow(variance)))
+            self._moments = round.key, RoundMoments(round.narrow(mean), np.sqrt(round.narrow(variance)))
         return self._moments[1]
 
     def moments_at(self, choices: Choices, pending: Pending = NOTHING) -> tuple[FloatArray, FloatArray]:
@@ -393,8 +393,8 @@ class EvidenceMixture(Certified):
         position = int(np.argmax(mean))
         return position, float(mean[position]), self._mixture.leader(self.belief.weights)
 
-    def _predictive(self, round_: Round) -> Credence:
-        return Credence(*self.belief.moments(round_))
+    def _predictive(self, round_: Round) -> CrediblePrediction:
+        return CrediblePrediction(*self.belief.moments(round_))
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:
         """What was expected of every reward before it came, by all models together and by some of them alone."""

@@ -38,7 +38,7 @@ _SPARE = 8  # rewards beyond twice the size of a model, below which its residual
 
 
 @dataclass
-class Credence:
+class CrediblePrediction:
     """Mean and standard deviation of the reward at n candidates (n,), and the models' probabilities (M,) if known."""
 
     mean: FloatArray
@@ -66,7 +66,9 @@ def typical_norms(models: ModelClass, candidates: CandidateTable | Reference) ->
     return np.asarray(np.sqrt(sums) / models.scales)
 
 
-def believe(models: ModelClass, candidates: CandidateTable | Reference, choices: Choices, told: Rewards) -> Credence:
+def believe(
+    models: ModelClass, candidates: CandidateTable | Reference, choices: Choices, told: Rewards
+) -> CrediblePrediction:
     """The mixture's belief about some choices, after at least one reward."""
     norms = typical_norms(models, candidates)
     norms = np.where(norms > 0.0, norms, 1.0)
@@ -91,7 +93,7 @@ def believe(models: ModelClass, candidates: CandidateTable | Reference, choices:
             share, variance = weights[cell, [j]], noise[cell, [j]]
             cells[cell].merge_moments(moments, np.array([j]), share, variance, choices)
     variance = (moments.within + moments.between) / moments.total
-    return Credence(moments.mean, np.sqrt(variance), weights.sum(axis=0))
+    return CrediblePrediction(moments.mean, np.sqrt(variance), weights.sum(axis=0))
 
 
 def log_odds_of_a_constant(models: ModelClass, norms: FloatArray, told: Rewards) -> float:

@@ -14,7 +14,7 @@ from alexp.extend import (
     Alone,
     Ball,
     Certified,
-    Credence,
+    CrediblePrediction,
     Decision,
     Domain,
     FloatArray,
@@ -184,12 +184,12 @@ class LinUCB(Certified):
     def _numbers(self) -> IntArray:
         return super()._numbers() if self.model is None else np.array([self.model])
 
-    def _predictive(self, round_: Round) -> Credence:
+    def _predictive(self, round_: Round) -> CrediblePrediction:
         """What its own fit says where old rewards are forgotten."""
         if self.forget is None:
             return super()._predictive(round_)
         fits, choices = self._pool.fits[0], round_.choices
-        return Credence(fits.mean(0, choices), self.noise_std * fits.width(0, choices))
+        return CrediblePrediction(fits.mean(0, choices), self.noise_std * fits.width(0, choices))
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         return *self._pool.best(0, round_.choices), self.model
