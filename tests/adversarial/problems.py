@@ -86,9 +86,6 @@ def _arguments(rng: np.random.Generator, kind: Kind, unit: float) -> dict[str, A
         out["horizon"] = 20
     if "model" in kind.settings:
         out["model"] = None if rng.random() < 0.5 else 0
-    stated = {"noise_std", "reward_bound"} <= out.keys()
-    if "misfit_grid" in known and stated and rng.random() < 0.3:
-        out["misfit_grid"] = [(0.1, 1.0), (1e-50, 1e50), (1e99,)][rng.integers(3)]
     return out
 
 

@@ -203,8 +203,6 @@ def test_what_makes_no_sense_is_refused_at_construction():
     domain = alexp.Candidates()
     with pytest.raises(ValueError, match="DOptimal designs for a table"):
         alexp.ALExp(BLOCKS, domain, exploration=alexp.DOptimal())
-    with pytest.raises(ValueError, match="misfit_grid is for tables"):
-        alexp.EvidenceMixture(BLOCKS, domain, noise_std=0.1, reward_bound=1.0, misfit_grid=(0.3,))
     with pytest.raises(ValueError, match="log_features is for contextual rounds"):
         alexp.LinUCB(alexp.ModelClass.legendre(2, 1), alexp.Interval(), log_features="all")
     with pytest.raises(ValueError, match="log_features must be one of"):

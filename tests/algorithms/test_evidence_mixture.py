@@ -149,31 +149,3 @@ def test_disagreement_is_what_keeps_it_from_locking_in():
 def test_bad_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         alexp.EvidenceMixture(MODELS, DOMAIN, **(STATED | settings))
-
-
-@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("kind", [alexp.EvidenceMixture, alexp.MixtureThompson])
-def test_conformance_with_candidate_effects(kind, check, monkeypatch):
-    monkeypatch.setattr(kind, "example", {"misfit_grid": (0.3,), "noise_grid": (1.0,), "reward_bound": 1.0})
-    check(kind)
-
-
-def test_candidate_effects_believe_what_was_measured():
-    """One row is far better than its features say. With effects that is learned; without, features win."""
-    rng = np.random.default_rng(0)
-    features = rng.standard_normal((40, 2)) / np.sqrt(2)
-    rewards = features @ np.array([0.3, -0.3])
-    rewards[7] = 2.0
-    models = alexp.ModelClass.from_matrices({"a": features, "b": features**2}, intercept=False)
-    plain, effects = (
-        alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(40))), **STATED, misfit_grid=grid, random_state=0)
-        for grid in ((), (0.5,))
-    )
-    for algorithm in (plain, effects):
-        for index in (*range(20), 7, 7, 7):
-            algorithm.observe(index, rewards[index])
-    mean, std = effects.predict(7)
-    assert abs(mean - 2.0) < 0.1
-    assert std < 0.1
-    assert effects.best().index == 7
-    assert abs(plain.predict(7)[0] - 2.0) > 0.5

@@ -23,7 +23,6 @@ KINDS = {
     "ucb": (alexp.EvidenceMixture, {"rule": "ucb"}),
     "ei": (alexp.EvidenceMixture, {"goal": "best"}),
     "stated": (alexp.EvidenceMixture, {"noise_std": 0.1, "reward_bound": 1.0}),
-    "misfit": (alexp.EvidenceMixture, {"noise_std": 0.1, "reward_bound": 1.0, "misfit_grid": (0.3,)}),
     "linucb": (alexp.LinUCB, {"model": 0}),
     "alexp": (alexp.ALExp, {}),
     "lm-ucb": (alexp.LMUCB, {}),

@@ -178,7 +178,6 @@ def test_without_a_bound_there_is_nothing_to_certify(stated):
         ({"light": True, "noise_std": 0.1}, "light"),
         ({"noise_grid": (1.0,)}, "state reward_bound"),
         ({"scale_grid": (1.0,), "noise_std": 0.1}, "state reward_bound"),
-        ({"misfit_grid": (0.3,)}, "state reward_bound and noise_std"),
         ({"ratio_grid": (0.1,), "noise_std": 0.1, "reward_bound": 1.0}, "ratio_grid is for"),
         ({"ratio_grid": ()}, "ratio_grid"),
         ({"ratio_grid": (0.1, -1.0)}, "ratio_grid"),

@@ -115,13 +115,8 @@ def test_arms_share_their_features():
         assert row_divisors(rows, columns, offsets, centred, (3, 2)) == pytest.approx(plain)
 
 
-def test_effects_need_candidates():
-    with pytest.raises(ValueError, match="misfit_grid is for tables"):
-        level_mixture(MODELS, None, 0.1, 1.0, (1.0,), (1.0,), (0.3,), 1.0)
-
-
 def test_a_grid_of_stated_sizes_needs_no_rows():
-    assert level_mixture(MODELS, None, 0.1, 1.0, (1.0,), (1.0,), (), 1.0)._calibration is None
+    assert level_mixture(MODELS, None, 0.1, 1.0, (1.0,), (1.0,), 1.0)._calibration is None
 
 
 def test_free_columns_do_not_count():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.ridge.bank import RidgeBank, RidgeGrid
 from alexp.problem.candidates import Choices, Pending
@@ -78,31 +77,6 @@ def test_a_mixture_shrinks_within_components_only(n, intercept):
     np.testing.assert_allclose(centre, mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(variance, within + between, rtol=1e-7)
     assert np.all(variance < mixture.moments(weights, Choices(None, table))[1])
-
-
-def test_effects_believe_in_rows_of_the_weight_they_will_have():
-    """Telling every component what it expects shrinks the models' variances as fantasies do."""
-    settings = {"noise_std": 0.3, "norm_bound": 1.0, "n_candidates": 9, "effect_grid": (0.0, 0.5)}
-    mixture = EffectMixture(4, COLUMNS, OFFSETS, np.ones(2), True, **settings)
-    features, rewards = data(9, 6)
-    for index in (0, 1, 1, 5):
-        mixture.update(features[index], rewards[index], index)
-    out = [1, 7, 1]  # measured twice before, new, and once more
-    weighted = [mixture._weighted(g, pending(features[out], out)).rows for g in range(2)]
-    twin = EffectMixture(4, COLUMNS, OFFSETS, np.ones(2), True, **settings)
-    twin.restore(mixture.state())
-    believers = [bank.with_fantasies(rows) for bank, rows in zip(mixture.grid.cells, weighted, strict=True)]
-    for index in out:
-        twin.update(features[index], 0.0, index)  # what the reward is does not matter to variances
-    points = np.hstack([features, np.full((9, 1), 10.0)])
-    for believer, bank in zip(believers, twin.grid.cells, strict=True):
-        for j in range(2):
-            np.testing.assert_allclose(believer.width(j, points), bank.width(j, points), rtol=1e-9)
-    weights, table = mixture.weights(), np.ascontiguousarray(features.T)
-    mean, variance = mixture.moments(weights, Choices(np.arange(9), table))
-    believed, less = mixture.moments(weights, Choices(np.arange(9), table), pending(features[out], out))
-    np.testing.assert_allclose(believed, mean, rtol=1e-9, atol=1e-12)
-    assert np.all(less < variance)
 
 
 def kinds(intercept):

@@ -149,8 +149,6 @@ def test_where_it_cannot_be():
         alexp.EvidenceMixture(kernels, domain, forget=0.9)
     with pytest.raises(ValueError, match="forget is for models of at most 200 features.*got one with 201"):
         alexp.EvidenceMixture(wide, domain, forget=0.9)
-    with pytest.raises(ValueError, match="misfit_grid and forget"):
-        alexp.EvidenceMixture(plain, domain, forget=0.9, misfit_grid=(0.3,), noise_std=0.1, reward_bound=1.0)
     with pytest.raises(ValueError, match="forget"):
         alexp.LinUCB(kernels, domain, model=0, forget=0.9)
     for wrong in (0.0, 1.0, 1.5, -0.1):

@@ -9,7 +9,6 @@ from numba import njit
 from scipy.stats import norm
 
 from alexp.estimation.mixture import optimality
-from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.problem.candidates import Choices
 
@@ -191,14 +190,3 @@ def test_chunks_do_not_matter(monkeypatch):
     whole = mixture.chances(mixture.weights(), choices, np.random.default_rng(0))
     monkeypatch.setattr(optimality, "_CHUNK", 1)
     assert mixture.chances(mixture.weights(), choices, np.random.default_rng(0)) == pytest.approx(whole, abs=1e-14)
-
-
-def test_effects_are_drawn():
-    settings = {"noise_std": 0.1, "norm_bound": 1.0, "n_candidates": 5, "effect_grid": (0.0, 0.5)}
-    mixture = EffectMixture(4, COLUMNS, OFFSETS, np.ones(4), False, **settings)
-    table = points(5).table
-    for k in range(150):
-        mixture.update(table[:, k % 5], 5.0 * (k % 5 == 2), k % 5)
-    found = mixture.chances(mixture.weights(), Choices(np.arange(5), table), np.random.default_rng(0))
-    assert found[2] > 0.9
-    assert np.all(found * optimality.DRAWS == np.round(found * optimality.DRAWS))

@@ -73,9 +73,9 @@ VARIANTS = {
         alexp.EvidenceMixture,
         {"noise_std": 0.1, "reward_bound": 1.0, "rule": "ucb", "light": True},
     ),
-    "evidence-mixture-misfit": (
+    "evidence-mixture-exploring": (
         alexp.EvidenceMixture,
-        {"noise_std": 0.1, "reward_bound": 1.0, "misfit_grid": (0.1, 0.5), "gamma": 0.3},
+        {"noise_std": 0.1, "reward_bound": 1.0, "gamma": 0.3},
     ),
     "evidence-mixture-unknown": (
         alexp.EvidenceMixture,

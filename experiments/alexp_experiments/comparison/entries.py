@@ -213,7 +213,6 @@ ENTRANTS: dict[str, Entrant] = {
     ),
     "evidence-mixture, light": Entrant("evidence-mixture", _mixture(light=True), long=True),
     "evidence-mixture, ucb": Entrant("evidence-mixture", _mixture(rule="ucb")),
-    "evidence-mixture, ucb, misfit": Entrant("evidence-mixture", _mixture(rule="ucb", misfit_grid=[0.3])),
     "evidence-mixture, noise unknown": Entrant("evidence-mixture", _mixture(noise_std=None)),
     "evidence-mixture, nothing stated": Entrant("evidence-mixture", _untold(), long=True),
     "mixture-thompson": Entrant(

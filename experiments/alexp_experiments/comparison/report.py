@@ -92,7 +92,6 @@ def advice(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
         evidence_locked=stuck(table, "alexp, evidence oracle", scenarios),
         alexp_locked=stuck(table, "alexp", scenarios),
         real=times(table, f"{MIXTURE}, light", MIXTURE, tuple(REAL)),
-        misfit=times(table, f"{MIXTURE}, ucb, misfit", f"{MIXTURE}, ucb", tuple(REAL)),
         best=best,
         best_times=tuned.get(best or ""),
     )

@@ -196,15 +196,13 @@ class EvidenceMixture(Certified):
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
     ratio_grid : ratios of noise to prior variance where no bound is stated; 1e-4 to 0.5 by default.
-    misfit_grid : sizes, as multiples of `reward_bound`, of what a candidate's reward may have beyond any model; each is
-        weighed against none at all. For tables, where playing a candidate again tells more than its features do.
     light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
     floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
         more; 0.01 for "matching", zero for other rules.
     forget : weight of a reward for each one that came after it, for rewards that drift: 0.99 looks back some hundred
         rewards. None, by default, forgets nothing. Nothing is certified then, and the order of rewards matters. For
-        models linear in at most 200 features, without `misfit_grid`.
+        models linear in at most 200 features.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
@@ -237,7 +235,7 @@ class EvidenceMixture(Certified):
     weights_mean: ClassVar[str] = "posterior"
     default_rule: ClassVar[RuleName | None] = None  # in place of the goal's
     settings: ClassVar[tuple[str, ...]] = (
-        "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "misfit_grid", "gamma", "power", "floor", "forget",
+        "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "gamma", "power", "floor", "forget",
     )  # fmt: skip
 
     def __init__(
@@ -250,7 +248,6 @@ class EvidenceMixture(Certified):
         noise_grid: Sequence[float] | None = None,
         scale_grid: Sequence[float] | None = None,
         ratio_grid: Sequence[float] | None = None,
-        misfit_grid: Sequence[float] = (),
         light: bool = False,
         gamma: float = 0.0,
         power: float | None = None,
@@ -277,7 +274,6 @@ class EvidenceMixture(Certified):
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
-        self.misfit_grid = grid("misfit_grid", misfit_grid) if np.size(misfit_grid) else ()
         grids = noise_grid is not None or scale_grid is not None
         if light and (None in (self.stated.noise_std, self._bound) or grids):
             raise ValueError(
@@ -285,7 +281,7 @@ class EvidenceMixture(Certified):
             )
         known = self.stated.noise_std is not None
         if self._in_ratios:
-            self.ratio_grid = ratios_of(ratio_grid, known, grids, bool(self.misfit_grid))
+            self.ratio_grid = ratios_of(ratio_grid, known, grids)
         else:
             self.noise_std = self.noise_std if known else self.reward_bound
             chosen = levels_and_scales(noise_grid, scale_grid, light, known, ratio_grid is not None)
@@ -322,12 +318,8 @@ class EvidenceMixture(Certified):
             return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=self.forget)
         assert self.noise_grid is not None
         assert self.scale_grid is not None
-        unit = (self.stated.reward_bound or self.norm_bound) / self.norm_bound
-        effects = [unit * misfit for misfit in self.misfit_grid]
-        check_multiples("misfit_grid times reward_bound", effects, self.norm_bound)
-        check_multiples("misfit_grid times reward_bound over noise_std", effects, self.norm_bound / self.noise_std)
         grids = (self.noise_grid, self.scale_grid)
-        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, effects, self.power, self.forget)
+        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, self.power, self.forget)
 
     @property
     def relies_on(self) -> frozenset[str]:
@@ -442,18 +434,12 @@ def check_multiples(name: str, multiples: Sequence[float], unit: float) -> None:
             raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {multiple * unit:g}")
 
 
-def ratios_of(
-    ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool, misfits: bool
-) -> tuple[float, ...]:
+def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool) -> tuple[float, ...]:
     """Ratios of noise to prior variance, where no bound on rewards is stated."""
     if others_given:
         raise ValueError(
             "noise_grid and scale_grid are multiples of noise_std and reward_bound; state reward_bound as well, or "
             "give ratio_grid in their place"
-        )
-    if misfits:
-        raise ValueError(
-            "misfit_grid are multiples of reward_bound, weighed against the noise; state reward_bound and noise_std"
         )
     usual = (*LARGE_SIGNALS, *RATIOS) if noise_known else RATIOS
     return grid("ratio_grid", usual if ratio_grid is None else ratio_grid)

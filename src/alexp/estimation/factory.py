@@ -193,23 +193,21 @@ def posterior_grid(
     ridges: Sequence[FloatArray],
     intercept: bool,
     precise: bool = False,
-    may_sleep: bool = True,
     tables: Sequence[ModelOnTable] | None = None,
     arm_blocks: tuple[int, int] | None = None,
     forget: float | None = None,
 ) -> PosteriorGrid:
     """Fits of the same groups of columns at several ridges, (M,) for each cell.
 
-    `precise` says that variances span so many digits that moments must not be taken through the coefficients;
-    `may_sleep`, that models of negligible evidence need not be kept up to date. `tables` has the models on all
-    candidates where `takes_one_pass` says so, and kernels only there. `arm_blocks` = (K, p) says that every arm has
-    columns of its own. `forget` is as in `posteriors`.
+    `precise` says that variances span so many digits that moments must not be taken through the coefficients.
+    `tables` has the models on all candidates where `takes_one_pass` says so, and kernels only there. `arm_blocks` =
+    (K, p) says that every arm has columns of its own. `forget` is as in `posteriors`.
     """
     if arm_blocks is not None:
         return ArmGrid(arm_blocks, columns, offsets, ridges, intercept, forget)
     if tables is not None:
         return OnePassGrid(tables, ridges, intercept)
-    return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, may_sleep, forget)
+    return RidgeGrid(n_columns, columns, offsets, ridges, intercept, precise, forget)
 
 
 def takes_one_pass(models: ModelClass, n_candidates: int, cells: int = 5) -> bool:

@@ -474,14 +474,11 @@ def level_subsets(
     norm_bound: float,
     noise_grid: Sequence[float],
     scale_grid: Sequence[float],
-    effects: Sequence[float],
     power: float,
     forget: float | None,
 ) -> SubsetMixture:
     """`mixture.making.level_mixture` of subsets that are enumerated."""
     table = _table(candidates, forget)
-    if effects:
-        raise ValueError("misfit_grid is for models that are listed: leave it out, or leave out device")
     pairs = tuple((float(a), float(b)) for a in noise_grid for b in scale_grid)
     largest = float(_mean_squares(table, models.intercept).max()) ** 0.5 or 1.0
     _check_digits(min(a * noise_std / (b * norm_bound) for a, b in pairs) / largest)

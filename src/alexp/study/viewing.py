@@ -336,7 +336,6 @@ _MEANING_IN_MIXTURES = {
     "noise_grid": "levels of noise with a component each, × σ",
     "scale_grid": "sizes of coefficients with a component each, × bound",
     "ratio_grid": "ratios of noise to prior variance with a component each",
-    "misfit_grid": "deviation of a candidate from every model, × B",
     "gamma": "share γ t^(-1/3) of even play",
     "floor": "least share of even play",
     "draws": "posterior draws that a round chooses among",

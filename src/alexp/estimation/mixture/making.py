@@ -16,7 +16,6 @@ from alexp.common.warning import caution
 from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import check_forgetting, takes_one_pass
 from alexp.estimation.mixture.calibrating import Divisors, prior_divisors, prior_scales, row_divisors, trace_divisors
-from alexp.estimation.mixture.effects import EffectMixture
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.onepass.grid import OnePassGrid, keeps_values
 from alexp.estimation.ridge.bank import RidgeGrid
@@ -119,30 +118,19 @@ def level_mixture(
     norm_bound: float,
     noise_grid: Sequence[float],
     scale_grid: Sequence[float],
-    effects: Sequence[float],
     power: float,
     forget: float | None = None,
 ) -> Mixture:
-    """Components (model, noise level, prior scale), in multiples of the two; and sizes of candidates' own effects."""
+    """Components (model, noise level, prior scale), in multiples of the two."""
     if models.enumerated_on is not None:
         grids = (noise_grid, scale_grid)
-        known = backend("level_subsets")(models, candidates, noise_std, norm_bound, *grids, effects, power, forget)
+        known = backend("level_subsets")(models, candidates, noise_std, norm_bound, *grids, power, forget)
         return cast(Mixture, known)
     groups = (models.n_columns, models.columns_flat, models.offsets, models.scales * models.roots, models.intercept)
     levels: _Levels = {
         "noise_std": noise_std, "norm_bound": norm_bound, "noise_grid": noise_grid, "scale_grid": scale_grid,
     }  # fmt: skip
-    if not effects:
-        return Mixture(*groups, **levels, **_common(models, candidates, power, forget))
-    models.require_linear("misfit_grid", "effects of candidates are weighed against coefficients")
-    if forget is not None:
-        raise ValueError("misfit_grid and forget do not go together: what a candidate has of its own is not forgotten")
-    if candidates is None:
-        raise ValueError("misfit_grid is for tables: effects belong to candidates that come again")
-    n, log_prior = candidates.n_candidates, _log_prior(models)
-    return EffectMixture(
-        *groups, n_candidates=n, effect_grid=(0.0, *effects), **levels, power=power, log_prior=log_prior
-    )
+    return Mixture(*groups, **levels, **_common(models, candidates, power, forget))
 
 
 def _common(models: ModelClass, candidates: CandidateTable | None, power: float, forget: float | None) -> _Common:

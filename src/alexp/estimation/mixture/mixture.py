@@ -187,8 +187,6 @@ class Mixture:
     intercept : whether every model has an unpenalised constant.
     noise_std : sigma; noise level g is noise_grid[g] * sigma.
     norm_bound : B; prior standard deviation h is scale_grid[h] * B.
-    copies : how often the whole grid is repeated, for what a subclass varies beyond noise and scale.
-    may_sleep : whether components that have become negligible may be left behind until they matter again.
     power : weights are proportional to the evidence to this power; below one they trust adaptively chosen data less.
         The prior is no evidence and is not raised to it.
     log_prior : (M,) logarithms of the models' prior weights; equal by default.
@@ -214,8 +212,6 @@ class Mixture:
         norm_bound: float,
         noise_grid: Sequence[float] = (1.0,),
         scale_grid: Sequence[float] = (1.0,),
-        copies: int = 1,
-        may_sleep: bool = True,
         power: float = 1.0,
         log_prior: FloatArray | None = None,
         tables: Sequence[ModelOnTable] | None = None,
@@ -225,7 +221,7 @@ class Mixture:
     ) -> None:
         self.forget = forget
         self.power, self.log_prior = power, log_prior
-        pairs = copies * [(float(a), float(b)) for a in noise_grid for b in scale_grid]
+        pairs = [(float(a), float(b)) for a in noise_grid for b in scale_grid]
         self.n_columns, self._columns, self._sizes = n_columns, columns, np.diff(offsets)
         self._offsets, self._divisors, self._intercept, self._tables = offsets, divisors, intercept, tables
         self._weighs_alike = forget is None and arm_blocks is None  # whether rewards have one weight and one constant
@@ -236,7 +232,7 @@ class Mixture:
 
         def make(divisors: FloatArray) -> PosteriorGrid:
             ridges = [ridge * divisors for ridge in self.ridges]
-            settings = (precise, may_sleep, tables, arm_blocks, forget)
+            settings = (precise, tables, arm_blocks, forget)
             return posterior_grid(n_columns, columns, offsets, ridges, intercept, *settings)
 
         self._calibration: Calibration | None = None

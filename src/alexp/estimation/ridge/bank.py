@@ -577,7 +577,6 @@ class RidgeGrid:
     ridges : (M,) for each cell, the square roots of the penalties.
     intercept : whether every model has an unpenalised constant.
     precise : never take moments through the coefficients, whose quadratic forms would round small variances away.
-    may_sleep : let models of negligible evidence sleep if there are very many.
     forget : weight of a reward for each one that came after it.
     """
 
@@ -589,14 +588,13 @@ class RidgeGrid:
         ridges: Sequence[FloatArray],
         intercept: bool,
         precise: bool = False,
-        may_sleep: bool = True,
         forget: float | None = None,
     ) -> None:
         self.n_models, self.n_columns, self._lead = len(offsets) - 1, n_columns, int(intercept)
         self._sizes, self._mean_size = np.diff(offsets), len(columns) / self.n_models
         self._precise = precise
         # Models that forget never sleep: fading would have to be repeated for each missed row.
-        self._lazy = may_sleep and forget is None and self.n_models * len(ridges) >= _LAZY
+        self._lazy = forget is None and self.n_models * len(ridges) >= _LAZY
         self.cells = [RidgeBank(columns, offsets, ridge, intercept, forget=forget) for ridge in ridges]
         if self._lazy:
             self._determinants = np.zeros((len(ridges), self.n_models))  # lower bounds for sleeping models
@@ -615,14 +613,9 @@ class RidgeGrid:
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; it does not matter which candidate it is of."""
-        for cell in range(len(self.cells)):
-            self.update_cell(cell, row, y)
-
-    def update_cell(self, cell: int, row: FloatArray, y: float) -> None:
-        """Absorb one reward into one cell."""
-        self._fantasies.pop(cell, None)
-        self._residuals = None
-        self.cells[cell].update(row, y)
+        self._fantasies, self._residuals = {}, None
+        for bank in self.cells:
+            bank.update(row, y)
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
