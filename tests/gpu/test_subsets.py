@@ -48,7 +48,7 @@ def pair_of(kind, size, intercept):
     models, enumerated = classes(size, intercept)
     candidates = CandidateTable(models, DOMAIN, np.random.default_rng(1).permutation(N))
     if kind == "levels":
-        grids = (0.2, 1.5, (1 / 3, 1.0, 3.0), (1.0, 4.0), [], 1.0)
+        grids = (0.2, 1.5, (1 / 3, 1.0, 3.0), (1.0, 4.0), 1.0)
         made = level_mixture(models, candidates, *grids), level_mixture(enumerated, candidates, *grids)
     else:
         grids = (RATIOS, 0.2 if kind == "known" else None, 0.5)
@@ -87,7 +87,7 @@ def test_widths_keep_their_digits_where_there_is_little_noise(noise):
     """A subset is seen once with each pair, and differences between subsets must not be made of rounding."""
     models, enumerated = classes(3)
     candidates = CandidateTable(models, DOMAIN, np.arange(N))
-    grids = (noise, 1.0, (1.0,), (1.0, 4.0), [], 1.0)
+    grids = (noise, 1.0, (1.0,), (1.0, 4.0), 1.0)
     listed, ours = (level_mixture(m, candidates, *grids) for m in (models, enumerated))
     rng, choices = np.random.default_rng(0), candidates.everything.choices
     for index in rng.integers(N, size=200):
@@ -302,7 +302,7 @@ def test_without_a_table_or_a_gpu_there_is_a_sentence(monkeypatch):
     with pytest.raises(ValueError, match="need a table of candidates"):
         ratio_subsets(models, None, RATIOS, None, 1.0, None)
     with pytest.raises(ValueError, match="need a table of candidates"):
-        level_subsets(models, None, 0.1, 1.0, (1.0,), (1.0,), [], 1.0, None)
+        level_subsets(models, None, 0.1, 1.0, (1.0,), (1.0,), 1.0, None)
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     there = alexp.ModelClass.subsets(Legendre(DEGREE), 3, device="cuda")
     with pytest.raises(alexp.common.backends.NoDeviceError, match="device='cuda' needs CuPy"):
