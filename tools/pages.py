@@ -151,6 +151,7 @@ def run(command: str, cache: str = "") -> str:
     own |= {"OPENBLAS_NUM_THREADS": "1"} | ({"ALEXP_CACHE": cache} if cache else {})
     done = subprocess.run(["bash", "-ec", command], cwd=ROOT, env=os.environ | own, stdout=subprocess.PIPE, text=True)
     if done.returncode:
+        print(done.stdout, file=sys.stderr)  # a soak that finds a violation says here which
         raise SystemExit(f"`{command}` failed with status {done.returncode}")
     return done.stdout
 
