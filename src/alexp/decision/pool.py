@@ -11,7 +11,7 @@ from alexp.common.codec import Packable
 from alexp.common.schema import same, sequence
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
-from alexp.estimation.factory import agents_posteriors, restored
+from alexp.estimation.factory import agents_posteriors
 from alexp.estimation.posteriors import NotFiniteError, Posteriors
 from alexp.problem.candidates import Choices, Pending, Round
 from alexp.problem.models import ModelClass
@@ -127,7 +127,10 @@ class AgentPool:
     def restore(self, state: list[Packable]) -> None:
         """Continue from `state`."""
         saved = sequence("pool", state, len(self.fits))
-        self.fits = [restored(one, *own) for one, own in zip(saved, self._made_of, strict=True)]
+        restored = [agents_posteriors(*own) for own in self._made_of]
+        for fits, one in zip(restored, saved, strict=True):
+            fits.restore(one)
+        self.fits = restored
         for fits in self.fits:
             same("n_observations of an agent", fits.n_observations, self.n_observations, "as for all others")
         self._forget()

@@ -10,14 +10,13 @@ M (a' + N (c0 + c1 d + c2 d D + c3 D^2)).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.backends import backend
-from alexp.common.codec import Packable
 from alexp.estimation.arms import ArmBanks, ArmColumns, ArmGrid
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
@@ -143,18 +142,6 @@ def _are_wide(models: ModelClass, members: IntArray) -> bool:
     Only where candidates come again: contextual rounds have new points all the time.
     """
     return not models.is_contextual and prefers_points(np.diff(models.offsets)[members].astype(np.float64))
-
-
-def restored(
-    state: Packable, models: ModelClass, ridge: float | FloatArray, members: IntArray, forget: float | None
-) -> Posteriors:
-    """`posteriors` that continue from a state, in its own form: earlier versions kept factors of wide models, too."""
-    packed = (
-        models.enumerated_on is None and models.kernels is None and isinstance(state, Mapping) and "factor" in state
-    )
-    fits: Posteriors = (linear_posteriors if packed else agents_posteriors)(models, ridge, members, forget)
-    fits.restore(state)
-    return fits
 
 
 def check_forgetting(models: ModelClass) -> None:

@@ -318,12 +318,12 @@ class GroupLassoPath:
             "z": floats(n_rows),
             "gram": floats(*self._gram.shape),
         }
-        arrays = record("data", state, checks, optional=["weight"])
+        arrays = record("data", state, checks)
         square = arrays["xt"] @ arrays["xt"].T if self._keeps_gram else arrays["gram"]
         if not np.allclose(arrays["gram"], square, rtol=1e-6, atol=1e-9 * np.max(square, initial=0.0)):
             raise ValueError("data['gram'] must be the square of data['xt']: one of them is of other data, or damaged")
         self.n_observations = arrays["n_observations"]
-        self._weight = arrays.get("weight", float(self.n_observations))  # 0.1.0 had no weights
+        self._weight = arrays["weight"]
         self._mean, self._rho, self._gram = arrays["mean"], arrays["rho"], arrays["gram"]
         self._n_rows = n_rows
         self._allocate(self.n_columns if self._keeps_gram else max(n_rows, _FIRST_ROWS))

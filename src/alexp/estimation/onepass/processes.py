@@ -251,9 +251,9 @@ class Processes:
         """Continue from `state`."""
         some: int | None = None  # of a size that is not known before
         checks = {"rows": anything, "order": integers(some, low=0), "rewards": floats(some)}
-        known = record("state", state, checks, optional=("order",))
+        known = record("state", state, checks)
         rewards, rows = known["rewards"], np.asarray(known["rows"], dtype=np.float64)
-        order = known.get("order", np.arange(rewards.size))  # left out by versions that had a row for every reward
+        order = known["order"]
         if rewards.size != order.size or (order.size and order.max() >= len(rows)):
             raise ValueError("state['order'] must have the number of a row for every reward")
         if len(rows) and (rows.ndim != 2 or rows.shape[1] <= max(int(group.max()) for group in self._groups)):
