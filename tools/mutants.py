@@ -189,6 +189,8 @@ def load() -> list[Mutant]:
     ids = [mutant.id for mutant in mutants]
     if len(set(ids)) != len(ids):
         raise SystemExit(f"ids must be distinct: {sorted({i for i in ids if ids.count(i) > 1})}")
+    for mutant in mutants:
+        list(_files(mutant.tests))  # a name that is wrong is found before anything runs
     return mutants
 
 

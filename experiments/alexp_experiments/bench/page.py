@@ -229,7 +229,7 @@ def _step(ax: Axes, rows: Sequence[Measurement]) -> None:
 
 def _lasso(ax: Axes, rows: Sequence[Measurement]) -> None:
     instances = list(dict.fromkeys(str(row["instance"]) for row in rows))
-    rivals = [subject for subject in _subjects(rows) if subject != "alexp"]
+    rivals = [subject for subject in _subjects([row for row in rows if row["ratio"]]) if subject != "alexp"]
     height = 0.8 / max(len(rivals), 1)
     for k, rival in enumerate(rivals):
         ratio = {row["instance"]: row["ratio"] for row in rows if row["subject"] == rival}
