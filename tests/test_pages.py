@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOL = ROOT / "tools" / "pages.py"
-NOT_STAMPED = {"benchmarks", "soak"}
+NOT_STAMPED = {"soak"}
 
 
 def load(monkeypatch):
