@@ -69,12 +69,12 @@ def test_correlation_can_fail():
     assert claims.correlation(correlated(4.8, 4.8, 5.5)).verdict != HOLDS
 
 
-def test_a_few_locked_runs_on_the_easy_problem_do_not_excuse_the_hard_ones():
+def test_a_few_stuck_runs_on_the_easy_problem_do_not_excuse_the_hard_ones():
     found = correlated(1.0, 1.9, 1.9)
     found.runs["easy", "alexp"][:4] = [record(40.0)] * 4  # the mean is 16.6, the median still 1
     claim = claims.correlation(found)
     assert claim.verdict != HOLDS
-    assert "4 of 10 runs of ALExp locked" in claim.evidence[0]
+    assert "4 of 10 runs of ALExp stuck" in claim.evidence[0]
 
 
 def test_lasso_baselines():
@@ -114,9 +114,9 @@ def test_growth_is_judged_at_every_size_and_the_one_that_stands_out_is_explained
     (said,) = claims.stands_out(found, "alexp")
     assert said == claim.evidence[1]
     assert (
-        "ALExp at M = 78 stands out: mean 17.2, 2.0 to 2.0 at the other sizes; 4 of 10 runs are locked, 0 to 0" in said
+        "ALExp at M = 78 stands out: mean 17.2, 2.0 to 2.0 at the other sizes; 4 of 10 runs are stuck, 0 to 0" in said
     )
-    assert "the runs that are not locked have 2.1" in said
+    assert "the runs that are not stuck have 2.1" in said
     assert "eta_0 = 90 was chosen there, 10 to 10 elsewhere" in said
 
 
@@ -202,10 +202,10 @@ def test_robustness_and_transfer():
     assert claims.robust(strong).verdict == PARTLY
 
 
-def test_means_that_hang_on_locked_runs_are_named():
+def test_means_that_hang_on_stuck_runs_are_named():
     steady, stuck = record(5.0, late=0.0), record(60.0, late=15.0)
     assert hanging([steady] * 10) is None
-    assert hanging([steady] * 39 + [record(8.0, late=5.0)]) is None  # locked, but it hardly matters
+    assert hanging([steady] * 39 + [record(8.0, late=5.0)]) is None  # stuck, but it hardly matters
     found = hanging([steady] * 9 + [stuck])
     assert (found.stuck, found.mean, found.without) == (1, pytest.approx(10.5), pytest.approx(5.0))
     assert hanging([stuck] * 8 + [steady] * 2) is None  # locking is the rule, not the exception

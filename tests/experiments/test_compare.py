@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 from alexp_experiments.comparison import contest, entries, report, tuning
 from alexp_experiments.comparison.entries import TWELVE, WELL_SPECIFIED
-from alexp_experiments.comparison.problems import TableScenario, told
+from alexp_experiments.comparison.problems import TableScenario, with_true_model
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.tasks import Record, build
 
 DOCS = Path(__file__).parents[2] / "docs"
-ENTRANTS = ["told ids", "oracle", "evidence-mixture", "squarecb", "squarecb, tuned", "alexp", "uniform"]
+ENTRANTS = ["informed ids", "oracle", "evidence-mixture", "squarecb", "squarecb, tuned", "alexp", "uniform"]
 NOTHING = np.empty(0, np.float32)
 
 
@@ -69,13 +69,13 @@ def test_who_plays_what_and_how_often():
 
 def test_told_agents_meet_the_same_rewards_and_one_model():
     for name in ("s=3 σ=.1", "50 maps σ=.1", "diabetes"):
-        plain, alone = (s.environment(4) for s in (entries.SCENARIOS[name], told(entries.SCENARIOS[name])))
+        plain, alone = (s.environment(4) for s in (entries.SCENARIOS[name], with_true_model(entries.SCENARIOS[name])))
         assert np.array_equal(plain.rewards, alone.rewards)
         assert [plain.noise() for _ in range(5)] == [alone.noise() for _ in range(5)]
         assert (alone.models.n_models, alone.true_model) == (1, 0)
         assert np.array_equal(alone.models.groups[0], plain.models.groups[plain.true_model])
     scenario = entries.SCENARIOS["s=3 σ=.1"]
-    names = ("evidence-mixture, nothing stated", "told ids")
+    names = ("evidence-mixture, nothing stated", "informed ids")
     mixture, ids = (entries.ENTRANTS[name].task(scenario, 1) for name in names)
     assert mixture.key != ids.key
     assert build(ids)[0].models.n_models == 1
@@ -86,38 +86,46 @@ def test_summary_by_hand():
     curves = np.cumsum([[0.0] * 8, [1.0] * 8], axis=1)
     records = [Record(curve, np.zeros(8, np.int32), NOTHING, NOTHING, 0, 0, 0.0, 0.008) for curve in curves]
     row = contest.summary(records)
-    assert (row["mean"], row["median"], row["worst"], row["locked"], row["starting"]) == (4.0, 4.0, 8.0, 1, 0)
+    assert (row["mean"], row["median"], row["worst"], row["stuck"], row["starting"]) == (4.0, 4.0, 8.0, 1, 0)
     assert row["s.e."] == pytest.approx(4.0)
     assert row["ms per step"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("visited", "starting"), [([1, 2, 3, 4, 5, 6, 7, 8], 1), ([1, 2, 3, 4, 5, 6, 7, 7], 0)])
-def test_who_is_still_trying_agents_out_is_not_locked(visited, starting):
+def test_who_is_still_trying_agents_out_is_not_stuck(visited, starting):
     """One of eight rounds per agent; the last quarter is two rounds, and half of them is not most."""
     run = Record(np.arange(1.0, 9.0), np.array(visited, np.int32), NOTHING, NOTHING, 0, 0, 0.0, 0.008)
     row = contest.summary([run, run])
-    assert (row["locked"], row["starting"]) == (2 - 2 * starting, 2 * starting)
+    assert (row["stuck"], row["starting"]) == (2 - 2 * starting, 2 * starting)
 
 
 def test_geometric_means_by_hand():
     rows = [("a", "oracle", 1.0), ("b", "oracle", 4.0), ("a", "alexp", 8.0), ("b", "alexp", 8.0), ("a", "half", 2.0)]
-    rows += [("a", "told ids", 0.5), ("b", "told ids", 3.0), ("a", "told ucb", 0.8), ("b", "told ucb", 2.0)]
-    common = {"locked": 1, "starting": 0, "seeds": 5, "ms per step": 1.0}
+    rows += [
+        ("a", "informed ids", 0.5),
+        ("b", "informed ids", 3.0),
+        ("a", "informed ucb", 0.8),
+        ("b", "informed ucb", 2.0),
+    ]
+    common = {"stuck": 1, "starting": 0, "seeds": 5, "ms per step": 1.0}
     frame = pd.DataFrame(
         [{"scenario": s, "algorithm": n, "mean": m, "median": m / 2, "worst": m} | common for s, n, m in rows]
     )
     means = contest.geometric_means(frame, ["a", "b", "absent"])
-    assert list(means.index) == ["told ids", "told ucb", "oracle", "alexp"], "sorted; not what misses a scenario"
+    assert list(means.index) == ["informed ids", "informed ucb", "oracle", "alexp"], (
+        "sorted; not what misses a scenario"
+    )
     assert means.loc["alexp", "x oracle"] == pytest.approx(4.0)
-    assert means.loc["alexp", "x told"] == pytest.approx(8.0), "the best of each scenario: 0.5 and 2"
+    assert means.loc["alexp", "x informed"] == pytest.approx(8.0), "the best of each scenario: 0.5 and 2"
     assert means.loc["alexp", "median"] == pytest.approx(4.0)
-    assert means.loc["oracle", "locked"] == 2
-    assert "x told" not in contest.geometric_means(frame[~frame["algorithm"].str.startswith("told")], ["a", "b"])
+    assert means.loc["oracle", "stuck"] == 2
+    rivals = frame[~frame["algorithm"].str.startswith("informed")]
+    assert "x informed" not in contest.geometric_means(rivals, ["a", "b"])
 
 
 def test_advice_by_hand():
     means = {"evidence-mixture": (2.0, 8.0), "evidence-mixture, ucb": (1.0, 4.0), "exp4-ix, tuned": (6.0, 24.0)}
-    common = {"s.e.": 0.2, "locked": 1, "seeds": 5, "ms per step": 1.0}
+    common = {"s.e.": 0.2, "stuck": 1, "seeds": 5, "ms per step": 1.0}
     frame = pd.DataFrame(
         [
             {"scenario": s, "algorithm": name, "mean": mean} | common
@@ -146,7 +154,7 @@ def test_table_page_and_figure(short, tmp_path):
     again = contest.stored(tmp_path / "compare.csv")
     pd.testing.assert_frame_equal(again, result, check_exact=False, rtol=1e-5)
     page = report.report(again, tuning.stored_sweep(), "figures/compare.png")
-    assert "EvidenceMixture pays" in page
+    assert "EvidenceMixture has" in page
     assert "the best rival is squarecb" in page
     assert all(name in page for name in ENTRANTS)
     report.draw(again, tmp_path / "figures" / "compare.png")

@@ -37,7 +37,7 @@ def locally(tasks):
 def test_published_runs_come_back(case):
     outcome = play([Contender(*case)], range(80_000, 80_003), locally)[Contender(*case)]
     np.testing.assert_allclose(outcome.regret, PUBLISHED[case], rtol=1e-12)
-    assert not outcome.locked.any()
+    assert not outcome.stuck.any()
 
 
 def test_a_shared_seed_is_the_seed_of_both():
@@ -91,7 +91,7 @@ def test_every_table_is_written_with_what_it_says(tiny, what, tmp_path):
 def test_the_words_follow_from_the_numbers():
     rates = {3.0: (0.95, 0.9), 4.0: (0.99, 0.8)}
     rows = [
-        {"eta": rate, "s": s, "median": 2.0, "naive median": 3.0, "locked": 1, "ordered": ordered}
+        {"eta": rate, "s": s, "median": 2.0, "naive median": 3.0, "stuck": 1, "ordered": ordered}
         for rate, both in rates.items()
         for s, ordered in zip((2, 9), both, strict=True)
     ]
@@ -104,10 +104,10 @@ def test_the_words_follow_from_the_numbers():
     assert "is not always below the naive" in " ".join(defaults.about_stability(pd.DataFrame(rows)).split())
     default = alexp.Schedules()
     grid = [(default.gamma, 5.0, default.lam, 0, 4.0), (default.gamma, default.eta, default.lam, 2, 6.0)]
-    table = pd.DataFrame(grid, columns=["gamma", "eta", "lam", "locked", "gmean"])
+    table = pd.DataFrame(grid, columns=["gamma", "eta", "lam", "stuck", "gmean"])
     said = " ".join(defaults.about_tuning(table).split())
-    assert "first row without a locked seed has eta = 5" in said
-    assert "are row 2 of 2: gmean 6, 2 locked seeds" in said
+    assert "first row without a stuck seed has eta = 5" in said
+    assert "are row 2 of 2: gmean 6, 2 stuck seeds" in said
 
 
 def test_wrong_names_are_refused():

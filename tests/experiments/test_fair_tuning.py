@@ -22,7 +22,7 @@ def test_the_same_number_of_settings_for_everybody():
         tasks = {ENTRANTS[name].with_constants(c).task(SCENARIOS["s=3 σ=.1"], 0).key for c in ENTRANTS[name].grid}
         assert len(tasks) == N_TRIED, f"{name}: two settings are the same run"
     untuned = {name.split(",")[0] for name in ENTRANTS} - set(TUNABLE)  # variants are settings of what is tuned
-    assert untuned == {"told ids", "told ucb", "told Thompson", "uniform"}
+    assert untuned == {"informed ids", "informed ucb", "informed Thompson", "uniform"}
 
 
 def test_the_stored_sweep_is_that_of_the_grids():

@@ -1,6 +1,6 @@
 import numpy as np
 
-from alexp_experiments.core.statistics import estimate, locked, mean_and_error, ratio
+from alexp_experiments.core.statistics import estimate, is_stuck, mean_and_error, ratio
 
 
 def test_intervals_cover_at_the_stated_rate():
@@ -31,7 +31,7 @@ def test_ratio_pairs_seeds_when_told_to():
     assert paired.high - paired.low < 1e-9 < loose.high - loose.low
 
 
-def test_locked_runs_still_pay_at_the_end():
+def test_stuck_runs_still_pay_at_the_end():
     learnt = np.minimum(np.arange(100.0), 20.0)
     stuck = 0.2 * np.arange(100.0)
-    assert locked(np.array([learnt, stuck, np.zeros(100)])).tolist() == [False, True, False]
+    assert is_stuck(np.array([learnt, stuck, np.zeros(100)])).tolist() == [False, True, False]

@@ -17,8 +17,8 @@ def test_the_right_model_in_any_units(name):
 def test_price_plays_the_same_seeds():
     (one,) = unstated.price(seeds=2, first_seed=50_000, scenarios=["s=2 σ=.1"], workers=1)
     again = next(unstated.price(seeds=1, first_seed=50_001, scenarios=["s=2 σ=.1"], workers=1))
-    assert (one.told[1], one.untold[1]) == (again.told[0], again.untold[0])
-    assert not np.array_equal(one.told, one.untold)
+    assert (one.stated[1], one.unstated[1]) == (again.stated[0], again.unstated[0])
+    assert not np.array_equal(one.stated, one.unstated)
 
 
 def test_geometric_mean_of_ratios_of_means():
@@ -38,7 +38,7 @@ def test_the_command_prints_the_part_of_the_page(capsys):
     lines = capsys.readouterr().out.splitlines()
     prices = list(unstated.price(2, 50_000, [one, two], workers=1))
     for line, found in zip(lines[2:4], prices, strict=True):
-        cells = f"{found.told.mean():.2f} | {found.untold.mean():.2f} | {np.exp(found.log_ratio()):.2f}"
+        cells = f"{found.stated.mean():.2f} | {found.unstated.mean():.2f} | {np.exp(found.log_ratio()):.2f}"
         assert line == f"| {found.scenario} | {cells} |"
     all_of_them, right = unstated.geometric_mean(prices), unstated.geometric_mean(prices[:1])
     assert f"Geometric mean of the ratio: {all_of_them.mean:.2f}, 95% interval" in lines[-1]

@@ -1,6 +1,6 @@
 """Every algorithm on every scenario: runs, one table, and what it is stored as.
 
-The table has one row per scenario and entrant: seeds, mean regret and its standard error, median, worst seed, locked
+The table has one row per scenario and entrant: seeds, mean regret and its standard error, median, worst seed, stuck
 seeds (more than 0.1 regret per round over the last quarter), seeds that lose as much because most of those rounds went
 to agents that had never played before, and milliseconds per step.
 """
@@ -17,10 +17,10 @@ import numpy as np
 
 from alexp.common.files import write_text
 from alexp.common.validation import count
-from alexp_experiments.comparison.entries import LONG, QUICK, SCENARIOS, TOLD, TWELVE, plays, seeds_for
+from alexp_experiments.comparison.entries import INFORMED, LONG, QUICK, SCENARIOS, TWELVE, plays, seeds_for
 from alexp_experiments.comparison.tuning import everybody
 from alexp_experiments.core.cache import merged
-from alexp_experiments.core.statistics import estimate, locked
+from alexp_experiments.core.statistics import estimate, is_stuck
 from alexp_experiments.core.tasks import Record, Task
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ Summary = TypedDict(
         "s.e.": float,
         "median": float,
         "worst": float,
-        "locked": int,
+        "stuck": int,
         "starting": int,
         "ms per step": float,
     },
@@ -112,7 +112,7 @@ def summary(records: Sequence[Record]) -> Summary:
     """Regret over the seeds of one cell, and the time of a step."""
     curves = np.array([record.regret for record in records])
     final, regret = curves[:, -1], estimate(curves[:, -1])
-    slow, starting = locked(curves), np.array([_starting(record) for record in records])
+    slow, starting = is_stuck(curves), np.array([_starting(record) for record in records])
     return {
         "steps": curves.shape[1],
         "seeds": len(records),
@@ -120,7 +120,7 @@ def summary(records: Sequence[Record]) -> Summary:
         "s.e.": regret.error,
         "median": float(np.median(final)),
         "worst": float(final.max()),
-        "locked": int(np.sum(slow & ~starting)),
+        "stuck": int(np.sum(slow & ~starting)),
         "starting": int(np.sum(slow & starting)),
         "ms per step": 1e3 * float(np.median([record.seconds for record in records])) / curves.shape[1],
     }
@@ -153,7 +153,7 @@ def pivot(table: pd.DataFrame, value: str, scenarios: Sequence[str]) -> pd.DataF
     return wide[[name for name in scenarios if name in wide.columns]]
 
 
-def best_told(table: pd.DataFrame, agents: Sequence[str] = TOLD) -> pd.Series:
+def best_informed(table: pd.DataFrame, agents: Sequence[str] = INFORMED) -> pd.Series:
     """Per scenario: the least mean regret of the agents that are told the true model."""
     return table[table["algorithm"].isin(agents)].groupby("scenario", sort=False)["mean"].min()
 
@@ -161,18 +161,18 @@ def best_told(table: pd.DataFrame, agents: Sequence[str] = TOLD) -> pd.Series:
 def geometric_means(table: pd.DataFrame, scenarios: Sequence[str] = tuple(TWELVE)) -> pd.DataFrame:
     """Per algorithm: geometric means over scenarios of mean, median and worst regret, and ratios of the first.
 
-    The ratios are to the oracle, to ALExp, and to the best told agent of every scenario ("x told"). Sorted from best to
-    worst. Algorithms that miss one of the scenarios are left out.
+    The ratios are to the oracle, to ALExp, and to the best informed agent of every scenario ("x informed"). Sorted from
+    best to worst. Algorithms that miss one of the scenarios are left out.
     """
     import pandas as pd
 
     wide = {name: pivot(table, name, scenarios).dropna() for name in ("mean", "median", "worst")}
     out = pd.DataFrame({name: np.exp(np.log(of.clip(lower=_SMALLEST)).mean(axis=1)) for name, of in wide.items()})
-    for name, column in (("locked", "locked"), ("starting", "starting"), ("runs", "seeds")):
+    for name, column in (("stuck", "stuck"), ("starting", "starting"), ("runs", "seeds")):
         out[name] = pivot(table, column, scenarios).dropna().sum(axis=1)
-    yardstick = best_told(table).reindex(wide["mean"].columns)
+    yardstick = best_informed(table).reindex(wide["mean"].columns)
     if not yardstick.isna().any():
-        out["x told"] = out["mean"] / float(np.exp(np.log(yardstick.clip(lower=_SMALLEST)).mean()))
+        out["x informed"] = out["mean"] / float(np.exp(np.log(yardstick.clip(lower=_SMALLEST)).mean()))
     for reference in ("oracle", "alexp"):
         if reference in out.index:
             out[f"x {reference}"] = out["mean"] / float(out["mean"][reference])
@@ -181,9 +181,9 @@ def geometric_means(table: pd.DataFrame, scenarios: Sequence[str] = tuple(TWELVE
 
 
 def linear_regret(table: pd.DataFrame) -> dict[str, int]:
-    """Locked seeds on the long scenarios, per algorithm."""
+    """Stuck seeds on the long scenarios, per algorithm."""
     rows = table[table["scenario"].isin(list(LONG))]
-    return {str(name): int(group["locked"].sum()) for name, group in rows.groupby("algorithm", sort=False)}
+    return {str(name): int(group["stuck"].sum()) for name, group in rows.groupby("algorithm", sort=False)}
 
 
 def store(table: pd.DataFrame, path: Path, add: bool = False) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
-from alexp_experiments.comparison.problems import TableScenario, told
+from alexp_experiments.comparison.problems import TableScenario, with_true_model
 from alexp_experiments.core.scenarios import Json, Scenario, Settings
 from alexp_experiments.core.tasks import Task
 
@@ -128,7 +128,7 @@ def _with_rule(settings: dict[str, Json]) -> Settings:
     return settings
 
 
-def _untold(**settings: Json) -> Callable[..., Settings]:
+def _unstated(**settings: Json) -> Callable[..., Settings]:
     """A mixture to which nothing is stated."""
     return lambda scenario, **constants: {"noise_std": None} | settings | constants
 
@@ -148,7 +148,7 @@ class Entrant:
     tried : what is tried beside the defaults when its constants are chosen on the tuning seeds.
     constants : what it plays with here.
     long : whether it also plays the long scenarios.
-    told : whether the true model is the only one that it gets.
+    informed : whether the true model is the only one that it gets.
     slow : whether a run takes seconds.
     tuned : whether its constants were chosen on the tuning seeds.
     """
@@ -158,7 +158,7 @@ class Entrant:
     tried: tuple[Constants, ...] = ()
     constants: Constants = field(default_factory=dict)
     long: bool = False
-    told: bool = False
+    informed: bool = False
     slow: bool = False
     tuned: bool = False
 
@@ -174,7 +174,7 @@ class Entrant:
     def task(self, scenario: Scenario, seed: int) -> Task:
         """The run of this entrant under one seed."""
         settings = dict(self.settings(scenario, **self.constants))
-        return Task(told(scenario) if self.told else scenario, self.algorithm, settings, seed)
+        return Task(with_true_model(scenario) if self.informed else scenario, self.algorithm, settings, seed)
 
 
 _WIDTHS: tuple[Constants, ...] = (
@@ -194,11 +194,11 @@ _BALANCES: tuple[Constants, ...] = (
 )
 
 ENTRANTS: dict[str, Entrant] = {
-    "told ids": Entrant("evidence-mixture", _untold(rule="ids"), long=True, told=True),
-    "told ucb": Entrant("evidence-mixture", _untold(rule="ucb"), long=True, told=True),
-    "told ids, stated": Entrant("evidence-mixture", _mixture(rule="ids"), long=True, told=True),
-    "told ucb, stated": Entrant("evidence-mixture", _mixture(rule="ucb"), told=True),
-    "told Thompson": Entrant("mixture-thompson", _untold(), told=True),
+    "informed ids": Entrant("evidence-mixture", _unstated(rule="ids"), long=True, informed=True),
+    "informed ucb": Entrant("evidence-mixture", _unstated(rule="ucb"), long=True, informed=True),
+    "informed ids, stated": Entrant("evidence-mixture", _mixture(rule="ids"), long=True, informed=True),
+    "informed ucb, stated": Entrant("evidence-mixture", _mixture(rule="ucb"), informed=True),
+    "informed Thompson": Entrant("mixture-thompson", _unstated(), informed=True),
     "oracle": Entrant("oracle", _agent, _WIDTHS, long=True),
     "naive": Entrant("naive", _agent, _WIDTHS, long=True),
     "evidence-mixture": Entrant(
@@ -214,7 +214,7 @@ ENTRANTS: dict[str, Entrant] = {
     "evidence-mixture, light": Entrant("evidence-mixture", _mixture(light=True), long=True),
     "evidence-mixture, ucb": Entrant("evidence-mixture", _mixture(rule="ucb")),
     "evidence-mixture, noise unknown": Entrant("evidence-mixture", _mixture(noise_std=None)),
-    "evidence-mixture, nothing stated": Entrant("evidence-mixture", _untold(), long=True),
+    "evidence-mixture, nothing stated": Entrant("evidence-mixture", _unstated(), long=True),
     "mixture-thompson": Entrant(
         "mixture-thompson",
         _mixture(),
@@ -299,8 +299,8 @@ ENTRANTS: dict[str, Entrant] = {
     "o2cs-ew": Entrant("o2cs-ew", tried=_values("scale", 0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005)),
     "uniform": Entrant("uniform"),
 }
-TOLD = tuple(name for name, entrant in ENTRANTS.items() if entrant.told)
-STATED = ", stated"  # how told agents' names end that know noise and bound, too
+INFORMED = tuple(name for name, entrant in ENTRANTS.items() if entrant.informed)
+STATED = ", stated"  # how informed agents' names end that know noise and bound, too
 TUNABLE = tuple(name for name, entrant in ENTRANTS.items() if entrant.tried)
 
 

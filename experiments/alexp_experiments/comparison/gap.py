@@ -2,8 +2,8 @@
 
 On the twelve problems of the yardstick an entrant that does not know the model, the mixture with nothing stated unless
 another is named, is compared with the best agent that does, under the same seeds. `Gap.spliced` asks when the
-difference arises: rounds up to k as the entrant played them, and the rounds after k as "told ids" did. The output is
-the part "gap" of docs/less-regret.md.
+difference arises: rounds up to k as the entrant played them, and the rounds after k as "informed ids" did. The output
+is the part "gap" of docs/less-regret.md.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, one_of
-from alexp_experiments.comparison.entries import ENTRANTS, TOLD, TWELVE
+from alexp_experiments.comparison.entries import ENTRANTS, INFORMED, TWELVE
 from alexp_experiments.core.runner import sweep
-from alexp_experiments.core.statistics import MeanEstimate, locked
+from alexp_experiments.core.statistics import MeanEstimate, is_stuck
 
-UNTOLD, HEIR = "evidence-mixture, nothing stated", "told ids"
+ENTRANT, HEIR = "evidence-mixture, nothing stated", "informed ids"
 FIRST_SEED, SEEDS = 95_000, 40
 ROUNDS = (5, 10, 20, 40)
 _PARTS = ((0, 5), (5, 10), (10, 20), (20, 40), (40, 100))  # of the rounds, for the second table
@@ -29,54 +29,54 @@ _DRAWS = 2000  # of the bootstrap
 
 @dataclass(frozen=True)
 class Gap:
-    """Cumulative regrets on one problem, (seeds, n): of the untold entrant, and of every told agent by its name."""
+    """Cumulative regrets on one problem, (seeds, n): of the entrant, and of every informed agent by its name."""
 
     scenario: str
-    untold: FloatArray
-    told: dict[str, FloatArray]
+    own: FloatArray
+    informed: dict[str, FloatArray]
 
     def log_ratio(self, picks: slice | IntArray = slice(None)) -> float:
-        """Logarithm of the untold entrant's mean regret over the best told agent's, on some of the seeds."""
-        return float(np.log(np.mean(self.untold[picks, -1]) / self._best(picks)))
+        """Logarithm of the entrant's mean regret over the best informed agent's, on some of the seeds."""
+        return float(np.log(np.mean(self.own[picks, -1]) / self._best(picks)))
 
     def spliced(self, k: int) -> float:
-        """Logarithm of the same ratio if the model was told after round k: later rounds are those of "told ids"."""
-        later = self.told[HEIR][:, -1] - self.told[HEIR][:, k - 1]
-        return float(np.log(np.mean(self.untold[:, k - 1] + later) / self._best()))
+        """Logarithm of the same ratio with the model known after round k: later rounds are those of "informed ids"."""
+        later = self.informed[HEIR][:, -1] - self.informed[HEIR][:, k - 1]
+        return float(np.log(np.mean(self.own[:, k - 1] + later) / self._best()))
 
     def _best(self, picks: slice | IntArray = slice(None)) -> float:
-        return min(float(np.mean(curves[picks, -1])) for curves in self.told.values())
+        return min(float(np.mean(curves[picks, -1])) for curves in self.informed.values())
 
     @property
-    def n_locked(self) -> int:
+    def n_stuck(self) -> int:
         """Seeds that lose more than 0.1 a round over the last quarter."""
-        return int(np.sum(locked(self.untold)))
+        return int(np.sum(is_stuck(self.own)))
 
 
 def gaps(
     seeds: int = SEEDS,
     first_seed: int = FIRST_SEED,
-    who: str = UNTOLD,
+    who: str = ENTRANT,
     scenarios: Sequence[str] = tuple(TWELVE),
     workers: int | None = None,
 ) -> Iterator[Gap]:
-    """The entrant and all told agents on the same seeds, problem after problem."""
-    one_of("who", who, tuple(name for name, entrant in ENTRANTS.items() if not entrant.told))
+    """The entrant and all informed agents on the same seeds, problem after problem."""
+    one_of("who", who, tuple(name for name, entrant in ENTRANTS.items() if not entrant.informed))
     numbers = range(first_seed, first_seed + count("seeds", seeds, 2))
     for name in scenarios:
         one_of("scenario", name, tuple(TWELVE))
-    runs = [(name, one, seed) for name in scenarios for one in (who, *TOLD) for seed in numbers]
+    runs = [(name, one, seed) for name in scenarios for one in (who, *INFORMED) for seed in numbers]
     tasks = [ENTRANTS[one].task(TWELVE[name], seed) for name, one, seed in runs]
     records = iter(sweep(tasks, workers=workers, cache=None, progress=False))
     for name in scenarios:
-        curves = {one: np.array([next(records).regret for _ in numbers]) for one in (who, *TOLD)}
+        curves = {one: np.array([next(records).regret for _ in numbers]) for one in (who, *INFORMED)}
         yield Gap(name, curves.pop(who), curves)
 
 
 def geometric_mean(found: Sequence[Gap]) -> MeanEstimate:
-    """Geometric mean over problems of the ratio, with a 95% interval: seeds are drawn again, told and untold alike."""
+    """Geometric mean over problems of the ratio, with a 95% interval: seeds are drawn again, the same for all."""
     rng = np.random.default_rng(0)
-    sizes = [len(one.untold) for one in found]
+    sizes = [len(one.own) for one in found]
     draws = [
         np.mean([one.log_ratio(rng.integers(n, size=n)) for one, n in zip(found, sizes, strict=True)])
         for _ in range(_DRAWS)
@@ -88,20 +88,20 @@ def geometric_mean(found: Sequence[Gap]) -> MeanEstimate:
 
 def to_markdown(found: Sequence[Gap]) -> str:
     """The two tables, and what follows from them."""
-    lines = [f"| problem | mixture | {' | '.join(TOLD)} | ratio | locked |", "|" + "---|" * (len(TOLD) + 4)]
+    lines = [f"| problem | mixture | {' | '.join(INFORMED)} | ratio | stuck |", "|" + "---|" * (len(INFORMED) + 4)]
     for one in found:
-        told = [f"{one.told[name][:, -1].mean():.2f}" for name in TOLD]
+        informed = [f"{one.informed[name][:, -1].mean():.2f}" for name in INFORMED]
         ratio = f"{np.exp(one.log_ratio()):.2f}"
-        cells = [one.scenario, f"{one.untold[:, -1].mean():.2f}", *told, ratio, str(one.n_locked)]
+        cells = [one.scenario, f"{one.own[:, -1].mean():.2f}", *informed, ratio, str(one.n_stuck)]
         lines.append(f"| {' | '.join(cells)} |")
-    runs, stuck = sum(len(one.untold) for one in found), sum(one.n_locked for one in found)
-    others = [f"{name} {sum(int(np.sum(locked(one.told[name]))) for one in found)}" for name in TOLD]
+    runs, stuck = sum(len(one.own) for one in found), sum(one.n_stuck for one in found)
+    others = [f"{name} {sum(int(np.sum(is_stuck(one.informed[name]))) for one in found)}" for name in INFORMED]
     mean = geometric_mean(found)
     spliced = [f"{np.exp(np.mean([one.spliced(k) for one in found])):.2f} (k = {k})" for k in ROUNDS]
     lines += [
         "",
         f"Geometric mean of the ratio: **{mean.mean:.2f}**, 95% interval {mean.low:.2f} to {mean.high:.2f} (bootstrap "
-        f"over seeds). Locked runs: {stuck} of {runs}; {', '.join(others)}. If the model became known after k rounds, "
+        f"over seeds). Stuck runs: {stuck} of {runs}; {', '.join(others)}. If the model became known after k rounds, "
         f"and {HEIR} played from there on, the ratio would be {', '.join(spliced)}.",
         "",
         "Mean regret by rounds:",
@@ -111,7 +111,7 @@ def to_markdown(found: Sequence[Gap]) -> str:
         "|" + "---|" * (2 * len(_PARTS) + 1),
     ]
     lines += [
-        f"| {one.scenario} | {' | '.join([*_by_rounds(one.untold), *_by_rounds(one.told[HEIR])])} |" for one in found
+        f"| {one.scenario} | {' | '.join([*_by_rounds(one.own), *_by_rounds(one.informed[HEIR])])} |" for one in found
     ]
     return "\n".join(lines)
 
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds per problem")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--who", default=UNTOLD, help="an entrant of `alexp compare`")
+    parser.add_argument("--who", default=ENTRANT, help="an entrant of `alexp compare`")
     parser.add_argument("--problems", nargs="+", default=list(TWELVE), help="names of problems; all by default")
     parser.add_argument("--workers", type=int, help="processes; all cores by default")
     given = parser.parse_args(arguments)

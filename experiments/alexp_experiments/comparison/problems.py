@@ -1,4 +1,4 @@
-"""Scenarios that only the comparison has: real tables of scikit-learn, where no model is true, and a told true model.
+"""Scenarios that only the comparison has: real tables of scikit-learn, where no model is true; the true model given.
 
 Tables: candidates are rows, rewards are a standardised column, and the models are feature maps that one might
 reasonably try. Told: the class of models that an algorithm gets holds the true one only. Regret there, with the same
@@ -188,10 +188,10 @@ def _with_one_model(environment: ModelEnvironment) -> ModelEnvironment:
     return environment
 
 
-def told(scenario: Scenario) -> Scenario:
-    """The same problem with the true model told.
+def with_true_model(scenario: Scenario) -> Scenario:
+    """The same problem with the true model as the only one.
 
-    >>> told(Scenario()).environment(0).models.n_models
+    >>> with_true_model(Scenario()).environment(0).models.n_models
     1
     """
     kind = ToldTable if isinstance(scenario, TableScenario) else ToldScenario

@@ -10,9 +10,10 @@ import numpy as np
 
 from alexp.common.style import COLOURS, new_figure, save_figure
 from alexp.decision import Schedules
-from alexp_experiments.comparison.contest import FIRST_SEED, best_told, geometric_means, linear_regret, pivot
+from alexp_experiments.comparison.contest import FIRST_SEED, best_informed, geometric_means, linear_regret, pivot
 from alexp_experiments.comparison.entries import (
     ENTRANTS,
+    INFORMED,
     LONG,
     MIS_STATED,
     N_TRIED,
@@ -20,13 +21,12 @@ from alexp_experiments.comparison.entries import (
     SCENARIOS,
     SHORT,
     STATED,
-    TOLD,
     TWELVE,
     WELL_SPECIFIED,
 )
 from alexp_experiments.comparison.tuning import TUNED, TUNING, TUNING_SEEDS, chosen, everybody, scores, written
 from alexp_experiments.core.prose import Prose
-from alexp_experiments.core.statistics import LOCKED
+from alexp_experiments.core.statistics import STUCK
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +48,9 @@ def times(table: pd.DataFrame, one: str, other: str, scenarios: Sequence[str], v
 
 
 def stuck(table: pd.DataFrame, name: str, scenarios: Sequence[str]) -> str | None:
-    """Locked runs of an algorithm, of how many."""
+    """Stuck runs of an algorithm, of how many."""
     rows = table[(table["algorithm"] == name) & table["scenario"].isin(scenarios)]
-    return f"{int(rows['locked'].sum())} of {int(rows['seeds'].sum())}" if len(rows) else None
+    return f"{int(rows['stuck'].sum())} of {int(rows['seeds'].sum())}" if len(rows) else None
 
 
 def beside(table: pd.DataFrame, name: str, scenario: str) -> str | None:
@@ -85,12 +85,12 @@ def advice(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
         light_time=times(table, f"{MIXTURE}, light", MIXTURE, scenarios, "ms per step"),
         lm_ucb=ratio("lm-ucb"),
         thompson=ratio("mixture-thompson"),
-        thompson_locked=stuck(table, "mixture-thompson", scenarios),
-        mixture_locked=stuck(table, MIXTURE, scenarios),
+        thompson_stuck=stuck(table, "mixture-thompson", scenarios),
+        mixture_stuck=stuck(table, MIXTURE, scenarios),
         alexp=ratio("alexp"),
         evidence=ratio("alexp, evidence oracle", "alexp"),
-        evidence_locked=stuck(table, "alexp, evidence oracle", scenarios),
-        alexp_locked=stuck(table, "alexp", scenarios),
+        evidence_stuck=stuck(table, "alexp, evidence oracle", scenarios),
+        alexp_stuck=stuck(table, "alexp", scenarios),
         real=times(table, f"{MIXTURE}, light", MIXTURE, tuple(REAL)),
         best=best,
         best_times=tuned.get(best or ""),
@@ -127,7 +127,7 @@ def report(table: pd.DataFrame, sweep: pd.DataFrame, figure: str) -> str:
         cost=_cost(table),
         scenarios="".join(sections),
         first_seed=FIRST_SEED,
-        stuck=LOCKED,
+        stuck=STUCK,
     )
     return text + "\n"
 
@@ -135,14 +135,14 @@ def report(table: pd.DataFrame, sweep: pd.DataFrame, figure: str) -> str:
 def _verdict(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
     """What the numbers say, in a few sentences that change with them."""
     means = geometric_means(table, scenarios)
-    if not {"oracle", "alexp", "evidence-mixture"} <= set(means.index) or "x told" not in means:
+    if not {"oracle", "alexp", "evidence-mixture"} <= set(means.index) or "x informed" not in means:
         return PROSE("no verdict")
     worst = pivot(table, "worst", scenarios)
     tail = int(np.sum(worst.loc["evidence-mixture"].to_numpy() < worst.loc["alexp"].to_numpy()))
     tuned = means[[name.endswith(TUNED) for name in means.index]]
     rivals = [name for name in tuned.index if name.removesuffix(TUNED) not in (*OURS, "oracle")]
     also = [
-        f"{title} at {tuned.loc[f'{name}{TUNED}'].to_dict()['x told']:.2f}"
+        f"{title} at {tuned.loc[f'{name}{TUNED}'].to_dict()['x informed']:.2f}"
         for name, title in (("evidence-mixture", "EvidenceMixture"), ("alexp", "ALExp"))
         if f"{name}{TUNED}" in tuned.index
     ]
@@ -155,9 +155,9 @@ def _verdict(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
             for key, name in (("ours", MIXTURE), ("alexp", "alexp"), ("oracle", "oracle"))
         },
         tail=tail,
-        stuck=LOCKED,
+        stuck=STUCK,
         rival=rivals[0].removesuffix(TUNED) if rivals else None,
-        times=tuned.loc[rivals[0]].to_dict()["x told"] if rivals else None,
+        times=tuned.loc[rivals[0]].to_dict()["x informed"] if rivals else None,
         also=f" ({', '.join(also)})" if also else "",
         long=long.get("evidence-mixture"),
         alexp_long=long.get("alexp", 0),
@@ -167,30 +167,33 @@ def _verdict(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
 def _overview(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
     means = geometric_means(table, scenarios)
     rows = [
-        "| algorithm | mean regret | median | × best told | × oracle | × ALExp | worst seed | locked | starting | "
+        "| algorithm | mean regret | median | × best informed | × oracle | × ALExp | worst seed | stuck | starting | "
         "ms per step |",
         "|---" * 10 + "|",
     ]
     for name, row in means.iterrows():
-        ratios = " | ".join(f"{row.get(f'x {of}', np.nan):.2f}" for of in ("told", "oracle", "alexp"))
+        ratios = " | ".join(f"{row.get(f'x {of}', np.nan):.2f}" for of in ("informed", "oracle", "alexp"))
         rows.append(
             f"| {name} | {row['mean']:.2f} | {row['median']:.2f} | {ratios} | {row['worst']:.1f} | "
-            f"{int(row['locked'])}/{int(row['runs'])} | {int(row['starting'])} | {row['ms per step']:.2f} |"
+            f"{int(row['stuck'])}/{int(row['runs'])} | {int(row['starting'])} | {row['ms per step']:.2f} |"
         )
     note = PROSE.line(
         "overview",
         n=len(scenarios),
         scenarios=", ".join(scenarios),
         tuned=TUNED.strip(" ,"),
-        told=", ".join(TOLD),
+        informed=", ".join(INFORMED),
         kinder=_kinder(table, scenarios),
     )
     return "\n".join(rows) + "\n\n" + note
 
 
 def _kinder(table: pd.DataFrame, scenarios: Sequence[str]) -> float | None:
-    """By how much told agents that know noise and bound make the yardstick sterner."""
-    sterner, kinder = best_told(table), best_told(table, [name for name in TOLD if not name.endswith(STATED)])
+    """By how much informed agents that know noise and bound make the yardstick sterner."""
+    sterner, kinder = (
+        best_informed(table),
+        best_informed(table, [name for name in INFORMED if not name.endswith(STATED)]),
+    )
     wanted = [name for name in scenarios if name in kinder.index]
     if not wanted:
         return None
@@ -217,7 +220,7 @@ def _plain(constants: str) -> str:
 def _cost(table: pd.DataFrame) -> str:
     """Milliseconds per step of the algorithms that play long runs too, on problems of three sizes."""
     wide = pivot(table, "ms per step", TIMED)
-    names = [name for name, entrant in ENTRANTS.items() if entrant.long and not entrant.told and name in wide.index]
+    names = [name for name, entrant in ENTRANTS.items() if entrant.long and not entrant.informed and name in wide.index]
     if wide.shape[1] == 0:
         return PROSE("no cost")
     lines = ["| M, d, N | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
@@ -229,15 +232,15 @@ def _cost(table: pd.DataFrame) -> str:
 
 
 def _cells(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
-    """Mean ± s.e. (median, worst) and locked seeds of every algorithm on some scenarios."""
+    """Mean ± s.e. (median, worst) and stuck seeds of every algorithm on some scenarios."""
     rows = table[table["scenario"].isin(scenarios)]
     names = [name for name in everybody() if name in set(rows["algorithm"])]
     columns = [name for name in scenarios if name in set(rows["scenario"])]
-    seeds, told = rows.groupby("scenario")["seeds"].max().to_dict(), best_told(table).to_dict()
+    seeds, informed = rows.groupby("scenario")["seeds"].max().to_dict(), best_informed(table).to_dict()
     titles = [f"{column} ({seeds[column]} seeds)" for column in columns]
     lines = ["| algorithm | " + " | ".join(titles) + " |", "|---" * (len(columns) + 1) + "|"]
-    if all(column in told for column in columns):
-        lines.append("| *best told* | " + " | ".join(f"*{told[column]:.3g}*" for column in columns) + " |")
+    if all(column in informed for column in columns):
+        lines.append("| *best informed* | " + " | ".join(f"*{informed[column]:.3g}*" for column in columns) + " |")
     lookup = {(row["scenario"], row["algorithm"]): row for _, row in rows.iterrows()}
     for name in names:
         cells = [_cell(lookup.get((column, name)), seeds[column]) for column in columns]
@@ -249,7 +252,7 @@ def _cell(row: pd.Series | None, seeds: int) -> str:
     if row is None:
         return ""
     text = f"{row['mean']:.3g} ± {row['s.e.']:.2g} ({row['median']:.3g}, {row['worst']:.3g})"
-    text += "".join(f" **{sign}{int(row[name])}**" for sign, name in (("L", "locked"), ("S", "starting")) if row[name])
+    text += "".join(f" **{name} {int(row[name])}**" for name in ("stuck", "starting") if row[name])
     return text + (f" of {int(row['seeds'])}" if row["seeds"] != seeds else "")
 
 
@@ -262,10 +265,10 @@ _KINDS = (
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:
-    """Left: mean regret over the best told agent's, per scenario. Right: the worst seed's over the same mean."""
+    """Left: mean regret over the best informed agent's, per scenario. Right: the worst seed's over the same mean."""
     ranked = _ranking(table)
     figure, axes = new_figure(1, 2, width=6.2, height=1.9 + 0.28 * len(ranked))
-    titles = ("mean regret, in units of the best told agent's", "worst seed, in units of that mean")
+    titles = ("mean regret, in units of the best informed agent's", "worst seed, in units of that mean")
     for ax, value, title in zip(axes[0], ("mean", "worst"), titles, strict=True):
         _panel(ax, table, ranked, value)
         ax.set_title(title, fontsize=10)
@@ -288,7 +291,9 @@ def _shared(table: pd.DataFrame) -> list[str]:
 
 
 def _panel(ax: Axes, table: pd.DataFrame, ranked: Sequence[str], value: str) -> None:
-    told = best_told(table) if len(best_told(table)) else table.groupby("scenario", sort=False)["mean"].min()
+    informed = (
+        best_informed(table) if len(best_informed(table)) else table.groupby("scenario", sort=False)["mean"].min()
+    )
     for k, (label, scenarios, marker, colour) in enumerate(_KINDS):
         wide = pivot(table, value, scenarios)
         for row, name in enumerate(ranked):
@@ -296,7 +301,7 @@ def _panel(ax: Axes, table: pd.DataFrame, ranked: Sequence[str], value: str) -> 
             who = f"{name}{TUNED}" if wide[tuned].notna().to_numpy().any() else name
             if who not in wide.index or wide.shape[1] == 0:
                 continue
-            ratios = (wide.loc[who] / told.reindex(wide.columns).clip(lower=1e-3)).dropna()
+            ratios = (wide.loc[who] / informed.reindex(wide.columns).clip(lower=1e-3)).dropna()
             height = np.full(len(ratios), row + 0.18 * (k - 1.5))
             ax.plot(
                 ratios, height, marker, color=colour, markersize=4.2, alpha=0.65, markeredgewidth=0.0,
@@ -319,7 +324,11 @@ def _means(ax: Axes, table: pd.DataFrame, ranked: Sequence[str], value: str) -> 
     """Geometric means: a bar for what is best of defaults and chosen constants, a line to where the defaults are."""
     summary = geometric_means(table, _shared(table))
     of, yardstick = summary[value].to_dict(), summary["mean"].to_dict()
-    unit = next(yardstick[name] / ratio for name, ratio in summary["x told"].items()) if "x told" in summary else 1.0
+    unit = (
+        next(yardstick[name] / ratio for name, ratio in summary["x informed"].items())
+        if "x informed" in summary
+        else 1.0
+    )
     default = np.array([of[name] for name in ranked]) / unit
     tuned = np.array([of.get(f"{name}{TUNED}", of[name]) for name in ranked]) / unit
     rows = np.arange(len(ranked))

@@ -24,22 +24,22 @@ from alexp_experiments.comparison.entries import ENTRANTS, SCENARIOS, SHORT, WEL
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.statistics import MeanEstimate
 
-TOLD, UNTOLD = "evidence-mixture", "evidence-mixture, nothing stated"
+INFORMED, UNINFORMED = "evidence-mixture", "evidence-mixture, nothing stated"
 SEEDS = 100
 _DRAWS = 2000  # of the bootstrap
 
 
 @dataclass(frozen=True)
 class Price:
-    """Final regrets on one scenario, seed by seed, told and untold, shapes (n,)."""
+    """Final regrets on one scenario, seed by seed, with noise and bound stated and unstated, shapes (n,)."""
 
     scenario: str
-    told: FloatArray
-    untold: FloatArray
+    stated: FloatArray
+    unstated: FloatArray
 
     def log_ratio(self, picks: slice | IntArray = slice(None)) -> float:
         """Logarithm of the ratio of mean regrets."""
-        return float(np.log(np.mean(self.untold[picks]) / np.mean(self.told[picks])))
+        return float(np.log(np.mean(self.unstated[picks]) / np.mean(self.stated[picks])))
 
 
 def price(
@@ -51,12 +51,15 @@ def price(
     """Both mixtures on the same seeds, scenario after scenario."""
     numbers = range(first_seed, first_seed + seeds)
     tasks = [
-        ENTRANTS[who].task(SCENARIOS[name], seed) for name in scenarios for who in (TOLD, UNTOLD) for seed in numbers
+        ENTRANTS[who].task(SCENARIOS[name], seed)
+        for name in scenarios
+        for who in (INFORMED, UNINFORMED)
+        for seed in numbers
     ]
     records = iter(sweep(tasks, workers=workers, cache=None, progress=False))
     for name in scenarios:
-        told, untold = (np.array([float(next(records).regret[-1]) for _ in numbers]) for _ in range(2))
-        yield Price(name, told, untold)
+        stated, unstated = (np.array([float(next(records).regret[-1]) for _ in numbers]) for _ in range(2))
+        yield Price(name, stated, unstated)
 
 
 def geometric_mean(prices: Sequence[Price]) -> MeanEstimate:
@@ -64,7 +67,7 @@ def geometric_mean(prices: Sequence[Price]) -> MeanEstimate:
     rng = np.random.default_rng(0)
     draws = np.array(
         [
-            np.mean([one.log_ratio(rng.integers(one.told.size, size=one.told.size)) for one in prices])
+            np.mean([one.log_ratio(rng.integers(one.stated.size, size=one.stated.size)) for one in prices])
             for _ in range(_DRAWS)
         ]
     )
@@ -77,13 +80,13 @@ def to_markdown(prices: Sequence[Price]) -> str:
     """The table of scenarios, and the geometric means."""
     lines = ["| scenario | noise and size known | nothing stated | ratio |", "|---|---|---|---|"]
     for one in prices:
-        cells = [f"{value:.2f}" for value in (one.told.mean(), one.untold.mean(), exp(one.log_ratio()))]
+        cells = [f"{value:.2f}" for value in (one.stated.mean(), one.unstated.mean(), exp(one.log_ratio()))]
         lines.append(f"| {one.scenario} | {' | '.join(cells)} |")
     right = [one for one in prices if one.scenario in WELL_SPECIFIED]
     of_all, of_right = geometric_mean(prices), geometric_mean(right)
     lines += [
         "",
-        f"Mean regret of {prices[0].told.size} seeds. Geometric mean of the ratio: {of_all.mean:.2f}, 95% interval "
+        f"Mean regret of {prices[0].stated.size} seeds. Geometric mean of the ratio: {of_all.mean:.2f}, 95% interval "
         f"{of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds); on the {len(right)} scenarios in which a model "
         f"is true and everything stated is right, {of_right.mean:.2f} ({of_right.low:.2f} to {of_right.high:.2f}).",
     ]

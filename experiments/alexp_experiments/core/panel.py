@@ -11,7 +11,7 @@ import numpy as np
 
 from alexp.common.style import DASHES, legend_below, method_colour, new_figure, save_figure
 from alexp_experiments.core.scenarios import Scenario, scenario_named
-from alexp_experiments.core.statistics import estimate, locked, mean_and_error
+from alexp_experiments.core.statistics import estimate, is_stuck, mean_and_error
 from alexp_experiments.core.tasks import Record, Task
 
 
@@ -57,7 +57,7 @@ class Panel:
                     "s.e.": "-" if np.isnan(summary.error) else f"{summary.error:.2f}",
                     "median": f"{np.median(final):.2f}",
                     "worst": f"{final.max():.2f}",
-                    "locked": f"{int(locked(curves).sum())}/{len(group)}",
+                    "stuck": f"{int(is_stuck(curves).sum())}/{len(group)}",
                     "true model found": f"{sum(r.recommended == r.true_model for r in group)}/{len(group)}"
                     if knows
                     else "-",

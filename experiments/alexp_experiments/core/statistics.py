@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 
-LOCKED = 0.1  # mean regret per round over the last quarter above which a run counts as stuck
+STUCK = 0.1  # mean regret per round over the last quarter above which a run counts as stuck
 
 
 class MeanEstimate(NamedTuple):
@@ -153,7 +153,7 @@ def difference(one: ArrayLike, other: ArrayLike) -> MeanEstimate:
     return MeanEstimate(mean, error, mean - half, mean + half)
 
 
-def locked(regret: FloatArray, per_round: float = LOCKED) -> BoolArray:
+def is_stuck(regret: FloatArray, per_round: float = STUCK) -> BoolArray:
     """Runs that still pay more than `per_round` in each of the last quarter of the rounds, from curves (n, T)."""
     quarter = max(regret.shape[1] // 4, 1)
     late = (regret[:, -1] - regret[:, -1 - quarter if regret.shape[1] > quarter else 0]) / quarter

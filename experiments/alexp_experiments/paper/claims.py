@@ -14,7 +14,7 @@ from alexp_experiments.core.statistics import (
     difference,
     estimate,
     growth_exponent,
-    locked,
+    is_stuck,
     ratio,
     ratio_of_ratios,
 )
@@ -123,17 +123,17 @@ def correlation(results: Results) -> Claim:
     The paper: "not only ALExp is not affected by the correlations between the models, but also it achieves a
     performance competitive to the oracle in both cases". It would be contradicted by an ALExp that falls behind the
     oracle where models are correlated. Two things are asked of each hard problem. (a) ALExp / Oracle UCB there is at
-    most 1.25 times what it is on the easy problem, for means and for medians; with means alone a few locked runs on the
+    most 1.25 times what it is on the easy problem, for means and for medians; with means alone a few stuck runs on the
     easy problem would excuse anything. (b) ALExp / Oracle UCB there is at most 2, whatever it is elsewhere. Each with
     its 95% interval.
     """
     pairs = {name: (results.final(name, "alexp"), results.final(name, "oracle")) for name in ("easy", *HARD)}
     parts, lines = [], []
     for name, pair in pairs.items():
-        stuck = int(locked(results.curves(name, "alexp")).sum())
+        stuck = int(is_stuck(results.curves(name, "alexp")).sum())
         lines.append(
             f"{name}: ALExp / Oracle UCB = {ratio(*pair)}, of medians {ratio(*pair, centre=np.median)}; {stuck} of "
-            f"{len(results.scope.seeds)} runs of ALExp locked"
+            f"{len(results.scope.seeds)} runs of ALExp stuck"
         )
     for name in HARD:
         growth = {word: ratio_of_ratios(pairs[name], pairs["easy"], centre=c) for word, c in _CENTRES.items()}
@@ -210,24 +210,24 @@ def stands_out(results: Results, method: str) -> list[str]:
 
 
 def _exception(results: Results, method: str, name: str, others: Sequence[str]) -> str:
-    """What is different at one size: locked runs, the mean without them, and the constants that were chosen."""
-    stuck = {one: locked(results.curves(one, method)) for one in (name, *others)}
+    """What is different at one size: stuck runs, the mean without them, and the constants that were chosen."""
+    stuck = {one: is_stuck(results.curves(one, method)) for one in (name, *others)}
     counts, bad = [int(stuck[one].sum()) for one in others], stuck[name]
     final, means = results.final(name, method), [results.final(one, method).mean() for one in others]
     text = (
         f"{METHODS[method].label} at M = {results.sizes[name]} stands out: mean {final.mean():.1f}, "
-        f"{min(means):.1f} to {max(means):.1f} at the other sizes; {int(bad.sum())} of {bad.size} runs are locked, "
+        f"{min(means):.1f} to {max(means):.1f} at the other sizes; {int(bad.sum())} of {bad.size} runs are stuck, "
         f"{min(counts)} to {max(counts)} at the other sizes"
     )
     if 0 < bad.sum() < bad.size:
-        text += f"; the runs that are not locked have {final[~bad].mean():.1f}"
+        text += f"; the runs that are not stuck have {final[~bad].mean():.1f}"
     chosen = results.tuned.values(method, name)
     for key, value in chosen.items():
         elsewhere = [results.tuned.values(method, one)[key] for one in others]
         text += f"; {SIGNS[key]} = {value:.2g} was chosen there, {min(elsewhere):.2g} to {max(elsewhere):.2g} elsewhere"
     tried = [one for one in results.tried(method, scenario=name) if one.tried.values == chosen]
     if tried:
-        text += f"; on the {len(results.scope.grid.seeds)} tuning seeds {tried[0].locked} runs with it were locked"
+        text += f"; on the {len(results.scope.grid.seeds)} tuning seeds {tried[0].stuck} runs with it were stuck"
     return text
 
 

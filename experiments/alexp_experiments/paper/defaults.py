@@ -28,7 +28,7 @@ from alexp.decision import Schedules
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.scenarios import Scenario
-from alexp_experiments.core.statistics import LOCKED, locked
+from alexp_experiments.core.statistics import STUCK, is_stuck
 from alexp_experiments.core.tasks import Record, Task
 from alexp_experiments.paper.tuning import settings_of
 
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
     """Regret of every seed after the last round, and whether the run was still stuck then."""
 
     regret: FloatArray
-    locked: BoolArray
+    stuck: BoolArray
 
 
 def play(contenders: Sequence[Contender], seeds: Sequence[int], run: RunTasks = sweep) -> dict[Contender, Outcome]:
@@ -75,7 +75,7 @@ def play(contenders: Sequence[Contender], seeds: Sequence[int], run: RunTasks = 
     out = {}
     for i, contender in enumerate(contenders):
         curves = np.array([record.regret for record in records[i * len(seeds) : (i + 1) * len(seeds)]])
-        out[contender] = Outcome(curves[:, -1], locked(curves))
+        out[contender] = Outcome(curves[:, -1], is_stuck(curves))
     return out
 
 
@@ -94,7 +94,7 @@ def tuning_table(run: RunTasks = sweep, seeds: Sequence[int] = TUNING_SEEDS) -> 
                 "mean": regret.mean(),
                 "median": np.median(regret),
                 "max": regret.max(),
-                "locked": sum(int(outcome.locked.sum()) for outcome in own),
+                "stuck": sum(int(outcome.stuck.sum()) for outcome in own),
                 # Equal weight to the three classes, whatever the size of their regret.
                 "gmean": np.exp(np.mean([np.log(outcome.regret.mean()) for outcome in own])),
             }
@@ -122,7 +122,7 @@ def stability_table(run: RunTasks = sweep, seeds: Sequence[int] = STABILITY_SEED
                 "mean": mine.mean(),
                 "oracle median": np.median(oracle),
                 "naive median": np.median(naive),
-                "locked": int(stuck.sum()),
+                "stuck": int(stuck.sum()),
                 "ordered": np.mean((o < a) & (a < n)),
                 "within 4x": np.mean(a <= 4.0 * o),
             }
@@ -143,7 +143,7 @@ def headline_table(run: RunTasks = sweep, seeds: Sequence[int] = REPORTED_SEEDS)
                 "mean": regret.mean(),
                 "s.e.": regret.std(ddof=1) / np.sqrt(regret.size),
                 "worst": regret.max(),
-                "locked": f"{int(stuck.sum())}/{regret.size}",
+                "stuck": f"{int(stuck.sum())}/{regret.size}",
             }
             for contender, (regret, stuck) in played.items()
         ]
@@ -161,10 +161,10 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def about_tuning(table: pd.DataFrame) -> str:
-    """What the sweep says, in the order of its table: the best row, the best without a locked seed, the defaults."""
+    """What the sweep says, in the order of its table: the best row, the best without a stuck seed, the defaults."""
     default = Schedules()
     own = table[(table["gamma"] == default.gamma) & (table["eta"] == default.eta) & (table["lam"] == default.lam)]
-    sound = table[table["locked"] == 0]
+    sound = table[table["stuck"] == 0]
     return PROSE.flow(
         "tuning",
         sound=sound.iloc[0]["eta"] if len(sound) else None,
@@ -172,7 +172,7 @@ def about_tuning(table: pd.DataFrame) -> str:
         rank=own.index[0] + 1 if len(own) else None,
         rows=len(table),
         gmean=own.iloc[0]["gmean"] if len(own) else None,
-        stuck=int(own.iloc[0]["locked"]) if len(own) else None,
+        stuck=int(own.iloc[0]["stuck"]) if len(own) else None,
         rates=", ".join(f"{rate:g}" for rate in RATES),
     )
 
@@ -182,7 +182,7 @@ def about_stability(table: pd.DataFrame) -> str:
     least = table.groupby("eta")["ordered"].min()
     best = float(least.index[int(np.argmax(least.to_numpy()))])
     below = bool((table["median"] < table["naive median"]).all())
-    stuck = table.groupby("eta")["locked"].sum()
+    stuck = table.groupby("eta")["stuck"].sum()
     return PROSE.flow(
         "stability",
         draws=DRAWS,
@@ -241,7 +241,7 @@ def write(what: str, folder: Path, run: RunTasks = sweep, n_seeds: int | None = 
     seeds = page.seeds[:n_seeds]
     table = page.make(run, seeds)
     write_text(folder / f"{page.name}.csv", table.to_csv(index=False, float_format="%.6g"))
-    note = PROSE.flow("note", first=seeds[0], last=seeds[-1], scenario=SCENARIOS[2], stuck=LOCKED, what=what)
+    note = PROSE.flow("note", first=seeds[0], last=seeds[-1], scenario=SCENARIOS[2], stuck=STUCK, what=what)
     parts = [page.title, note, page.about(table), markdown(table)]
     write_text(folder / f"{page.name}.md", "\n\n".join(parts))
     return table

@@ -317,7 +317,7 @@ def tuning_table(results: Results) -> pd.DataFrame:
                 "mean": one.regret.mean,
                 "error": one.regret.error,
                 "median": one.median,
-                "locked": one.locked,
+                "stuck": one.stuck,
             }
             for one in (*results.attempts, *results.unstated)
         ]

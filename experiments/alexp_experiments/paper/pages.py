@@ -12,7 +12,7 @@ from alexp.common.arrays import FloatArray
 from alexp.common.files import write_text
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.scenarios import SCALING_DEGREES
-from alexp_experiments.core.statistics import LOCKED, estimate, locked
+from alexp_experiments.core.statistics import STUCK, estimate, is_stuck
 from alexp_experiments.core.tasks import Record
 from alexp_experiments.paper import claims
 from alexp_experiments.paper.claims import Claim, shown_run, stands_out
@@ -72,9 +72,9 @@ def gallery(results: Results) -> str:
     return "\n".join(lines)
 
 
-HANGS = 0.2  # a mean hangs on locked runs if leaving them out changes it by more than this share
+HANGS = 0.2  # a mean hangs on stuck runs if leaving them out changes it by more than this share
 
-HEADER = ("| method | mean [95%] | median | worst | locked | best model found |", "|---|---|---|---|---|---|")
+HEADER = ("| method | mean [95%] | median | worst | stuck | best model found |", "|---|---|---|---|---|---|")
 
 
 def _curves(records: Sequence[Record]) -> FloatArray:
@@ -82,7 +82,7 @@ def _curves(records: Sequence[Record]) -> FloatArray:
 
 
 class Hanging(NamedTuple):
-    """A mean that locked runs make: how many there are, the mean, and the mean of the other runs."""
+    """A mean that stuck runs make: how many there are, the mean, and the mean of the other runs."""
 
     stuck: int
     mean: float
@@ -90,9 +90,9 @@ class Hanging(NamedTuple):
 
 
 def hanging(records: Sequence[Record]) -> Hanging | None:
-    """What the mean hangs on, or None if it does not; neither does one of runs that are mostly locked."""
+    """What the mean hangs on, or None if it does not; neither does one of runs that are mostly stuck."""
     curves = _curves(records)
-    bad, final = locked(curves), curves[:, -1]
+    bad, final = is_stuck(curves), curves[:, -1]
     if not 0 < bad.sum() <= final.size / 2:
         return None
     mean, without = float(final.mean()), float(final[~bad].mean())
@@ -107,12 +107,12 @@ def row(label: str, records: Sequence[Record]) -> str:
     found = f"{sum(r.recommended == r.true_model for r in records)}/{len(records)}" if knows else "-"
     return (
         f"| {label} | {estimate(final)} | {np.median(final):.2f} | {final.max():.1f} "
-        f"| {int(locked(curves).sum())}/{len(curves)} | {found} |"
+        f"| {int(is_stuck(curves).sum())}/{len(curves)} | {found} |"
     )
 
 
 def regret_table(runs: Mapping[str, Sequence[Record]]) -> str:
-    """Regret by label, and a sentence on every mean that hangs on locked runs."""
+    """Regret by label, and a sentence on every mean that hangs on stuck runs."""
     lines = [*HEADER, *(row(label, records) for label, records in runs.items())]
     weak = {label: found for label, records in runs.items() if (found := hanging(records)) is not None}
     if weak:
@@ -152,7 +152,7 @@ def choices(results: Results) -> str:
             made=len(by_mean),
         ),
         "",
-        "| problem | method | chosen | mean | median | locked | width chosen as well | mean | median | locked |",
+        "| problem | method | chosen | mean | median | stuck | width chosen as well | mean | median | stuck |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     found = {(one.key, tuple(one.tried.values.items())): one for one in results.attempts}
@@ -163,7 +163,7 @@ def choices(results: Results) -> str:
             return "- | - | - | -"
         one: Attempt = found[(stage, name, method), tuple(tried.values.items())]
         own = tried.values if stage == "grid" else dict(list(tried.values.items())[-1:])
-        return f"{shown(own)} | {one.regret.mean:.2f} | {one.median:.2f} | {one.locked}"
+        return f"{shown(own)} | {one.regret.mean:.2f} | {one.median:.2f} | {one.stuck}"
 
     for name in grid.scenarios:
         for method in grid.methods(name):
@@ -183,7 +183,7 @@ def why(results: Results) -> str:
     """What the measured figures come from."""
     methods = {method for _, method in results.runs}
     stuck = {
-        m: np.concatenate([locked(results.curves(name, m)) for name in MAIN_SCENARIOS])
+        m: np.concatenate([is_stuck(results.curves(name, m)) for name in MAIN_SCENARIOS])
         for m in ("alexp", "alexp-released", "naive", "oracle", "corral")
     }
     curves = np.concatenate([results.curves(name, "alexp") for name in MAIN_SCENARIOS])
@@ -198,7 +198,7 @@ def why(results: Results) -> str:
     return PROSE.flow(
         "why",
         stuck={method: f"{int(runs.sum())} of {runs.size}" for method, runs in stuck.items()},
-        locked=curves[bad, -1].mean() if mixed else None,
+        stuck_mean=curves[bad, -1].mean() if mixed else None,
         free=curves[~bad, -1].mean() if mixed else None,
         seeds=len(results.scope.seeds),
         means=len(results.runs),
@@ -213,7 +213,7 @@ def why(results: Results) -> str:
         each=easy.steps / easy.n_models,
         tried=_tried(results),
         released_median=np.median(released[:, -1]),
-        released_locked=int(locked(released).sum()),
+        released_stuck=int(is_stuck(released).sum()),
         least_paid=min(per_round),
         most_paid=max(per_round),
         least_explored=min(explored),
@@ -297,7 +297,7 @@ def _head(results: Results, passage: str = "head") -> str:
         first_tuning=grid.seeds[0],
         last_tuning=grid.seeds[-1],
         settings=grid.size,
-        stuck=LOCKED,
+        stuck=STUCK,
     )
 
 

@@ -16,9 +16,10 @@ every UCB (2 in the paper), and for ETC, which has none, the scale lambda_0 of i
 itself is not chosen: ALExp, ETC and ETS have the paper's. A sweep of 20 values in [1e-5, 1] shows its effect on ALExp.
 
 The rule: per problem and method, the setting with the least *mean* regret over the tuning seeds, which no reported
-figure uses; the first tried, if several have it. The paper tunes means, too. A few locked runs make the choice noisy,
-but they are part of what a setting costs: a median would choose rates that lock up to half of the runs. data/sweep.csv
-has every setting that was tried, with median and number of locked runs, and says which were chosen; figures read it.
+figure uses; the first tried, if several have it. The paper tunes means, too. A few stuck runs make the choice noisy,
+but they are part of what a setting costs: a median would choose rates with which up to half of the runs get stuck.
+data/sweep.csv has every setting that was tried, with median and number of stuck runs, and says which were
+chosen; figures read it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ import numpy as np
 from alexp.common.files import write_text
 from alexp.common.style import DASHES, METHOD_COLOURS
 from alexp_experiments.core.scenarios import SCENARIOS, Json, Scenario, Settings, scenario_named
-from alexp_experiments.core.statistics import MeanEstimate, estimate, locked
+from alexp_experiments.core.statistics import MeanEstimate, estimate, is_stuck
 from alexp_experiments.core.tasks import Record, Task
 
 LAMBDA_0 = 0.009  # scale of every Lasso's regularisation, as printed
@@ -214,21 +215,21 @@ Sweep = Callable[[Sequence[Task], str], list[Record]]
 Key = tuple[str, str, str]  # stage, scenario, method
 
 _CONSTANTS = ("gamma", "eta", "n0", "ridge", "lambda", "beta")
-_FIELDS = ("stage", "scenario", "method", *_CONSTANTS, "mean", "error", "median", "locked", "first", "chosen")
+_FIELDS = ("stage", "scenario", "method", *_CONSTANTS, "mean", "error", "median", "stuck", "first", "chosen")
 
 
 @dataclass(frozen=True)
 class Attempt:
     """A setting that was tried on the tuning seeds.
 
-    `regret` is the mean of R(n), `median` its median, `locked` how many runs were stuck at the end, and `first` R(n)
+    `regret` is the mean of R(n), `median` its median, `stuck` how many runs were stuck at the end, and `first` R(n)
     under the first seed, by which one can see whether today's code still plays the run that was stored.
     """
 
     tried: Try
     regret: MeanEstimate
     median: float
-    locked: int
+    stuck: int
     first: float
 
     @property
@@ -244,7 +245,7 @@ def attempt(tries: Sequence[Try], grid: Grid, sweep: Sweep, title: str) -> list[
     out = []
     for i, one in enumerate(tries):
         curves = np.array([record.regret for record in records[i * n : (i + 1) * n]])
-        final, stuck = curves[:, -1], int(locked(curves).sum())
+        final, stuck = curves[:, -1], int(is_stuck(curves).sum())
         out.append(Attempt(one, estimate(final), float(np.median(final)), stuck, float(final[0])))
     return out
 
@@ -314,7 +315,7 @@ def save_sweep(attempts: Sequence[Attempt], path: Path) -> None:
     for one in attempts:
         t = one.tried
         numbers = {"mean": one.regret.mean, "error": one.regret.error, "median": one.median, "first": one.first}
-        row = {"stage": t.stage, "scenario": t.scenario, "method": t.method, "locked": one.locked}
+        row = {"stage": t.stage, "scenario": t.scenario, "method": t.method, "stuck": one.stuck}
         row |= {name: f"{number:.9g}" for name, number in numbers.items()}
         writer.writerow(row | {k: repr(v) for k, v in t.values.items()} | {"chosen": int(id(t) in chosen)})
     write_text(path, text.getvalue())
