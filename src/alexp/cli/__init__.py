@@ -48,10 +48,13 @@ def demo(
     steps: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of problem and algorithms.")] = 8,
 ) -> None:
-    """Play the paper's M = 165 problem beside Oracle UCB and uniform play; print and keep a table, draw a figure."""
+    """Show what choosing among 165 models costs: a table, a figure, and what they mean.
+
+    Example: alexp demo --steps 200
+    """
     from rich.console import Console
 
-    from alexp.cli.demo import demo_figure, demo_table, run_demo, store_demo
+    from alexp.cli.demo import demo_figure, demo_table, demo_words, run_demo, store_demo
 
     result = run_demo(steps, seed)
     console = Console()
@@ -59,7 +62,7 @@ def demo(
     path = out / "demo.png"
     demo_figure(result, path)
     store_demo(result, out / "demo.csv")
-    console.print(f"figure written to {path}")
+    console.print(demo_words(result, path))
 
 
 app.command()(preflight)

@@ -96,6 +96,21 @@ def demo_table(demo: Demo) -> Table:
     return table
 
 
+def demo_words(demo: Demo, path: Path) -> str:
+    """What the table shows, and what to do next."""
+    lost = {name: run.regret[-1] for name, run in demo.runs.items()}
+    n = len(demo.runs["ALExp"].trials)
+    return (
+        f"A reward function on [-1, 1] was hidden. In each of {n} rounds an algorithm chose x and saw a noisy reward.\n"
+        f"Regret is what it lost by not choosing the best x at once: {lost['uniform play']:.1f} by choosing at random, "
+        f"{lost['Oracle UCB']:.1f} by an agent that is given the true model.\n"
+        f"ALExp ({lost['ALExp']:.1f}) and EvidenceMixture ({lost['EvidenceMixture']:.1f}) had to find that model among "
+        f"{demo.environment.models.n_models} while they chose.\n"
+        f"The figure shows how: {path}\n"
+        "Next, your own table: docs/what-to-use.md, or `alexp study create --help`."
+    )
+
+
 def store_demo(demo: Demo, path: Path) -> None:
     """The rows as CSV."""
     rows = demo_rows(demo)
@@ -111,7 +126,7 @@ def demo_figure(demo: Demo, path: Path) -> None:
         regret_ax.plot(rounds, run.regret, color=method_colour(COLOUR_OF[name]), ls=DASHES[i], label=name)
         regret_ax.annotate(f"{run.regret[-1]:.1f}", (rounds[-1], run.regret[-1]), (3, -3), textcoords="offset points")
     _logarithmic(regret_ax)
-    regret_ax.set(xlabel="round t", ylabel="cumulative regret", title="Regret")
+    regret_ax.set(xlabel="round t", ylabel="lost so far (cumulative regret)", title="What each algorithm lost")
     legend_below(regret_ax)
     _draw_probabilities(q_ax, demo)
     _draw_reward(reward_ax, demo)
@@ -137,7 +152,7 @@ def _draw_probabilities(ax: Axes, demo: Demo) -> None:
     for i, j in enumerate(leaders if truth in leaders else [*leaders, truth]):
         star = " (true)" if j == truth else ""
         ax.plot(np.arange(1, len(q) + 1), q[:, j], color=COLOURS[i], ls=DASHES[i], label=f"{names[j]}{star}")
-    ax.set(xlabel="round t", ylabel="probability $q_t$", title="ALExp's leading models")
+    ax.set(xlabel="round t", ylabel="probability $q_t$", title="Which models ALExp follows")
     legend_below(ax, 3)
 
 
@@ -149,5 +164,5 @@ def _draw_reward(ax: Axes, demo: Demo) -> None:
     ax.figure.colorbar(marks, ax=ax, label="round t")
     best = demo.algorithms["ALExp"].best()
     ax.axvline(best.x, color=COLOURS[1], ls="--", lw=1.0, label="recommended")
-    ax.set(xlabel="x", ylabel="reward", title="Points that ALExp played")
+    ax.set(xlabel="x", ylabel="reward", title="Where ALExp looked")
     legend_below(ax)
