@@ -239,6 +239,7 @@ from alexp.simulation import (
 if TYPE_CHECKING:
     from alexp import datasets as datasets
     from alexp import ope as ope
+    from alexp import plot as plot
     from alexp import theory as theory
     from alexp.client import Client as Client
     from alexp.study import create_study as create_study
@@ -248,7 +249,7 @@ if TYPE_CHECKING:
     __version__: str
 
 # Needed by few runs and slow to load; studies need the extra `study` as well, clients the extra `client`.
-_MODULES = ("datasets", "decision", "extend", "kernels", "ope", "rivals", "rules", "theory")
+_MODULES = ("datasets", "decision", "extend", "kernels", "ope", "plot", "rivals", "rules", "theory")
 _LAZY = {
     "Client": "alexp.client",
     "create_study": "alexp.study",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,9 @@ from alexp.common.codec import State
 from alexp.common.validation import count, non_negative, positive
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PROBLEM, NOISE, CONTEXT = 100, 101, 102  # purposes of random numbers, apart from those of algorithms
 
@@ -197,6 +200,12 @@ class Run:
     def seconds(self) -> float:
         """Total time spent in ask and tell."""
         return float(self.step_seconds.sum())
+
+    def plot(self, ax: Axes | None = None) -> Any:
+        """Draw the cumulative regret; returns the axes."""
+        from alexp.plot import regret  # Matplotlib is imported when a figure is wanted
+
+        return regret(self, ax)
 
 
 def simulate(

@@ -367,6 +367,27 @@ class Algorithm(Guarded, ABC):
         pending = len(self._log.pending)
         return f"{type(self).__name__}({counts}, {self.n_told} told{f', {pending} pending' if pending else ''})"
 
+    def plot(self) -> Any:
+        """Draw which model is winning, what was found, and whether the models predict it: an array of axes.
+
+        `alexp.plot` has the figures one by one. `axes[0].figure.savefig(...)` writes them to a file.
+        """
+        from alexp.plot import overview  # what reports need is imported when a figure is wanted
+
+        return overview(self)
+
+    def summary(self) -> str:
+        """The state of the run in a paragraph."""
+        from alexp.study import summary, viewing
+
+        return summary.summary(viewing.view_of(self))
+
+    def _repr_html_(self) -> str:
+        """Shown by notebooks."""
+        from alexp.study import summary, viewing
+
+        return summary.html(viewing.view_of(self), repr(self))
+
     # -- asking -----------------------------------------------------------------------------------------------------
 
     @overload

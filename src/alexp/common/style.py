@@ -57,9 +57,24 @@ def new_figure(rows: int = 1, columns: int = 1, width: float = 4.0, height: floa
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False)
     for ax in axes.ravel():
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(alpha=0.25, linewidth=0.5)
+        uncluttered(ax)
     return figure, axes
+
+
+def shown_figure(columns: int = 1, width: float = 4.0, height: float = 3.0) -> Any:
+    """Axes (columns,) of a figure that notebooks show, and `matplotlib.pyplot.show()`."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, columns, figsize=(width * columns, height), layout="constrained", squeeze=False)
+    for ax in axes[0]:
+        uncluttered(ax)
+    return axes[0]
+
+
+def uncluttered(ax: Axes) -> None:
+    """Leave out what carries no information."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.25, linewidth=0.5)
 
 
 def method_colour(name: str, place: int = 0) -> str:

@@ -1,18 +1,22 @@
-"""Figures of the report, as data and layout for Plotly."""
+"""Figures of reports and of `alexp.plot`, as data and layout for Plotly."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.style import COLOURS
 from alexp.study.view import Best, Curve, Explanation, History, Standing, StudyView
 
 Part = dict[str, Any]  # of a figure: Plotly's own JSON
 
+# From early to late; Plotly and Matplotlib have ramps of the same names that differ.
+RAMPS = {"blue": [[0.0, "#c6dbef"], [1.0, "#08306b"]], "orange": [[0.0, "#fdd0a2"], [1.0, "#7f2704"]]}
 _MOST_POINTS = 4000  # markers drawn; more make the page slow without showing more
 
 
@@ -75,6 +79,24 @@ def figures(view: StudyView) -> dict[str, Part]:
     return out
 
 
+def weights(view: StudyView) -> Part | None:
+    """Weights of the leading models after every reward; bars of those now where there is no history of them."""
+    standing = view.standing
+    if standing is None or view.counts["told"] == 0:
+        return None
+    if standing.history is not None and standing.history.told.size > 1:
+        return _probabilities(standing, standing.history)
+    drawn = layout(_meaning(standing), "")
+    marker = {"color": [COLOURS[k % len(COLOURS)] for k in range(len(standing.leaders))]}
+    names = [text(leader.name) for leader in standing.leaders]
+    bars = {"type": "bar", "orientation": "h", "x": [one.q for one in standing.leaders], "y": names, "marker": marker}
+    return {"data": [bars], "layout": drawn}
+
+
+def _meaning(standing: Standing) -> str:
+    return "posterior probability" if standing.meaning == "posterior" else "probability q"
+
+
 def _lines(standing: Standing, history: History, values: FloatArray, form: str) -> list[Part]:
     return [
         {
@@ -91,13 +113,13 @@ def _lines(standing: Standing, history: History, values: FloatArray, form: str) 
 
 
 def _probabilities(standing: Standing, history: History) -> Part:
-    drawn = layout("rewards told", "posterior probability" if standing.meaning == "posterior" else "probability q")
+    drawn = layout("rewards", _meaning(standing))
     drawn["yaxis"] |= {"range": [0, min(1.02, 1.15 * float(np.nanmax(history.q, initial=0.0)))]}
     return {"data": _lines(standing, history, history.q, ".3f"), "layout": drawn}
 
 
 def _returns(standing: Standing, history: History, behind: FloatArray) -> Part:
-    drawn = layout("rewards told", "return behind the leader")
+    drawn = layout("rewards", "return behind the leader")
     return {"data": _lines(standing, history, behind, ".4g"), "layout": drawn}
 
 
@@ -194,7 +216,7 @@ def _reward_curve(view: StudyView, curve: Curve) -> Part:
             "x": curve.played[shown].tolist(),
             "y": numbers(view.trials.reward[shown]),
             "text": [str(trial) for trial in number],
-            "marker": {"color": number.tolist(), "colorscale": "Oranges", "size": 7, "line": {"width": 0.5}},
+            "marker": {"color": number.tolist(), "colorscale": RAMPS["orange"], "size": 7, "line": {"width": 0.5}},
             "hovertemplate": "trial %{text}: x = %{x:.4g}, reward %{y:.4g}<extra></extra>",
         }
     )
@@ -230,6 +252,48 @@ def _mark(drawn: Part, best: Best) -> None:
     drawn["annotations"] = [note | {"text": "recommended", "showarrow": False, "font": {"color": COLOURS[2]}}]
 
 
+def plates(algorithm: Algorithm) -> Part | None:
+    """Rewards by plate, and the best so far: a plate are the trials that were asked for between two rewards."""
+    steps, trials = algorithm.log.events.as_arrays()
+    reward = np.array(algorithm.log.reward, dtype=np.float64)
+    if algorithm.n_told == 0:
+        return None
+    asks = steps == "ask"
+    plate = np.cumsum(asks & ~np.r_[False, asks[:-1]])[asks]  # a new one where an ask follows something else
+    known = ~np.isnan(reward[trials[asks]])
+    plate, values = plate[known], reward[trials[asks]][known]
+    best = np.maximum.accumulate(values) if algorithm.direction == "maximize" else np.minimum.accumulate(values)
+    last = np.r_[plate[1:] != plate[:-1], True]
+    marks = {"x": plate.tolist(), "y": numbers(values)} | _markers("model", "plate %{x}: %{y:.4g}")
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "best so far",
+        "x": plate[last].tolist(),
+        "y": numbers(best[last]),
+        "line": {"color": COLOURS[1], "width": 2, "shape": "hv"},
+    }
+    return {"data": [marks | {"name": "one trial"}, line], "layout": layout("plate", "reward")}
+
+
+def regret(curves: Mapping[str, FloatArray]) -> Part | None:
+    """Cumulative regret by round, of runs by name."""
+    if not curves:
+        return None
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": text(name),
+            "x": np.arange(1, values.size + 1).tolist(),
+            "y": numbers(values),
+            "line": {"color": COLOURS[k % len(COLOURS)], "dash": _DASHES[k % len(_DASHES)], "width": 2},
+        }
+        for k, (name, values) in enumerate(curves.items())
+    ]
+    return {"data": data, "layout": layout("round", "cumulative regret")}
+
+
 # -- explanation -----------------------------------------------------------------------------------------------
 
 MISFIT = 2.0  # standard deviations beyond which a prediction counts as missed
@@ -263,7 +327,7 @@ def _predictions(seen: Explanation, shown: IntArray) -> Part:
         "x": numbers(expected),
         "y": numbers(reward),
         "text": _labels(seen, shown),
-        "marker": {"color": shown.tolist(), "colorscale": "Blues", "reversescale": True, "size": 8}
+        "marker": {"color": shown.tolist(), "colorscale": RAMPS["blue"], "size": 8}
         | {"line": {"width": 0.5, "color": "#345"}},
         "error_x": {"type": "data", "array": numbers(2.0 * spread), "thickness": 0.6, "width": 0, "color": "#9ab"},
         "hovertemplate": "%{text}<br>expected %{x:.4g}, measured %{y:.4g}<extra></extra>",
@@ -296,7 +360,7 @@ def _residuals(seen: Explanation, shown: IntArray) -> Part:
         "hovertemplate": "%{text}<br>%{y:.2f} standard deviations off<extra></extra>",
         "showlegend": False,
     }
-    drawn = layout("rewards told", "standard deviations off")
+    drawn = layout("rewards", "standard deviations off")
     drawn["shapes"] = [
         {"type": "rect", "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": -MISFIT, "y1": MISFIT}
         | {"fillcolor": "rgba(0,114,178,0.10)", "line": {"width": 0}, "layer": "below"}
@@ -318,11 +382,34 @@ def _odds(seen: Explanation, odds: FloatArray) -> Part:
         "hovertemplate": "after %{x} rewards: 10^%{y:.2f} to 1<extra></extra>",
         "showlegend": False,
     }
-    drawn = layout("rewards told", "odds of the leader, powers of ten")
+    drawn = layout("rewards", "odds of the leader, powers of ten")
     drawn["shapes"] = [
         {"type": "line", "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": 0, "y1": 0, "line": {"color": "#888"}}
     ]
     return {"data": [line], "layout": drawn}
+
+
+def coverage(seen: Explanation) -> Part | None:
+    """Share of the rewards within the predicted band of every level, and the diagonal."""
+    from scipy.stats import norm  # slow to import, and needed here only
+
+    scaled = standardised(seen)
+    scaled = np.abs(scaled[np.isfinite(scaled)])
+    if scaled.size == 0:
+        return None
+    level = np.linspace(0.0, 0.99, 100)
+    share = (scaled[:, None] <= norm.ppf(0.5 + level / 2.0)).mean(axis=0)
+    curve = {"type": "scatter", "mode": "lines", "line": {"color": COLOURS[0], "width": 2, "shape": "hv"}}
+    ideal = {"type": "scatter", "mode": "lines", "line": {"color": "#888", "width": 1, "dash": "dash"}}
+    drawn = layout("level of the band", "share of rewards within it")
+    drawn["yaxis"] |= {"range": [0, 1.02]}
+    return {
+        "data": [
+            curve | {"name": f"{scaled.size} rewards", "x": level.tolist(), "y": share.tolist()},
+            ideal | {"name": "right", "x": [0.0, 1.0], "y": [0.0, 1.0]},
+        ],
+        "layout": drawn,
+    }
 
 
 def standardised(seen: Explanation) -> FloatArray:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -511,6 +511,24 @@ class Study:
         with self._follower.mutex:
             algorithm = self.algorithm
             return explanation(algorithm, standing, labeller(algorithm))
+
+    def plot(self) -> Any:
+        """Draw which model is winning, what was found, and whether the models predict it: an array of axes."""
+        from alexp.plot import overview
+
+        return overview(self.view())
+
+    def summary(self) -> str:
+        """The state of the study in a paragraph."""
+        from alexp.study.summary import summary
+
+        return summary(self.view())
+
+    def _repr_html_(self) -> str:
+        """Shown by notebooks."""
+        from alexp.study.summary import html
+
+        return html(self.view(), repr(self))
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""

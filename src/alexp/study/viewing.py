@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from math import inf, isfinite
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from alexp.algorithms.assumptions import NotCertified
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import Certifies, Estimates, LooksBack, Predicts, offers
-from alexp.algorithms.certified import StopReport
+from alexp.algorithms.certified import DELTA, StopReport
 from alexp.algorithms.components import component_to_dict
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable
@@ -21,8 +23,6 @@ from alexp.estimation.estimate import predict
 from alexp.problem.domains import Interval
 from alexp.study.candidates import label, labeller, trial_states
 from alexp.study.events import MOST_MODELS, BeliefRecord, leading_models, probabilities_of, returns_of
-from alexp.study.leases import Lease
-from alexp.study.logbook import LogCache
 from alexp.study.view import (
     Best,
     Certificates,
@@ -37,6 +37,9 @@ from alexp.study.view import (
     StudyView,
     TrialColumns,
 )
+
+if TYPE_CHECKING:
+    from alexp.study.leases import Lease
 
 _CERTIFIED_WORK = 20_000_000  # models x candidates up to which certificates are computed
 _MOST_POINTS = 2001  # of a curve
@@ -76,6 +79,43 @@ class Identity:
     library: str
 
 
+class Recorded(Protocol):
+    """What is known of a run beside its algorithm: earlier beliefs, and time and worker of asks by pending trial."""
+
+    @property
+    def beliefs(self) -> Sequence[tuple[int, BeliefRecord]]: ...
+    @property
+    def asked(self) -> Mapping[int, tuple[float, str]]: ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """What an optimiser in memory knows of its run."""
+
+    beliefs: list[tuple[int, BeliefRecord]]
+    asked: dict[int, tuple[float, str]] = field(default_factory=dict)
+
+
+def view_of(algorithm: Algorithm, delta: float = DELTA) -> StudyView:
+    """The view of an optimiser that is in no study."""
+    options = ViewOptions(None, 6, True, True, True, True, delta)
+    identity = Identity(type(algorithm).__name__, "memory", 0.0, version("alexp"))
+    recorded = InMemory(_looked_back(algorithm), dict.fromkeys(algorithm.log.pending, (0.0, "")))
+    return make_view(identity, len(algorithm.log.events), algorithm, recorded, {}, options)
+
+
+def _looked_back(algorithm: Algorithm) -> list[tuple[int, BeliefRecord]]:
+    """Weights of all models after every reward but the last, where the algorithm can look back in good time."""
+    subject: object = algorithm
+    m = algorithm.models.n_models
+    if not 0 < m * algorithm.n_told <= _MOST_WORK or not offers(subject, LooksBack) or algorithm.log_features == "none":
+        return []
+    log_q = subject.hindsight(range(m)).log_odds[:-1]
+    q = np.exp(log_q - log_q.max(axis=1, keepdims=True))
+    q /= q.sum(axis=1, keepdims=True)
+    return [(told, {"told": told, "q": row.astype(np.float32)}) for told, row in enumerate(q)]
+
+
 def counts(algorithm: Algorithm) -> Counts:
     """Numbers of trials by state."""
     asked, told, abandoned = algorithm.n_asked, algorithm.n_told, len(algorithm.log.abandoned)
@@ -86,18 +126,18 @@ def make_view(
     study: Identity,
     n_events: int,
     algorithm: Algorithm,
-    log_cache: LogCache,
+    recorded: Recorded,
     held: Mapping[int, Lease],
     options: ViewOptions,
 ) -> StudyView:
-    """The view after `n_events` events, which `algorithm` and `log_cache` have applied; `held` are leases by trial."""
+    """The view after `n_events` events, which `algorithm` and `recorded` have applied; `held` are leases by trial."""
     q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm)
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
     report = _stop_report(algorithm, options)
     certificates = _certificates(report, listed) if report is not None else _plausible(algorithm, options, listed)
     stopping = _CONTEXTUAL if algorithm.is_contextual and algorithm.n_told else None if report is None else str(report)
     trials = _trials(algorithm, options.trials, name)
-    standing = None if q is None else _standing(algorithm, q, listed, log_cache, certificates, options)
+    standing = None if q is None else _standing(algorithm, q, listed, recorded, certificates, options)
     return StudyView(
         name=study.name,
         where=study.where,
@@ -116,7 +156,7 @@ def make_view(
         names=[models.names[int(j)] for j in listed],
         counts=counts(algorithm),
         trials=trials,
-        pending=_pending(algorithm, log_cache, held, name),
+        pending=_pending(algorithm, recorded, held, name),
         best=_best(algorithm),
         standing=standing,
         certificates=certificates,
@@ -143,11 +183,11 @@ def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) 
 
 
 def _pending(
-    algorithm: Algorithm, log_cache: LogCache, held: Mapping[int, Lease], name: Callable[[int], str]
+    algorithm: Algorithm, recorded: Recorded, held: Mapping[int, Lease], name: Callable[[int], str]
 ) -> list[PendingTrial]:
     index, found = algorithm.log.index, []
-    for trial in sorted(log_cache.asked):
-        (at, worker), lease = log_cache.asked[trial], held.get(trial)
+    for trial in sorted(recorded.asked):
+        (at, worker), lease = recorded.asked[trial], held.get(trial)
         until = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at
         worker = worker if lease is None else lease.worker
         found.append(PendingTrial(trial, index[trial], name(trial), at, worker, until))
@@ -171,7 +211,7 @@ def _standing(
     algorithm: Algorithm,
     q: FloatArray,
     listed: IntArray,
-    log_cache: LogCache,
+    recorded: Recorded,
     certificates: Certificates | None,
     options: ViewOptions,
 ) -> Standing:
@@ -200,12 +240,12 @@ def _standing(
         n_level=int(np.sum(np.isclose(q, q.max(), rtol=1e-9, atol=0.0))),
         n_ruled_out=int(out.size),
         ruled_out=[names[int(j)] for j in out[:_MOST_NAMES]],
-        history=_history(algorithm.n_told, q, log_cache, leaders, options.delta) if options.history else None,
+        history=_history(algorithm.n_told, q, recorded, leaders, options.delta) if options.history else None,
     )
 
 
-def _history(n_told: int, now: FloatArray, log_cache: LogCache, leaders: list[Leader], delta: float) -> History:
-    beliefs, models = [belief for _, belief in log_cache.beliefs], [leader.model for leader in leaders]
+def _history(n_told: int, now: FloatArray, recorded: Recorded, leaders: list[Leader], delta: float) -> History:
+    beliefs, models = [belief for _, belief in recorded.beliefs], [leader.model for leader in leaders]
     told = np.array([belief["told"] for belief in beliefs] + [n_told], dtype=np.int64)
     q = [_recorded(belief, belief["q"], models) for belief in beliefs] + [np.array([leader.q for leader in leaders])]
     likeliest = np.array([_likeliest(belief["q"], delta) for belief in beliefs] + [_likeliest(now, delta)])

@@ -1,0 +1,251 @@
+"""Figures by one call: of an optimiser, a study, a view, or simulated runs.
+
+    alexp.plot.models(opt)               which model is winning
+    opt.plot(), study.plot(), run.plot() the figures that say most, side by side
+
+Every function takes `ax`, an axes of Matplotlib to draw into, and returns the axes; `engine="plotly"` returns a figure
+of Plotly instead. The figures are those of the report: both engines draw the same data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import unescape
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from alexp.algorithms.base import Algorithm
+from alexp.common.style import legend_below, shown_figure
+from alexp.common.validation import one_of
+from alexp.simulation import Run
+from alexp.study import figures
+from alexp.study.view import StudyView
+from alexp.study.viewing import view_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from alexp.study.study import Study
+
+    Source: TypeAlias = Algorithm | Study | StudyView
+
+Engine = Literal["matplotlib", "plotly"]
+
+__all__ = ["coverage", "curve", "models", "odds", "overview", "plates", "predictions", "regret", "residuals", "rewards"]
+
+
+def models(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """Weights of the leading models after every reward; bars of the weights now where earlier ones are not known."""
+    return _drawn(
+        figures.weights(_view(source)), ax, engine, "no reward has been told, or the algorithm has no weights"
+    )
+
+
+def rewards(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """Every reward, and the best so far; the mean so far where rounds have contexts."""
+    return _named("rewards", source, ax, engine, "no reward has been told yet")
+
+
+def predictions(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """Every reward against what was expected of it from the rewards before."""
+    return _named("predictions", source, ax, engine, _NOT_EXPLAINED)
+
+
+def residuals(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """By how many standard deviations every reward was off; the band is two of them."""
+    return _named("residuals", source, ax, engine, _NOT_EXPLAINED)
+
+
+def odds(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """Odds of the leading model against the runner-up after every reward, in powers of ten."""
+    return _named("odds", source, ax, engine, _NOT_EXPLAINED + ", or there is one model only")
+
+
+def curve(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """The reward on an `Interval`: estimate, bands and rewards."""
+    return _named("curve", source, ax, engine, "the domain is no Interval, or no reward has been told yet")
+
+
+def coverage(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """Which share of the rewards lay within predicted bands of every level; on the diagonal, bands are right."""
+    seen = _view(source).explanation
+    return _drawn(None if seen is None else figures.coverage(seen), ax, engine, _NOT_EXPLAINED)
+
+
+def plates(source: Algorithm | Study, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """Rewards plate by plate (trials that were asked for before the next reward came), and the best so far."""
+    algorithm = source if isinstance(source, Algorithm) else source.algorithm
+    return _drawn(figures.plates(algorithm), ax, engine, "no reward has been told yet")
+
+
+def regret(
+    runs: Run | Sequence[Run] | Mapping[str, Run], ax: Axes | None = None, *, engine: Engine = "matplotlib"
+) -> Any:
+    """Cumulative regret of simulated runs, by name."""
+    if isinstance(runs, Run):
+        runs = [runs]
+    if not isinstance(runs, Mapping):
+        runs = {f"run {k}": run for k, run in enumerate(runs, 1)}
+    return _drawn(figures.regret({name: run.regret for name, run in runs.items()}), ax, engine, "there is no run")
+
+
+def overview(source: Source) -> Any:
+    """An array of axes of Matplotlib: weights, rewards, predictions, and the curve or the residuals, where known."""
+    view = _view(source)
+    drawn = figures.figures(view)
+    if (weights := figures.weights(view)) is not None:
+        drawn["models"] = weights
+    titles = {
+        "models": "Which model is winning",
+        "rewards": "What was found",
+        "predictions": "Do the models predict it",
+        "curve": "The reward, as estimated",
+        "residuals": "Surprises",
+    }
+    chosen = [name for name in titles if name in drawn][:4]
+    if not chosen:
+        raise ValueError("there is nothing to draw: no reward has been told yet")
+    axes = shown_figure(len(chosen), width=4.4, height=3.8)
+    for ax, name in zip(axes, chosen, strict=True):
+        _draw(drawn[name], ax)
+        ax.set_title(titles[name])
+    return axes
+
+
+_NOT_EXPLAINED = "the algorithm cannot look back, or too few rewards have been told"
+
+
+def _view(source: Source) -> StudyView:
+    if isinstance(source, StudyView):
+        return source
+    if isinstance(source, Algorithm):
+        return view_of(source)
+    if not hasattr(source, "view"):
+        raise TypeError(f"source must be an optimiser, a study or a view of one, got {type(source).__name__}")
+    return source.view()
+
+
+def _named(name: str, source: Source, ax: Axes | None, engine: Engine, missing: str) -> Any:
+    return _drawn(figures.figures(_view(source)).get(name), ax, engine, missing)
+
+
+def _drawn(figure: figures.Part | None, ax: Axes | None, engine: Engine, missing: str) -> Any:
+    one_of("engine", engine, ("matplotlib", "plotly"))
+    if figure is None:
+        raise ValueError(f"there is nothing to draw: {missing}")
+    if engine == "plotly":
+        if ax is not None:
+            raise ValueError("ax is an axes of Matplotlib; leave it out with engine='plotly'")
+        try:
+            from plotly.graph_objects import Figure
+        except ImportError:
+            raise ImportError("engine='plotly' needs Plotly: pip install 'alexp[study]'") from None
+        return Figure(figure)
+    if ax is None:
+        (ax,) = shown_figure(width=6.0, height=4.2)
+    _draw(figure, ax)
+    return ax
+
+
+# -- Matplotlib --------------------------------------------------------------------------------------------------
+
+_LINES = {
+    "solid": "-",
+    "dash": "--",
+    "dashdot": "-.",
+    "dot": ":",
+    "longdash": (0, (8, 3)),
+    "longdashdot": (0, (8, 3, 1, 3)),
+}
+_SYMBOLS = {"circle": "o", "diamond": "D", "square": "s"}
+
+
+def _draw(figure: figures.Part, ax: Axes) -> None:
+    """Draw what `alexp.study.figures` describes in Plotly's terms."""
+    from matplotlib.ticker import MaxNLocator
+
+    layout, below = figure["layout"], np.empty(0)
+    for shape in layout.get("shapes", ()):
+        _SHAPES[shape["type"]](ax, shape)
+    for trace in figure["data"]:
+        y = _numbers(trace["y"])
+        if trace["type"] == "bar":
+            ax.barh([_label(name) for name in trace["y"]], trace["x"], color=trace["marker"]["color"])
+            ax.invert_yaxis()
+        elif trace.get("fill") == "tonexty":
+            colour, opacity = _colour(trace["fillcolor"])
+            ax.fill_between(trace["x"], below, y, color=colour, alpha=opacity, linewidth=0, label=_label(trace["name"]))
+        elif trace.get("line", {}).get("width") != 0:
+            _scatter(ax, trace, _numbers(trace["x"]), y)
+        below = y
+    for axis, name in ((ax.xaxis, "xaxis"), (ax.yaxis, "yaxis")):
+        axis.set_label_text(layout[name]["title"]["text"])
+    if "range" in layout["xaxis"]:
+        ax.set_xlim(*layout["xaxis"]["range"])
+    if "range" in layout["yaxis"]:
+        ax.set_ylim(*layout["yaxis"]["range"])
+    for note in layout.get("annotations", ()):
+        ax.annotate(note["text"], (note["x"], 0.02), xycoords=("data", "axes fraction"), fontsize=8)
+    if all(isinstance(value, int) for trace in figure["data"] for value in trace["x"]):
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if len(ax.get_legend_handles_labels()[1]) > 1:
+        legend_below(ax)
+
+
+def _scatter(ax: Axes, trace: figures.Part, x: Any, y: Any) -> None:
+    label = _label(trace["name"]) if trace.get("showlegend", True) else None
+    line, marker = trace.get("line", {}), trace.get("marker", {})
+    if "error_x" in trace:
+        spread = _numbers(trace["error_x"]["array"])
+        ax.errorbar(x, y, xerr=spread, fmt="none", ecolor=trace["error_x"]["color"], elinewidth=0.6, zorder=1)
+    if "lines" in trace["mode"]:
+        style = {"color": line.get("color"), "linewidth": line.get("width", 1.5), "label": label}
+        where = "steps-post" if line.get("shape") == "hv" else "default"
+        ax.plot(x, y, linestyle=_LINES[line.get("dash", "solid")], drawstyle=where, **style)
+    if "markers" in trace["mode"]:
+        colours = marker.get("color", line.get("color"))
+        ramp = {"cmap": _ramp(marker["colorscale"])} if "colorscale" in marker else {}
+        size, kind = marker.get("size", 6) ** 2 / 2.5, _SYMBOLS[marker.get("symbol", "circle")]
+        label = None if "lines" in trace["mode"] else label
+        ax.scatter(x, y, c=colours, s=size, marker=kind, alpha=marker.get("opacity"), label=label, zorder=2, **ramp)
+
+
+def _label(name: str) -> str:
+    """A name as it is: without Plotly's escapes, and without mathematics."""
+    return unescape(name).replace("$", r"\$")
+
+
+def _ramp(colours: Sequence[tuple[float, str]]) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("ramp", [colour for _, colour in colours])
+
+
+def _rectangle(ax: Axes, shape: figures.Part) -> None:
+    colour, opacity = _colour(shape["fillcolor"])
+    ax.axhspan(shape["y0"], shape["y1"], color=colour, alpha=opacity, linewidth=0, zorder=0)
+
+
+def _line(ax: Axes, shape: figures.Part) -> None:
+    style = {"color": shape["line"]["color"], "linewidth": 1.0, "linestyle": _LINES[shape["line"].get("dash", "solid")]}
+    if shape["xref"] == "paper":
+        ax.axhline(shape["y0"], **style)
+    else:
+        ax.axvline(shape["x0"], **style)
+
+
+_SHAPES: dict[str, Callable[[Axes, figures.Part], None]] = {"rect": _rectangle, "line": _line}
+
+
+def _numbers(values: Sequence[object]) -> Any:
+    """Numbers with NaN for None; names as they are."""
+    if any(isinstance(value, str) for value in values):
+        return values
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _colour(rgba: str) -> tuple[tuple[float, ...], float]:
+    """Colour and opacity of "rgba(0,114,178,0.12)"."""
+    *rgb, opacity = (float(part) for part in rgba.removeprefix("rgba(").removesuffix(")").split(","))
+    return tuple(part / 255.0 for part in rgb), opacity
