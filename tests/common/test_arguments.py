@@ -9,7 +9,7 @@ import alexp
 from alexp import rules
 from alexp.algorithms import load
 from alexp.common.arguments import constructor
-from alexp.extend import Algorithm, Rule
+from alexp.extend import Algorithm, Rule, Shared
 from alexp.testing.settings import arguments_for_class
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=3, size=2), alexp.Interval(resolution=20)
@@ -134,3 +134,13 @@ def test_a_class_of_ones_own_without_a_constructor_or_with_one_that_hands_on():
     assert Open(power=2).power == 2
     with pytest.raises(TypeError, match="Open has no argument 'powr'; did you mean 'power'?"):
         Open(powr=2)
+
+
+def test_an_algorithm_stores_every_keyword_that_it_takes():
+    """What is taken and not stored would be lost by saving; light, horizon and sparsity become other settings."""
+    for name, kind in Algorithm.registry.items():
+        if kind.__module__.startswith("alexp."):
+            stored = {"models", "domain", *Shared.__annotations__, *kind.settings, "light", "horizon", "sparsity"}
+            assert set(constructor(kind).parameters) <= stored, name
+    with pytest.raises(TypeError, match="SmoothedCorral has no argument 'gamma'; it takes models, domain, horizon"):
+        alexp.SmoothedCorral(alexp.ModelClass.legendre(3, 2), alexp.Interval(resolution=5), horizon=10, gamma=0.5)

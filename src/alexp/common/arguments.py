@@ -26,6 +26,8 @@ class Accepted(NamedTuple):
 def constructor(kind: type) -> Signature:
     """The signature of a constructor, with the keywords that it hands on to those of its base classes.
 
+    A class that lists its `settings` has no keyword that only those of its base classes list.
+
     >>> class Base:
     ...     def __init__(self, *, size: int = 1): ...
     >>> class Derived(Base):
@@ -42,6 +44,9 @@ def constructor(kind: type) -> Signature:
             if not any(one.kind is Parameter.VAR_KEYWORD for one in own):
                 break
             found = {name: one for name, one in found.items() if one.kind is not Parameter.VAR_KEYWORD}
+    inherited = {name for ancestor in kind.__mro__ for name in getattr(ancestor, "settings", ())}
+    for name in inherited.difference(getattr(kind, "settings", ())):
+        found.pop(name, None)
     return Signature(sorted(found.values(), key=lambda one: one.kind))
 
 

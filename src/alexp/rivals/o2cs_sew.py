@@ -40,6 +40,7 @@ from alexp.extend import (
 # limit; how far the mean of finitely many is from it is not known, and the width below does not rely on it.
 
 _NEAR = 1e-9  # of tau, below which coefficients count as being this large
+_FARTHEST = 1e150  # coefficients beyond it have squares that overflow
 _WIDEST = 1e-9  # least precision of a coefficient before any reward
 
 
@@ -86,10 +87,11 @@ class SparseWeights:
             both = np.column_stack([half, half + rng.standard_normal(p)])
             solved = solve_triangular(factor, both, check_finite=False)
             mean, draw = solved[:, 0], solved[:, 1]
+            if not np.all(np.abs(solved) < _FARTHEST):  # rewards of sizes that no arithmetic takes together
+                return first, self.mean
             if k >= begin:
                 total += mean
-        found = total / (self.sweeps - begin)
-        return (draw, found) if np.all(np.isfinite(draw) & np.isfinite(found)) else (first, self.mean)
+        return draw, total / (self.sweeps - begin)
 
     def state(self) -> State:
         """What rewards have changed."""
