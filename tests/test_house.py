@@ -35,6 +35,7 @@ ROOMS = (
     "theory",
     "simulation",
     "study",
+    "plot",
     "ope",
     "integrations",
     "client",

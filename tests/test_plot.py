@@ -9,7 +9,6 @@ import pytest
 
 import alexp
 from alexp import plot
-from alexp.study.summary import summary
 from alexp.study.viewing import view_of
 
 N = 60
@@ -150,7 +149,7 @@ def test_a_study_draws_and_says_what_its_algorithm_does(tmp_path):
             study.tell(trial, rewards[trial.index])
         assert len(study.plot()) == 4
         plot.plates(study)
-        assert study.summary() == summary(study.view())
+        assert study.summary() == plot.summary(study.view())
         assert study._repr_html_().endswith(f"{study.summary().replace('<', '&lt;').replace('>', '&gt;')}</p>")
 
 

@@ -1,4 +1,4 @@
-"""Figures by one call: of an optimiser, a study, a view, or simulated runs.
+"""Figures by one call, and a summary: of an optimiser, a study, a view, or simulated runs.
 
     alexp.plot.models(opt)               which model is winning
     opt.plot(), study.plot(), run.plot() the figures that say most, side by side
@@ -10,7 +10,8 @@ of Plotly instead. The figures are those of the report: both engines draw the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import unescape
+from html import escape, unescape
+from re import sub
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from alexp.common.style import legend_below, shown_figure
 from alexp.common.validation import one_of
 from alexp.simulation import Run
 from alexp.study import figures
+from alexp.study.report import fit_sentence, odds_sentence
 from alexp.study.view import StudyView
 from alexp.study.viewing import view_of
 
@@ -32,7 +34,19 @@ if TYPE_CHECKING:
 
 Engine = Literal["matplotlib", "plotly"]
 
-__all__ = ["coverage", "curve", "models", "odds", "overview", "plates", "predictions", "regret", "residuals", "rewards"]
+__all__ = [
+    "coverage",
+    "curve",
+    "models",
+    "odds",
+    "overview",
+    "plates",
+    "predictions",
+    "regret",
+    "residuals",
+    "rewards",
+    "summary",
+]
 
 
 def models(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
@@ -111,6 +125,16 @@ def overview(source: Source) -> Any:
         _draw(drawn[name], ax)
         ax.set_title(titles[name])
     return axes
+
+
+def summary(source: Source) -> str:
+    """How many, which model leads with what odds, best measured, recommended, when to stop, what to worry about."""
+    return " ".join(sentence for sentence in _sentences(_view(source)) if sentence)
+
+
+def html(source: Source) -> str:
+    """The same for a notebook."""
+    return f"<p><b>{escape(repr(source))}</b></p><p>{escape(summary(source))}</p>"
 
 
 _NOT_EXPLAINED = "the algorithm cannot look back, or too few rewards have been told"
@@ -249,3 +273,50 @@ def _colour(rgba: str) -> tuple[tuple[float, ...], float]:
     """Colour and opacity of "rgba(0,114,178,0.12)"."""
     *rgb, opacity = (float(part) for part in rgba.removeprefix("rgba(").removesuffix(")").split(","))
     return tuple(part / 255.0 for part in rgb), opacity
+
+
+# -- in words ----------------------------------------------------------------------------------------------------
+
+
+def _sentences(view: StudyView) -> list[str]:
+    counts = view.counts
+    known = f" of {view.n_candidates:,} candidates" if view.n_candidates and not view.is_contextual else ""
+    measured = np.unique(view.trials.index[~np.isnan(view.trials.reward)]).size if known else counts["told"]
+    waiting = f"; {counts['pending']} pending" if counts["pending"] else ""
+    repeated = f", {counts['told']} rewards in all" if known and counts["told"] > measured else ""
+    out = [f"{measured}{known or ' rounds'} measured{repeated}{waiting}."]
+    if counts["told"] == 0:
+        return [*out, "Next: ask() for a trial, and tell() its reward."]
+    return [*out, _leader(view), _found(view), "" if view.stopping is None else f"{view.stopping}.", _worry(view)]
+
+
+def _leader(view: StudyView) -> str:
+    standing, seen = view.standing, view.explanation
+    if standing is None or view.n_models == 1:
+        return ""
+    if standing.n_level > 1:
+        return f"{standing.n_level} of {view.n_models:,} models share the lead: the rewards do not tell them apart yet."
+    first = standing.leaders[0]
+    what = "probability" if standing.meaning == "posterior" else "weight"
+    text = f"Of {view.n_models:,} models {first.name} leads with {what} {first.q:.3f}."
+    odds = "" if seen is None else unescape(sub("<[^>]*>", "", odds_sentence(seen)))
+    return f"{text} {odds}".strip()
+
+
+def _found(view: StudyView) -> str:
+    reward = view.trials.reward
+    if view.is_contextual:
+        return f"Mean reward {np.nanmean(reward):.4g}."
+    at = int(np.nanargmax(reward) if view.direction == "maximize" else np.nanargmin(reward))
+    text = f"Best measured: {reward[at]:.4g} ({view.trials.label[at]})."
+    if view.best is not None and view.best.index != view.trials.index[at]:
+        text += f" Recommended: {view.best.label}, expected {view.best.value:.4g}."
+    return text
+
+
+def _worry(view: StudyView) -> str:
+    seen = view.explanation
+    if seen is None:
+        return ""
+    fit = fit_sentence(seen)
+    return fit if "may lack" in fit else ""

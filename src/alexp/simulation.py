@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -203,9 +204,7 @@ class Run:
 
     def plot(self, ax: Axes | None = None) -> Any:
         """Draw the cumulative regret; returns the axes."""
-        from alexp.plot import regret  # Matplotlib is imported when a figure is wanted
-
-        return regret(self, ax)
+        return import_module("alexp.plot").regret(self, ax)
 
 
 def simulate(

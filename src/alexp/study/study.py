@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, Unpack, overload
@@ -514,21 +515,15 @@ class Study:
 
     def plot(self) -> Any:
         """Draw which model is winning, what was found, and whether the models predict it: an array of axes."""
-        from alexp.plot import overview
-
-        return overview(self.view())
+        return import_module("alexp.plot").overview(self)
 
     def summary(self) -> str:
         """The state of the study in a paragraph."""
-        from alexp.study.summary import summary
-
-        return summary(self.view())
+        return str(import_module("alexp.plot").summary(self))
 
     def _repr_html_(self) -> str:
         """Shown by notebooks."""
-        from alexp.study.summary import html
-
-        return html(self.view(), repr(self))
+        return str(import_module("alexp.plot").html(self))
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""
