@@ -180,6 +180,21 @@ def test_errors_are_those_of_a_study(client, name):
     assert study.counts == {"trials": 2, "told": 1, "pending": 0, "abandoned": 1}
 
 
+def test_failed_experiments(client, name):
+    study = interval(client, name)
+    trials = study.ask(3)
+    study.fail(trials[0], "vial broke", key="k")
+    study.fail(trials[0], "vial broke", key="k")
+    assert study.tell_many([(trials[1], "failed"), (trials[2], 0.5)]) == (2, 0, 0)
+    assert study.counts == {"trials": 3, "told": 1, "pending": 0, "abandoned": 0, "failed": 2}
+    assert study.trials_dataframe()["state"].tolist() == ["failed", "failed", "told"]
+    with pytest.raises(alexp.AlreadyToldError, match="already has the reward"):
+        study.fail(trials[2])
+    study.amend(trials[0], 0.1)
+    assert study.counts["failed"] == 1
+    assert trials[1].index not in [trial.index for trial in study.ask(5)]
+
+
 def test_what_an_algorithm_does_not_have(client, name):
     study = interval(client, name, algorithm="uniform", noise_std=None)
     with pytest.raises(AttributeError, match="no probabilities"):

@@ -310,6 +310,25 @@ def test_rewards_are_amended_and_retracted(study):
     assert study.get("trials")["trials"][0]["reward"] == 3.0
 
 
+def test_failed_experiments(study):
+    study.post("ask", n=3)
+    assert study.post("fail", trial=0, reason="vial broke", key="k")["counts"]["failed"] == 1
+    assert study.post("fail", trial=0, reason="vial broke", key="k")["counts"]["failed"] == 1
+    assert study.post("fail", 409, trial=0)["type"] == "urn:alexp:abandoned"
+    assert study.post("fail", 404, trial=9)["type"] == "urn:alexp:trial-not-found"
+    assert study.post("fail", 422, trial=1, reason=3)["field"] == "body.reason"
+    got = study.post("tell", results=[{"trial": 1, "reward": "failed"}, {"trial": 2, "reward": 1.0}])
+    assert (got["told"], got["counts"]["failed"], got["counts"]["told"]) == (2, 2, 1)
+    assert study.post("tell", 422, results=[{"trial": 1, "reward": "tar"}])["status"] == 422
+    lines = checked(answers.Trials, study.get("trials"))["trials"]
+    assert [(one["state"], one["note"]) for one in lines] == [("failed", "vial broke"), ("failed", ""), ("told", "")]
+    assert study.post("fail", trial=2, if_told="amend")["counts"] == {
+        "trials": 3, "told": 0, "pending": 0, "abandoned": 0, "failed": 3,
+    }  # fmt: skip
+    assert study.post("retract", trial=2)["counts"]["abandoned"] == 1
+    assert "failed" not in study.post("amend", trial=0, reward=1.0)["counts"] or study.get()["counts"]["failed"] == 1
+
+
 def test_trials_are_given_up_all_or_none(study):
     study.post("ask", n=3)
     assert study.post("abandon", 404, trials=[0, 9])["status"] == 404

@@ -111,7 +111,7 @@ def test_wrong_results_are_named_by_line_and_nothing_is_written(lab):
         return ",".join(row)
 
     refused(*good[:3], changed(3, 4, "n/a"), changed(4, 4, "nan"), *good[5:],
-            says=["bad.csv, line 4: reward must be a number, got 'n/a'", "line 5: reward must be finite",
+            says=["bad.csv, line 4: reward must be a number, or the word", "line 5: reward must be finite",
                   "nothing was written"])  # fmt: skip
     refused(*good, good[2], says=["bad.csv, line 8: trial 1 was on line 3 already"])
     refused(*good[:-1], changed(6, 0, "77"), says=["line 7: there is no trial 77"])

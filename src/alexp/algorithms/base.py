@@ -20,10 +20,13 @@ from alexp.algorithms.first_round import AwaitingFirstRound
 from alexp.algorithms.guard import Guarded
 from alexp.algorithms.log import (
     AlreadyToldError,
+    Entry,
+    Failure,
     NoRewardYetError,
     Recommendation,
     Trial,
     TrialLog,
+    check_remark,
     looks_like_a_typo,
     pack_restriction,
     read_log,
@@ -73,10 +76,11 @@ _MARKED = 256  # candidates of a large table that kernels are recognised by
 Direction = Literal["maximize", "minimize"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
-    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_observation
-    check_offers check_retract check_tell choosable computes_on_device decides_on default_rule depends_on enumerates
-    example fresh narrowed needs_ball needs_columns needs_table plays_balls registry restriction resume ridges_per_model
-    settings state suspect_observations suspects take_in take_observation take_trial weights_mean""".split()  # noqa: SIM905
+    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_fail
+    check_observation check_offers check_retract check_tell choosable computes_on_device decides_on default_rule
+    depends_on enumerates example fresh narrowed needs_ball needs_columns needs_table plays_balls registry
+    restriction resume ridges_per_model settings state suspect_observations suspects take_failure take_in
+    take_observation take_trial weights_mean""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -179,6 +183,14 @@ class CheckedTell(NamedTuple):
     trial: int
     reward: float
     action: Literal["tell", "skip", "amend"]
+
+
+class CheckedFail(NamedTuple):
+    """What a checked failure will do: fail a pending trial, skip one that has failed, or replace a reward by it."""
+
+    trial: int
+    reason: str
+    action: Literal["fail", "skip", "amend"]
 
 
 class Algorithm(Guarded, ABC):
@@ -512,8 +524,18 @@ class Algorithm(Guarded, ABC):
         self._notes.pop(trial_id, None)
         self._end()
 
+    def fail(self, trial: Trial | int | str, reason: str = "", if_told: IfTold = "raise") -> None:
+        """Report that the experiment of a pending trial failed: a broken vial, tar instead of a product.
+
+        The candidate is not proposed again, the trial takes no reward, and the log keeps the reason.
+        `EvidenceMixture` learns from failures where further ones are to be expected. Where the trial has a reward or
+        has failed already, `if_told` decides: "raise" an error, accept the "same" failure in silence, or "amend" the
+        reward. `amend` gives a failed trial a reward after all, `retract` takes the failure back.
+        """
+        self.take_failure(self.check_fail(trial, reason, if_told))
+
     def amend(self, trial: Trial | int | str, reward: float) -> None:
-        """Correct a reward that was told or observed, or give one again to a trial whose reward was retracted.
+        """Correct a reward that was told or observed, or give one to a trial that was retracted or had failed.
 
         The run is then what it would be had the right reward been told at once, with the actions as they were played:
         it is computed by repeating the run, so that nothing of the wrong reward is left, to the last bit. If that
@@ -524,7 +546,7 @@ class Algorithm(Guarded, ABC):
         self.take_in(told)
 
     def retract(self, trial: Trial | int | str) -> None:
-        """Withdraw a reward that was told or observed; the run is then what it would be without it.
+        """Withdraw a reward that was told or observed, or a failure; the run is then what it would be without it.
 
         The trial counts as given up and takes no reward by `tell`; `amend` gives it one again.
         """
@@ -719,7 +741,10 @@ class Algorithm(Guarded, ABC):
         """Take in a reward."""
 
     def _given_up(self, trial: int) -> None:
-        """Take note that a pending trial will have no reward: it is abandoned, or its reward was withdrawn."""
+        """Take note that a pending trial will have no reward: abandoned, failed, or its reward was withdrawn."""
+
+    def _learn_failure(self, row: FloatArray, index: int) -> None:
+        """Take in that the experiment of a candidate failed; `row` (P,) is the dictionary there."""
 
     @abstractmethod
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
@@ -823,21 +848,27 @@ class Algorithm(Guarded, ABC):
     def check_ask(self, n: int, available: Available = None) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
         wanted, allowed = count("n", n), check_available(available, self.domain)
+        if self._log.failed and self.repeats and not self.choosable(allowed).size:
+            whose = "candidate" if allowed is None else "available candidate"
+            raise ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
         if not self.repeats and (left := self.choosable(allowed).size) < wanted:
             whose = "candidate" if allowed is None else "available candidate"
+            failed = ", has failed" if self._log.failed else ""
             if left == 0:
                 raise ValueError(
-                    f"every {whose} has been measured or is pending; tell or abandon what is pending, allow more, or "
-                    "construct the algorithm with repeats=True"
+                    f"every {whose} has been measured{failed} or is pending; tell or abandon what is pending, allow "
+                    "more, or construct the algorithm with repeats=True"
                 )
-            raise ValueError(f"n must be at most {left}, every other {whose} has been measured or is pending; got {n}")
+            raise ValueError(
+                f"n must be at most {left}, every other {whose} has been measured{failed} or is pending; got {n}"
+            )
         return wanted, allowed
 
     def choosable(self, allowed: IntArray | None = None) -> IntArray:
         """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
 
         They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
-        have neither a pending trial nor a reward.
+        have neither a pending trial nor a reward. Candidates that failed are left out.
         """
         return self._free(allowed, np.fromiter(self._log.pending.values(), np.int64))
 
@@ -845,20 +876,30 @@ class Algorithm(Guarded, ABC):
         n = self._n_candidates
         if allowed is None and not self.repeats:
             free = np.ones(n, dtype=bool)
-            free[pending] = free[self._log.measured()] = False
+            free[pending] = free[self._log.measured()] = free[self._log.failed_candidates()] = False
             return np.flatnonzero(free)
         taken = np.bincount(pending, minlength=n)
         if not self.repeats:
             taken[self._log.measured()] += 1
-        own = np.arange(taken.size) if allowed is None else allowed
-        least = taken[own].min() if self.repeats else 0
+        own = self._not_failed(allowed)
+        if own is None:
+            own = np.arange(taken.size)
+        least = taken[own].min(initial=taken.max(initial=0)) if self.repeats else 0
         return np.asarray(own[taken[own] == least])
+
+    def _not_failed(self, allowed: IntArray | None) -> IntArray | None:
+        """Those of the allowed candidates that have not failed; None for all candidates."""
+        if not self._log.failed:
+            return allowed
+        return np.setdiff1d(
+            np.arange(self._n_candidates) if allowed is None else allowed, self._log.failed_candidates()
+        )
 
     def _open(self, allowed: IntArray | None) -> Round:
         """The round of an ask: what may be chosen, and the pending trials."""
         listed = self._listed
         if self.repeats and not self._log.pending:
-            return listed.round(allowed)
+            return listed.round(self._not_failed(allowed))
         trials, indices = tuple(self._log.pending), np.fromiter(self._log.pending.values(), np.int64)
         pending = Pending(trials, indices, listed.rows(indices)) if trials else None
         return listed.round(self._free(allowed, indices), pending)
@@ -997,7 +1038,9 @@ class Algorithm(Guarded, ABC):
                 offer = points_offer(self._peak()[None])
             round_ = self._open_offer(offer, wait=False)
         else:
-            allowed = check_available(available, self.domain)
+            allowed = self._not_failed(check_available(available, self.domain))
+            if allowed is not None and not allowed.size:
+                raise ValueError("every candidate that is available has failed, so that none can be recommended")
             offer, round_ = None, self._everything if allowed is None else self._listed.round(allowed)
         if self._log.n_told == 0:
             raise NoRewardYetError("best() needs at least one reward; call tell() first")
@@ -1029,6 +1072,9 @@ class Algorithm(Guarded, ABC):
             one_of("if_told", if_told, IF_TOLD)
         trial_id, value = self._log.check_id(trial), check_reward(reward)
         known = self._log.reward[trial_id]
+        if trial_id in self._log.failed and if_told == "amend":
+            self._check_repeatable()
+            return CheckedTell(trial_id, value, "amend")
         if isnan(known) or if_told == "raise":
             return CheckedTell(self._log.check_is_pending(trial_id), value, "tell")
         if value == known:
@@ -1086,6 +1132,45 @@ class Algorithm(Guarded, ABC):
         self._notes.pop(told.trial, None)
         self._end()
         self._beware(told.reward)
+
+    def check_fail(self, trial: Trial | int | str, reason: str = "", if_told: IfTold = "raise") -> CheckedFail:
+        """What `fail` would do, or the error it would raise; changes nothing."""
+        one_of("if_told", if_told, IF_TOLD)
+        trial_id, text, log = self._log.check_id(trial), check_remark("reason", reason), self._log
+        if self.is_contextual:
+            raise ValueError(
+                "fail is for candidates of a fixed domain, which are then left out; in contextual rounds abandon the "
+                "trial, or tell the reward that a failure is worth"
+            )
+        if trial_id in log.failed and if_told != "raise":
+            return CheckedFail(trial_id, text, "skip")
+        if trial_id not in log.failed and (not isnan(log.reward[trial_id]) or trial_id in log.retracted):
+            if isnan(log.propensity[trial_id]):
+                raise ValueError(f"trial {trial_id} was observed, not asked for; retract({trial_id}) withdraws it")
+            if if_told == "amend":
+                return CheckedFail(trial_id, text, "amend")
+            if if_told == "same":
+                raise AlreadyToldError(
+                    f"trial {trial_id} has the reward {log.reward[trial_id]}, and is now said to have failed; if that "
+                    f'is a correction, fail({trial_id}, if_told="amend")'
+                )
+        return CheckedFail(log.check_is_pending(trial_id), text, "fail")
+
+    def take_failure(self, failed: CheckedFail) -> None:
+        """Do what `check_fail` has let pass."""
+        if failed.action == "amend":
+            self.amend_all({failed.trial: Failure(failed.reason)})
+        if failed.action != "fail":
+            return
+        index = self._log.index[failed.trial]
+        row = self._listed.row(index)
+        self._changing = True
+        self._given_up(failed.trial)
+        self._learn_failure(row, index)
+        self._log.fail(failed.trial, failed.reason)
+        self._known.clear()
+        self._notes.pop(failed.trial, None)
+        self._end()
 
     def check_observation(
         self,
@@ -1161,11 +1246,11 @@ class Algorithm(Guarded, ABC):
         self._check_repeatable()
         return trial_id
 
-    def amend_all(self, changes: Mapping[int, float | None]) -> None:
-        """Amend several rewards at once, by checked ids; None withdraws one."""
+    def amend_all(self, changes: Mapping[int, Entry]) -> None:
+        """Amend several rewards at once, by checked ids; None withdraws one, a `Failure` takes its place."""
         self.adopt(self.amended(changes))
 
-    def amended(self, changes: Mapping[int, float | None]) -> Rerun:
+    def amended(self, changes: Mapping[int, Entry]) -> Rerun:
         """The run repeated with some rewards amended, without changing this one; `adopt` takes it over."""
         self._check_repeatable()
         return Rerun(self, changes)

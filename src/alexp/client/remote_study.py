@@ -25,7 +25,7 @@ from alexp.common.validation import count
 from alexp.common.warning import caution
 from alexp.problem.domains import Available
 from alexp.study.errors import StorageError, StudyNotFoundError
-from alexp.study.events import worker_name
+from alexp.study.events import FAILED, worker_name
 from alexp.study.view import Counts, HeldTrial, TellCounts
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from alexp.study.events import EventDict
-    from alexp.study.study import About
+    from alexp.study.study import About, AnyReward
 
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
@@ -128,15 +128,25 @@ class RemoteStudy:
 
     def tell_many(
         self,
-        results: Iterable[tuple[AnyTrial, float]] | Mapping[int, float] | Mapping[str, float],
+        results: Iterable[tuple[AnyTrial, AnyReward]] | Mapping[int, AnyReward] | Mapping[str, AnyReward],
         if_told: IfTold = "raise",
         key: str | None = None,
     ) -> TellCounts:
-        """Report several rewards, or none if any is wrong. Returns how many were told, skipped and amended."""
+        """Report several rewards, or none if any is wrong; "failed" reports a failed experiment.
+
+        Returns how many were told, skipped and amended.
+        """
         pairs = list(results.items() if isinstance(results, Mapping) else results)
-        rewards = [{"trial": _id(trial), "reward": check_reward(reward)} for trial, reward in pairs]
+        rewards = [{"trial": _id(trial), "reward": _reward(reward)} for trial, reward in pairs]
         answer = self._write("tell", {"results": rewards, "if_told": if_told, "sure": True}, key)
         return TellCounts(answer["told"], answer["skipped"], answer["amended"])
+
+    def fail(self, trial: AnyTrial, reason: str = "", if_told: IfTold = "raise", key: str | None = None) -> None:
+        """Report that the experiment of a pending trial failed; its candidate is not proposed again. See `Study.fail`.
+
+        `amend` gives a failed trial a reward after all, `retract` takes the failure back.
+        """
+        self._write("fail", {"trial": _id(trial), "reason": reason, "if_told": if_told}, key)
 
     def amend(self, trial: AnyTrial, reward: float, key: str | None = None) -> None:
         """Correct a reward that was told or added, or give one again to a retracted trial; see `Study.amend`."""
@@ -220,7 +230,7 @@ class RemoteStudy:
 
     @property
     def counts(self) -> Counts:
-        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted)."""
+        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted), failed."""
         return cast(Counts, self.summary()["counts"])
 
     def pending(self) -> list[HeldTrial]:
@@ -280,7 +290,7 @@ class RemoteStudy:
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
-        `state` is "told", "pending", "abandoned", "retracted", or "observed" for external measurements.
+        `state` is "told", "pending", "abandoned", "failed", "retracted", or "observed" for external measurements.
         """
         import pandas as pd  # slow to import, and needed here only
 
@@ -386,6 +396,10 @@ def _id(trial: AnyTrial) -> int:
     if isinstance(found, bool) or not isinstance(found, int | np.integer):
         raise TypeError(f"trial must be a Trial or its id (an int), got {type(trial).__name__}: {trial!r}")
     return int(found)
+
+
+def _reward(reward: AnyReward) -> AnyReward:
+    return FAILED if isinstance(reward, str) and reward == FAILED else check_reward(reward)
 
 
 def _ids(trials: AnyTrial | Iterable[AnyTrial]) -> list[int]:

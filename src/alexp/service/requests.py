@@ -440,7 +440,9 @@ class Result(Body):
     """The reward of one trial."""
 
     trial: TrialNumber
-    reward: Number = Field(examples=[0.3])
+    reward: Number | Literal["failed"] = Field(
+        examples=[0.3], description='A number, or "failed": the experiment failed and has no reward.'
+    )
 
 
 class Sure(Body):
@@ -488,6 +490,22 @@ class Abandon(Body):
     model_config = _examples({"trials": [3, 4]})
 
     trials: list[TrialNumber] = Field(min_length=1, max_length=100_000)
+    worker: Worker = None
+    key: Key = None
+
+
+class Fail(Body):
+    """A trial whose experiment failed."""
+
+    model_config = _examples({"trial": 3, "reason": "vial broke", "worker": "robot-1"})
+
+    trial: TrialNumber
+    reason: str = Field(default="", max_length=2000, description="Why; kept in log, export and report.")
+    if_told: Literal["raise", "same", "amend"] = Field(
+        default="raise",
+        description="Where the trial has a reward or has failed already: an error, an error unless it has failed, or "
+        "a correction.",
+    )
     worker: Worker = None
     key: Key = None
 

@@ -179,7 +179,7 @@ def study_routes(studies: StudyCache, limits: Limits) -> APIRouter:
         counts = ("trials", "told", "pending", "abandoned")
         lines = [
             {"name": one.name, "algorithm": one.algorithm, "created_at": one.created_at, "latest": one.latest}
-            | {"counts": {name: getattr(one, name) for name in counts}}
+            | {"counts": {name: getattr(one, name) for name in counts} | ({"failed": one.failed} if one.failed else {})}
             for one in found
         ]
         return reply({"studies": lines})
@@ -312,7 +312,7 @@ def summary(opened: OpenStudy) -> State:
     }
 
 
-Correction = requests.Amend | requests.Retract | requests.Abandon
+Correction = requests.Amend | requests.Retract | requests.Abandon | requests.Fail
 _MOST_LISTED = 10_000
 _WRITES = problems(404, 409, 413, 415)
 
@@ -373,6 +373,11 @@ def trial_routes(studies: StudyCache) -> APIRouter:
     def retract(name: StudyName, body: requests.Retract, caller: Called) -> Response:
         """The trial then counts as abandoned; amend gives it a reward again."""
         return correct(name, body, caller, lambda study, key: study.retract(body.trial, key))
+
+    @router.post("/fail", response_model=answers.Counted, responses=_WRITES, summary="Report a failed experiment")
+    def fail(name: StudyName, body: requests.Fail, caller: Called) -> Response:
+        """The candidate is not proposed again; amend gives the trial a reward after all, retract takes it back."""
+        return correct(name, body, caller, lambda study, key: study.fail(body.trial, body.reason, body.if_told, key))
 
     @router.post("/abandon", response_model=answers.Counted, responses=_WRITES, summary="Abandon pending trials")
     def abandon(name: StudyName, body: requests.Abandon, caller: Called) -> Response:

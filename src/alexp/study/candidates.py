@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-TrialLine = dict[str, Packable]  # a trial as JSON data, with `reward`, `state` and `label`
+TrialLine = dict[str, Packable]  # a trial as JSON data, with `reward`, `state`, `label` and `note`
 
 
 def candidate_columns(domain: Domain, index: int) -> dict[str, object]:
@@ -89,11 +89,12 @@ def trial_label(trial: Trial, domain: Domain) -> str:
 
 
 def trial_lines(algorithm: Algorithm, trials: Iterable[int]) -> list[TrialLine]:
-    """Trials with reward, state and label, as JSON data."""
+    """Trials with reward, state, label and note, as JSON data."""
     ids, what, log = list(trials), labeller(algorithm), algorithm.log
     return [
         algorithm.trial(trial).to_dict()
         | {"reward": None if isnan(log.reward[trial]) else log.reward[trial], "state": state, "label": what(trial)}
+        | {"note": log.remarks.get(trial, "")}
         for trial, state in zip(ids, trial_states(log, ids), strict=True)
     ]
 
@@ -108,6 +109,8 @@ def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
     def state(trial: int) -> TrialState:
         if trial in log.retracted:
             return "retracted"
+        if trial in log.failed:
+            return "failed"
         if trial in log.abandoned:
             return "abandoned"
         if isnan(log.propensity[trial]) or trial in external:

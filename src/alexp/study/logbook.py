@@ -18,7 +18,7 @@ from alexp.algorithms.saving import FORMAT
 from alexp.common.warning import caution
 from alexp.study import chain, records
 from alexp.study.errors import StorageError, StorageWarning, UnknownOutcomeError, damaged
-from alexp.study.events import BeliefRecord, Event, EventDict, belief_is_due, decompress, detail_of
+from alexp.study.events import FAILED, BeliefRecord, Event, EventDict, belief_is_due, decompress, detail_of
 from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.storage import Storage
 
@@ -437,7 +437,8 @@ def same_call(key: str | None, events: Sequence[Event], kind: str, number: int) 
         raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
 
 
-def same_rewards(key: str, events: Sequence[Event], rewards: Mapping[int, float]) -> None:
-    """Raise if the key was used before for other rewards."""
-    if any(event.reward is None or rewards.get(event.trial) != event.reward for event in events):
+def same_rewards(key: str, events: Sequence[Event], rewards: Mapping[int, float | str]) -> None:
+    """Raise if the key was used before for other rewards; "failed" stands for a failure."""
+    stored = ((event.trial, FAILED if event.kind == "fail" else event.reward) for event in events)
+    if any(entry is None or rewards.get(trial) != entry for trial, entry in stored):
         raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")

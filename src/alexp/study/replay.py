@@ -17,8 +17,8 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from alexp.algorithms.assumptions import quietly
-from alexp.algorithms.base import Algorithm, CheckedTell, IfTold
-from alexp.algorithms.log import Trial
+from alexp.algorithms.base import Algorithm, CheckedFail, CheckedTell, IfTold
+from alexp.algorithms.log import Entry, Failure, Trial
 from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.algorithms.rerun import Rerun
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
@@ -37,6 +37,7 @@ from alexp.study.events import (
     compress,
     describe_restriction,
     detail_of,
+    noted,
     restriction,
 )
 
@@ -119,6 +120,8 @@ class Replica:
             algorithm.take_observation(event.candidate, event.reward, offer, propensity)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
+        elif event.kind == "fail":
+            algorithm.take_failure(algorithm.check_fail(event.trial, detail_of(event).get("note", ""), "amend"))
         elif event.kind == "arm":
             algorithm.add_arm(algorithm.check_arm(detail_of(event)["arm"]))
         else:
@@ -210,6 +213,12 @@ class Replica:
         self.algorithm.abandon(trial_id)
         return self._next(Event(self.n_events, "abandon", trial_id), start)
 
+    def fail(self, trial_id: int, reason: str) -> Event:
+        """Take in the failure of a pending trial, which `check_fail` has accepted."""
+        start = perf_counter()
+        self.algorithm.take_failure(CheckedFail(trial_id, reason, "fail"))
+        return self._next(Event(self.n_events, "fail", trial_id, detail=noted(reason)), start)
+
     def add_arm(self, name: str) -> Event:
         """Add an arm that `check_arm` has accepted."""
         start, number = perf_counter(), self.algorithm.add_arm(name)
@@ -217,8 +226,11 @@ class Replica:
             Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start
         )
 
-    def amend(self, changes: Mapping[int, float | None]) -> list[Event]:
-        """Amend rewards by checked trial ids, retract those with None; uses what `prepare_amend` has computed."""
+    def amend(self, changes: Mapping[int, Entry]) -> list[Event]:
+        """Amend rewards by checked trial ids, retract those with None; uses what `prepare_amend` has computed.
+
+        A `Failure` takes the place of a reward.
+        """
         if not changes:
             return []
         algorithm, start, events = self.algorithm, perf_counter(), []
@@ -227,13 +239,12 @@ class Replica:
             algorithm.adopt(prepared)
         else:
             algorithm.amend_all(changes)
-        for trial, reward in changes.items():
-            event = Event(self.n_events, "retract" if reward is None else "amend", trial, reward=reward)
-            events.append(self._count_rerun(event, start))
+        for trial, entry in changes.items():
+            events.append(self._count_rerun(_amending(self.n_events, trial, entry), start))
             start = perf_counter()
         return events
 
-    def prepare_amend(self, changes: Mapping[int, float | None]) -> None:
+    def prepare_amend(self, changes: Mapping[int, Entry]) -> None:
         """Compute in advance what `amend` needs; it applies the events that came in between."""
         self._prepared = self.algorithm.amended(changes) if changes else None
 
@@ -330,6 +341,12 @@ class Replica:
         self._attempted, self._seconds, self._snapshot_seconds = self.n_events, 0.0, seconds
         if kept:
             self.snapshot_at = self.n_events
+
+
+def _amending(seq: int, trial: int, entry: Entry) -> Event:
+    if isinstance(entry, Failure):
+        return Event(seq, "fail", trial, detail=noted(entry.reason))
+    return Event(seq, "retract" if entry is None else "amend", trial, reward=entry)
 
 
 def _without_sign_of_zero(told: CheckedTell) -> CheckedTell:

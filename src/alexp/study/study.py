@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Literal, NoReturn, Self, TypedDict, Unpack, overload
 
 import numpy as np
 
 from alexp.algorithms.base import (
     Algorithm,
+    CheckedFail,
     CheckedTell,
     ExternalObservation,
     IfTold,
@@ -24,7 +25,7 @@ from alexp.algorithms.base import (
 )
 from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certified import DELTA
-from alexp.algorithms.log import AlreadyToldError, Recommendation, Trial
+from alexp.algorithms.log import AlreadyToldError, Entry, Failure, Recommendation, Trial
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.domains import Available
@@ -39,7 +40,7 @@ from alexp.study.candidates import (
     trial_states,
 )
 from alexp.study.errors import NotOfferedError, SuspiciousRewardError
-from alexp.study.events import BeliefRecord, Event, EventDict, detail_of, probabilities_of
+from alexp.study.events import FAILED, BeliefRecord, Event, EventDict, detail_of, probabilities_of
 from alexp.study.follower import Follower
 from alexp.study.leases import (
     AskLeases,
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
     from alexp.algorithms.certified import Band, ModelCheck, StopReport
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
+AnyReward = float | Literal["failed"]
+Checked = CheckedTell | CheckedFail
 
 
 class About(TypedDict, total=False):
@@ -265,7 +268,7 @@ class Study:
 
     def tell_many(
         self,
-        results: Iterable[tuple[AnyTrial, float]] | Mapping[int, float] | Mapping[str, float],
+        results: Iterable[tuple[AnyTrial, AnyReward]] | Mapping[int, AnyReward] | Mapping[str, AnyReward],
         if_told: IfTold = "raise",
         key: str | None = None,
         *,
@@ -273,60 +276,78 @@ class Study:
     ) -> TellCounts:
         """Report several rewards at once: all, or, if any is wrong, none. Returns how many were new, known and amended.
 
-        Rewards far outside those so far are stored with a warning; with `sure=False` they raise
-        `SuspiciousRewardError` instead, and nothing is changed.
+        "failed" in place of a reward reports a failed experiment, see `fail`. Rewards far outside those so far are
+        stored with a warning; with `sure=False` they raise `SuspiciousRewardError` instead, and nothing is changed.
         """
         pairs = list(results.items() if isinstance(results, Mapping) else results)
 
-        def check(replica: Replica) -> list[CheckedTell]:
-            checked = [replica.check_tell(trial, reward, if_told) for trial, reward in pairs]
+        def check(replica: Replica) -> list[Checked]:
+            checked = [_check_result(replica, trial, reward, if_told) for trial, reward in pairs]
             _check_distinct([told.trial for told in checked])
             return checked if sure else _plausible(replica, checked)
 
-        return self._store_rewards(pairs, check, if_told == "amend", key)
+        return self._store_results(pairs, check, if_told == "amend", key)
+
+    def fail(self, trial: AnyTrial, reason: str = "", if_told: IfTold = "raise", key: str | None = None) -> None:
+        """Report that the experiment of a pending trial failed: a broken vial, tar instead of a product.
+
+        The candidate is not proposed again, the trial takes no reward, and log, export and report keep the reason.
+        `EvidenceMixture` learns from failures where further ones are to be expected. Where the trial has a reward or
+        has failed already, `if_told` decides: "raise" an error, accept the "same" failure, or "amend" the reward.
+        `amend` gives a failed trial a reward after all, `retract` takes the failure back.
+        """
+
+        def check(replica: Replica) -> list[Checked]:
+            return [replica.algorithm.check_fail(trial, reason, if_told)]
+
+        self._store_results([(trial, FAILED)], check, if_told == "amend", key)
 
     def amend(self, trial: AnyTrial, reward: float, key: str | None = None, *, sure: bool = True) -> None:
-        """Correct a reward that was told or added, or give one again to a trial whose reward was retracted.
+        """Correct a reward that was told or added, or give one to a trial that was retracted or had failed.
 
         The state is then that of a run in which the new reward was told at once; trials stay as they were asked for.
         The log keeps both rewards. `sure` is as for `tell_many`.
         """
 
-        def check(replica: Replica) -> list[CheckedTell]:
-            checked = [replica.check_amend(trial, reward)]
+        def check(replica: Replica) -> list[Checked]:
+            checked: list[Checked] = [replica.check_amend(trial, reward)]
             return checked if sure else _plausible(replica, checked)
 
-        self._store_rewards([(trial, reward)], check, True, key)
+        self._store_results([(trial, reward)], check, True, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
-        """Withdraw a reward that was told or added. The trial counts as abandoned; `amend` gives it a reward again."""
+        """Withdraw a reward that was told or added, or a failure.
 
-        def check(replica: Replica) -> dict[int, float | None]:
+        The trial counts as abandoned; `amend` gives it a reward again.
+        """
+
+        def check(replica: Replica) -> dict[int, Entry]:
             return {replica.algorithm.check_retract(trial): None}
 
         _, events = self._follower.act(check, Replica.amend, Replica.prepare_amend, key)
         same_call(key, events, "retract", 1)
 
-    def _store_rewards(
+    def _store_results(
         self,
-        pairs: list[tuple[AnyTrial, float]],
-        check: Callable[[Replica], list[CheckedTell]],
+        pairs: Sequence[tuple[AnyTrial, AnyReward]],
+        check: Callable[[Replica], list[Checked]],
         may_amend: bool,
         key: str | None,
     ) -> TellCounts:
-        def act(replica: Replica, tells: list[CheckedTell]) -> list[Event]:
-            warn_of(replica.algorithm.suspects(tells).values())
-            events = [replica.tell(told.trial, told.reward) for told in tells if told.action == "tell"]
-            return events + replica.amend(_amendments(tells))
+        def act(replica: Replica, results: list[Checked]) -> list[Event]:
+            warn_of(replica.algorithm.suspects(_tells(results)).values())
+            new = [one for one in results if one.action in ("tell", "fail")]
+            return [_store_result(replica, one) for one in new] + replica.amend(_amendments(results))
 
-        def prepare(replica: Replica, tells: list[CheckedTell]) -> None:
-            replica.prepare_amend(_amendments(tells))
+        def prepare(replica: Replica, results: list[Checked]) -> None:
+            replica.prepare_amend(_amendments(results))
 
         replica, events = self._follower.act(check, act, prepare if may_amend else None, key)
         if key is not None:
             same_rewards(key, events, {replica.algorithm.log.check_id(trial): reward for trial, reward in pairs})
         kinds = [event.kind for event in events]
-        return TellCounts(kinds.count("tell"), len(pairs) - len(events), kinds.count("amend"))
+        new = kinds.count("tell") + kinds.count("fail")
+        return TellCounts(new, len(pairs) - len(events), kinds.count("amend"))
 
     def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
         """Abandon a pending trial, for instance a broken vial, or several: all, or, if any is wrong, none.
@@ -424,7 +445,7 @@ class Study:
 
     @property
     def counts(self) -> Counts:
-        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted)."""
+        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted), failed."""
         with self._follower.mutex:
             return counts(self.algorithm)
 
@@ -440,7 +461,7 @@ class Study:
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
-        `state` is "told", "pending", "abandoned", "retracted", or "observed" for external measurements.
+        `state` is "told", "pending", "abandoned", "failed", "retracted", or "observed" for external measurements.
         """
         with self._follower.mutex:
             algorithm = self.algorithm
@@ -671,15 +692,32 @@ def _as_given(trial: Trial, offer: Offer) -> Trial:
     return trial if offer.is_whole else replace(trial, x=offer.actions[trial.index], context=offer.context)
 
 
-def _plausible(replica: Replica, tells: list[CheckedTell]) -> list[CheckedTell]:
-    """The tells, unchanged; raises if a reward looks like a typing error."""
-    if reasons := list(replica.algorithm.suspects(tells).values()):
+def _plausible(replica: Replica, results: list[Checked]) -> list[Checked]:
+    """The results, unchanged; raises if a reward looks like a typing error."""
+    if reasons := list(replica.algorithm.suspects(_tells(results)).values()):
         raise SuspiciousRewardError("\n".join(reasons))
-    return tells
+    return results
 
 
-def _amendments(tells: list[CheckedTell]) -> dict[int, float | None]:
-    return {told.trial: told.reward for told in tells if told.action == "amend"}
+def _check_result(replica: Replica, trial: AnyTrial, reward: AnyReward, if_told: IfTold) -> Checked:
+    if isinstance(reward, str) and reward == FAILED:
+        return replica.algorithm.check_fail(trial, "", if_told)
+    return replica.check_tell(trial, reward, if_told)
+
+
+def _store_result(replica: Replica, one: Checked) -> Event:
+    if isinstance(one, CheckedFail):
+        return replica.fail(one.trial, one.reason)
+    return replica.tell(one.trial, one.reward)
+
+
+def _tells(results: Sequence[Checked]) -> list[CheckedTell]:
+    return [one for one in results if isinstance(one, CheckedTell)]
+
+
+def _amendments(results: Sequence[Checked]) -> dict[int, Entry]:
+    changed = (one for one in results if one.action == "amend")
+    return {one.trial: one.reward if isinstance(one, CheckedTell) else Failure(one.reason) for one in changed}
 
 
 def _check_distinct(trial_ids: list[int]) -> None:

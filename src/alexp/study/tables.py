@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alexp.algorithms.base import CheckedTell
+from alexp.algorithms.base import CheckedFail
 from alexp.algorithms.log import Trial
 from alexp.common.arrays import FloatArray
 from alexp.common.cells import from_csv, to_csv
 from alexp.common.files import read_array, read_text, write_text
 from alexp.common.validation import did_you_mean, matrix
 from alexp.study.candidates import column_names, trial_columns
+from alexp.study.events import FAILED
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from alexp.study.study import Study
+    from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
 _LARGEST = 2**63
@@ -173,30 +174,37 @@ def _match(lines: Lines, keys: list[str]) -> list[int]:
 # -- results ---------------------------------------------------------------------------------------------------
 
 
-def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[CheckedTell]:
+def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[Checked]:
     """The rewards of a file with columns `trial` and `reward`, checked but not yet told.
 
-    Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`,
-    lines without a reward are skipped. A reward that differs from the stored one is an error unless `amend`.
+    The word "failed" in the column `reward` stands for a failed experiment. Columns that describe the candidate, as
+    in the file that `ask` wrote, are compared with the trial. With `partial`, lines without a reward are skipped. A
+    reward that differs from the stored one is an error unless `amend`.
     """
     lines = read_lines(path)
     ids, rewards = lines.column("trial"), lines.column("reward")
     algorithm = (replica := study.refresh()).algorithm
     _check_header(lines, ["trial", "reward", *column_names(algorithm)])
-    results: list[CheckedTell] = []
+    results: list[Checked] = []
     mistakes: list[str] = []
     seen: dict[int, int] = {}
     for line, row in lines.rows:
         if row[rewards] == "" and partial:
             continue
         try:
-            told = replica.check_tell(_id(row[ids]), _reward(row[rewards]), "amend")
+            told: Checked
+            if row[rewards].strip().lower() == FAILED:
+                told = algorithm.check_fail(_id(row[ids]), "", "amend")
+            else:
+                told = replica.check_tell(_id(row[ids]), _reward(row[rewards]), "amend")
             if told.trial in seen:
                 raise ValueError(f"trial {told.trial} was on line {seen[told.trial]} already")
             _check_candidate(lines.header, row, trial_columns(algorithm, told.trial))
             if told.action == "amend" and not amend:
-                stored = algorithm.log.reward[told.trial]
-                raise ValueError(f"trial {told.trial} has the reward {stored}, the file says {told.reward}; {_AMEND}")
+                entry = algorithm.log.entry(told.trial)
+                has = f"the reward {entry}" if isinstance(entry, float) else "failed" if entry else "no reward any more"
+                says = FAILED if isinstance(told, CheckedFail) else told.reward
+                raise ValueError(f"trial {told.trial} has {has}, the file says {says}; {_AMEND}")
         except (ValueError, TypeError) as error:
             mistakes.append(f"{path}, line {line}: {error}")
             continue
@@ -239,7 +247,7 @@ def _reward(cell: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise ValueError(f"reward must be a number, got {cell!r}") from None
+        raise ValueError(f'reward must be a number, or the word "{FAILED}", got {cell!r}') from None
 
 
 def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mapping[str, object]) -> None:

@@ -78,8 +78,10 @@ class Identity:
 
 def counts(algorithm: Algorithm) -> Counts:
     """Numbers of trials by state."""
-    asked, told, abandoned = algorithm.n_asked, algorithm.n_told, len(algorithm.log.abandoned)
-    return {"trials": asked, "told": told, "pending": asked - told - abandoned, "abandoned": abandoned}
+    log, asked, told = algorithm.log, algorithm.n_asked, algorithm.n_told
+    lost, failed = len(log.abandoned), len(log.failed)
+    out: Counts = {"trials": asked, "told": told, "pending": asked - told - lost, "abandoned": lost - failed}
+    return out | {"failed": failed} if failed else out
 
 
 def make_view(
@@ -139,6 +141,7 @@ def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) 
         propensity=np.array(log.propensity[part], dtype=np.float64),
         reward=np.array(log.reward[part], dtype=np.float64),
         state=trial_states(log, shown),
+        note=[log.remarks.get(trial, "") for trial in shown],
     )
 
 

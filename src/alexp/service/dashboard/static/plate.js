@@ -38,7 +38,8 @@ export class Plate {
         h(
           "span",
           { class: "hint" },
-          "Leave blank what is not measured yet. A column copied from a spreadsheet can be pasted.",
+          "Leave blank what is not measured yet; write failed where an experiment failed. A column copied from a " +
+            "spreadsheet can be pasted.",
         ),
       ),
     );
@@ -141,6 +142,16 @@ export class Plate {
       },
       "Abandon",
     );
+    const fail = h(
+      "button",
+      {
+        type: "button",
+        class: "plain small",
+        "aria-label": `Trial ${trial.id} failed`,
+        onclick: () => this.fail(trial),
+      },
+      "Failed",
+    );
     const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
     const number = cell("Trial", String(trial.id));
     number.className = "n";
@@ -150,7 +161,7 @@ export class Plate {
       asked,
       worker,
       cell("Reward", input, problem),
-      cell("Actions", give),
+      cell("Actions", h("span", { class: "buttons tight" }, this.contextual ? null : fail, give)),
     ];
     return { element: h("tr", { role: "row" }, cells), asked, worker, input };
   }
@@ -214,7 +225,7 @@ export class Plate {
     for (const [trial, { input }] of this.rows) {
       mark(input, null);
       if (!input.value.trim()) continue;
-      const reward = typed(input.value);
+      const reward = input.value.trim().toLowerCase() === "failed" ? "failed" : typed(input.value);
       if (reward === null) {
         mark(input, "This is not a number");
         wrong ??= input;
@@ -236,10 +247,37 @@ export class Plate {
     );
   }
 
+  async fail(trial) {
+    const input = h("input", { type: "text", maxlength: "2000", autocomplete: "off", placeholder: "vial broke" });
+    const reason = await question({
+      title: `Trial ${trial.id} failed?`,
+      body: h(
+        "div",
+        {},
+        h(
+          "p",
+          { class: "hint" },
+          `${trial.label} will not be proposed again, and the models learn where failures lie. ` +
+            "Trials, below, can be corrected.",
+        ),
+        field("Why, if you like", input),
+      ),
+      confirm: "It failed",
+      danger: true,
+      answer: () => input.value.trim(),
+    });
+    if (reason === null) return;
+    await this.write(null, async () => {
+      await careful(of(this.name, "fail"), { trial: trial.id, reason });
+      fill(this.message, note("good", `Trial ${trial.id} has failed.`));
+      await this.changed();
+    });
+  }
+
   async abandon(trial) {
     const sure = await question({
       title: `Abandon trial ${trial.id}?`,
-      body: h("p", {}, `${trial.label} will take no reward any more, for instance because its vial broke.`),
+      body: h("p", {}, `${trial.label} will take no reward any more, and may be proposed again. If the experiment failed, say so instead.`),
       confirm: "Abandon it",
       danger: true,
     });
