@@ -195,6 +195,18 @@ def test_failed_experiments(client, name):
     assert trials[1].index not in [trial.index for trial in study.ask(5)]
 
 
+def test_replicates(client, name):
+    study = interval(client, name)
+    first, second = study.ask(2)
+    study.tell(first, [0.1, 0.2])
+    study.tell_many([(second, [0.3, 0.4, 0.5])])
+    assert study.counts["told"] == 5
+    study.amend(first, 0.1)
+    assert study.counts["told"] == 4
+    with pytest.raises(ValueError, match="results by name are for a table of candidates"):
+        study.tell("water", 0.3)
+
+
 def test_what_an_algorithm_does_not_have(client, name):
     study = interval(client, name, algorithm="uniform", noise_std=None)
     with pytest.raises(AttributeError, match="no probabilities"):

@@ -329,6 +329,24 @@ def test_failed_experiments(study):
     assert "failed" not in study.post("amend", trial=0, reward=1.0)["counts"] or study.get()["counts"]["failed"] == 1
 
 
+def test_results_by_name_and_replicates(http):
+    problem = {"kind": "table", "csv": "id,mass\nA,1\nB,2\nC,3\n", "models": {"mass": ["mass"]}}
+    http.post("/v1/studies", json={"name": "named", "problem": problem}).raise_for_status()
+
+    def tell(*results):
+        return http.post("/v1/studies/named/tell", json={"results": list(results), "key": None})
+
+    asked = http.post("/v1/studies/named/ask", json={"n": 3}).json()["trials"]
+    names = {one["x"]["id"]: one["id"] for one in asked}
+    assert tell({"candidate": "A", "reward": [71.2, 72.9]}).json()["counts"]["told"] == 2
+    assert tell({"candidate": "B", "trial": names["A"], "reward": 1}).json()["type"] == "urn:alexp:trial-not-found"
+    assert tell({"candidate": "D", "reward": 1}).json()["detail"].startswith("no candidate has the name 'D'")
+    assert tell({"reward": 1}).status_code == 422
+    assert tell({"candidate": "B", "trial": names["B"], "reward": 3.0}).json()["counts"]["told"] == 3
+    failed = http.post("/v1/studies/named/fail", json={"candidate": "C", "reason": "tar"}).json()
+    assert failed["counts"] == {"trials": 4, "told": 3, "pending": 0, "abandoned": 0, "failed": 1}
+
+
 def test_trials_are_given_up_all_or_none(study):
     study.post("ask", n=3)
     assert study.post("abandon", 404, trials=[0, 9])["status"] == 404

@@ -35,6 +35,7 @@ from alexp.algorithms.log import (
     trials_frame,
     typos_among,
 )
+from alexp.algorithms.naming import Name, find_trial
 from alexp.algorithms.offer_log import LogFeatures, OfferLog, check_log_features
 from alexp.algorithms.rerun import Rerun
 from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_stored
@@ -71,16 +72,17 @@ _MOST_CACHED = 16  # results kept between two rewards
 _MOST_PENDING = 32  # pending trials that a contextual round takes into account
 _LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
 _FEW = 3  # candidates whose rewards say nothing about those of others
+_MOST_REPLICATES = 1000  # measurements of one experiment
 _MARKED = 256  # candidates of a large table that kernels are recognised by
 
 Direction = Literal["maximize", "minimize"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_fail
-    check_observation check_offers check_retract check_tell choosable computes_on_device decides_on default_rule
-    depends_on enumerates example fresh narrowed needs_ball needs_columns needs_table plays_balls registry
-    restriction resume ridges_per_model settings state suspect_observations suspects take_failure take_in
-    take_observation take_trial weights_mean""".split()  # noqa: SIM905
+    check_observation check_offers check_retract check_rewards check_tell choosable computes_on_device
+    decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball needs_columns
+    needs_table plays_balls registry restriction resume ridges_per_model settings state suspect_observations
+    suspects take_failure take_in take_observation take_trial weights_mean withdrawal""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -183,6 +185,7 @@ class CheckedTell(NamedTuple):
     trial: int
     reward: float
     action: Literal["tell", "skip", "amend"]
+    more: tuple[float, ...] = ()  # further measurements of the same experiment
 
 
 class CheckedFail(NamedTuple):
@@ -478,14 +481,27 @@ class Algorithm(Guarded, ABC):
 
     # -- telling ----------------------------------------------------------------------------------------------------
 
-    def tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> None:
+    def tell(
+        self,
+        trial: Trial | int | str | None,
+        reward: float | Sequence[float],
+        if_told: IfTold = "raise",
+        *,
+        candidate: Name | None = None,
+    ) -> None:
         """Report the reward of a trial, by the trial or its id, in any order. Wrong input changes nothing.
+
+        On a table the name of the candidate, in place of the trial or as `candidate`, names its pending trial; with
+        both they must agree. A list of rewards is as many measurements of one experiment: the first is the reward of
+        the trial, the others become trials of their own with the same candidate.
 
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
-        told, seen = self.check_tell(trial, reward, if_told), self._log.seen
-        if not (told.action == "tell" and seen.low <= told.reward <= seen.high):  # which most rewards are
+        told, seen = self.check_tell(trial, reward, if_told, candidate), self._log.seen
+        if not (
+            told.action == "tell" and not told.more and seen.low <= told.reward <= seen.high
+        ):  # which most rewards are
             warn_of(self.suspects([told]).values())
         self.take_in(told)
 
@@ -524,17 +540,25 @@ class Algorithm(Guarded, ABC):
         self._notes.pop(trial_id, None)
         self._end()
 
-    def fail(self, trial: Trial | int | str, reason: str = "", if_told: IfTold = "raise") -> None:
+    def fail(
+        self,
+        trial: Trial | int | str | None,
+        reason: str = "",
+        if_told: IfTold = "raise",
+        *,
+        candidate: Name | None = None,
+    ) -> None:
         """Report that the experiment of a pending trial failed: a broken vial, tar instead of a product.
 
         The candidate is not proposed again, the trial takes no reward, and the log keeps the reason.
         `EvidenceMixture` learns from failures where further ones are to be expected. Where the trial has a reward or
         has failed already, `if_told` decides: "raise" an error, accept the "same" failure in silence, or "amend" the
-        reward. `amend` gives a failed trial a reward after all, `retract` takes the failure back.
+        reward. `amend` gives a failed trial a reward after all, `retract` takes the failure back. The trial may be
+        named by its candidate, as for `tell`.
         """
-        self.take_failure(self.check_fail(trial, reason, if_told))
+        self.take_failure(self.check_fail(trial, reason, if_told, candidate))
 
-    def amend(self, trial: Trial | int | str, reward: float) -> None:
+    def amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> None:
         """Correct a reward that was told or observed, or give one to a trial that was retracted or had failed.
 
         The run is then what it would be had the right reward been told at once, with the actions as they were played:
@@ -550,7 +574,7 @@ class Algorithm(Guarded, ABC):
 
         The trial counts as given up and takes no reward by `tell`; `amend` gives it one again.
         """
-        self.amend_all({self.check_retract(trial): None})
+        self.amend_all(self.withdrawal(self.check_retract(trial)))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -1066,30 +1090,68 @@ class Algorithm(Guarded, ABC):
 
     # -- rewards, for tells here and in studies ---------------------------------------------------------------------
 
-    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> CheckedTell:
+    def check_tell(
+        self,
+        trial: Trial | int | str | None,
+        reward: float | Sequence[float],
+        if_told: IfTold = "raise",
+        candidate: Name | None = None,
+    ) -> CheckedTell:
         """What `tell` would do, or the error it would raise; changes nothing."""
         if if_told not in IF_TOLD:
             one_of("if_told", if_told, IF_TOLD)
-        trial_id, value = self._log.check_id(trial), check_reward(reward)
+        trial_id = find_trial(self._log, self.domain, trial, candidate)
+        value, *more = values = self.check_rewards(reward)
         known = self._log.reward[trial_id]
         if trial_id in self._log.failed and if_told == "amend":
             self._check_repeatable()
-            return CheckedTell(trial_id, value, "amend")
+            return CheckedTell(trial_id, value, "amend", tuple(more))
         if isnan(known) or if_told == "raise":
-            return CheckedTell(self._log.check_is_pending(trial_id), value, "tell")
-        if value == known:
-            return CheckedTell(trial_id, value, "skip")
+            return CheckedTell(self._log.check_is_pending(trial_id), value, "tell", tuple(more))
+        if value == known and values == self._log.measurements(trial_id):
+            return CheckedTell(trial_id, value, "skip", tuple(more))
         if if_told == "same":
+            had, said = _listed(self._log.measurements(trial_id)), _listed(values)
             raise AlreadyToldError(
-                f"trial {trial_id} already has the reward {known}, and was now told {value}; "
-                f'if that is a correction, amend({trial_id}, {value}), or tell it with if_told="amend"'
+                f"trial {trial_id} already has the reward {had}, and was now told {said}; "
+                f'if that is a correction, amend({trial_id}, {said}), or tell it with if_told="amend"'
             )
-        return CheckedTell(trial_id, value, "amend")
+        return CheckedTell(trial_id, value, "amend", tuple(more))
+
+    def check_rewards(self, reward: float | Sequence[float]) -> tuple[float, ...]:
+        """The measurements of one experiment: a reward, or a list of them; raises if any is wrong."""
+        if not isinstance(reward, list | tuple | np.ndarray) or not np.ndim(reward):
+            return (check_reward(cast(float, reward)),)
+        if self.is_contextual:
+            raise ValueError("several rewards of one trial are for candidates of a fixed domain; tell their mean")
+        if not 1 <= len(reward) <= _MOST_REPLICATES:
+            raise ValueError(f"reward must be 1 to {_MOST_REPLICATES} measurements, got {len(reward)}")
+        return tuple(check_reward(one) for one in reward)
+
+    def entries(self, one: CheckedTell | CheckedFail) -> tuple[dict[int, Entry], tuple[float, ...]]:
+        """What an amendment changes, by trial: the trial and its replicates; and measurements that come in addition.
+
+        Replicates that there are no longer are withdrawn.
+        """
+        more = one.more if isinstance(one, CheckedTell) else ()
+        changes: dict[int, Entry] = {one.trial: one.reward if isinstance(one, CheckedTell) else Failure(one.reason)}
+        own = self._log.replicates.get(one.trial, [])
+        for k, replicate in enumerate(own):
+            entry = more[k] if k < len(more) else None
+            if self._log.entry(replicate) != entry:
+                changes[replicate] = entry
+        return changes, more[len(own) :]
+
+    def withdrawal(self, trial_id: int) -> dict[int, Entry]:
+        """What a retraction changes: the trial, and its replicates that have a reward."""
+        own = (k for k in self._log.replicates.get(trial_id, ()) if self._log.entry(k) is not None)
+        return dict.fromkeys((trial_id, *own))
 
     def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors beside all others, by trial, and why."""
         bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
-        new = [told for told in tells if told.action != "skip" and abs(told.reward) > bound]
+        all_told = (told._replace(reward=one) for told in tells for one in (told.reward, *told.more))
+        new = [told for told in all_told if told.action != "skip" and abs(told.reward) > bound]
         if len(new) == 1:  # the usual case takes no longer for a long run
             found = [looks_like_a_typo(self._log.seen_beside(new[0].trial), new[0].reward)]
         else:
@@ -1119,7 +1181,10 @@ class Algorithm(Guarded, ABC):
     def take_in(self, told: CheckedTell) -> None:
         """Do what `check_tell` has let pass."""
         if told.action == "amend":
-            self.amend_all({told.trial: told.reward})
+            changes, added = self.entries(told)
+            self.amend_all(changes)
+            for value in added:
+                self.take_observation(self._log.index[told.trial], value, replicate_of=told.trial)
         if told.action != "tell":
             return
         index, model = self._log.index[told.trial], self._log.model[told.trial]
@@ -1130,13 +1195,23 @@ class Algorithm(Guarded, ABC):
         self._log.record(told.trial, told.reward)
         self._known.clear()
         self._notes.pop(told.trial, None)
+        for value in told.more:
+            self._learn(Observation(row, self._sign * value, len(self._log), index))
+            self._log.observe(index, value, replicate_of=told.trial)
         self._end()
         self._beware(told.reward)
 
-    def check_fail(self, trial: Trial | int | str, reason: str = "", if_told: IfTold = "raise") -> CheckedFail:
+    def check_fail(
+        self,
+        trial: Trial | int | str | None,
+        reason: str = "",
+        if_told: IfTold = "raise",
+        candidate: Name | None = None,
+    ) -> CheckedFail:
         """What `fail` would do, or the error it would raise; changes nothing."""
         one_of("if_told", if_told, IF_TOLD)
-        trial_id, text, log = self._log.check_id(trial), check_remark("reason", reason), self._log
+        trial_id = find_trial(self._log, self.domain, trial, candidate)
+        text, log = check_remark("reason", reason), self._log
         if self.is_contextual:
             raise ValueError(
                 "fail is for candidates of a fixed domain, which are then left out; in contextual rounds abandon the "
@@ -1159,7 +1234,7 @@ class Algorithm(Guarded, ABC):
     def take_failure(self, failed: CheckedFail) -> None:
         """Do what `check_fail` has let pass."""
         if failed.action == "amend":
-            self.amend_all({failed.trial: Failure(failed.reason)})
+            self.amend_all(self.entries(failed)[0])
         if failed.action != "fail":
             return
         index = self._log.index[failed.trial]
@@ -1204,12 +1279,19 @@ class Algorithm(Guarded, ABC):
             raise ValueError(f"index must be one of the available candidates, {offer.choosable.tolist()}, got {index}")
         return int(index)
 
-    def take_observation(self, index: int, value: float, offer: Offer | None = None, propensity: float = nan) -> Trial:
-        """Do what `observe` does, with what has been checked."""
+    def take_observation(
+        self,
+        index: int,
+        value: float,
+        offer: Offer | None = None,
+        propensity: float = nan,
+        replicate_of: int | None = None,
+    ) -> Trial:
+        """Do what `observe` does, with what has been checked; for a further measurement of a trial, too."""
         row, trial_id = self._listed.row(index) if offer is None else offer.rows[index], len(self._log)
         self._changing = True
         self._learn(Observation(row, self._sign * value, trial_id, index))
-        self._log.observe(index, value, propensity, offer)
+        self._log.observe(index, value, propensity, offer, replicate_of)
         self._known.clear()
         self._end()
         self._beware(value)
@@ -1232,11 +1314,12 @@ class Algorithm(Guarded, ABC):
 
     # -- corrections and added arms, which repeat the run -----------------------------------------------------------
 
-    def check_amend(self, trial: Trial | int | str, reward: float) -> CheckedTell:
+    def check_amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> CheckedTell:
         """What `amend` would do, or the error it would raise; changes nothing."""
-        trial_id, value = self._log.check_told(trial), check_reward(reward)
+        trial_id, values = self._log.check_told(trial), self.check_rewards(reward)
         self._check_repeatable()
-        return CheckedTell(trial_id, value, "skip" if value == self._log.reward[trial_id] else "amend")
+        known = self._log.reward[trial_id] == values[0] and values == self._log.measurements(trial_id)
+        return CheckedTell(trial_id, values[0], "skip" if known else "amend", values[1:])
 
     def check_retract(self, trial: Trial | int | str) -> int:
         """Id of a trial whose reward can be withdrawn, or the reason why not; changes nothing."""
@@ -1363,6 +1446,10 @@ def rows_of(log: TrialLog, candidates: CandidateTable | None, trials: IntArray) 
         return log.offers.rows(trials.tolist())
     assert candidates is not None
     return candidates.rows(np.array(log.index, dtype=np.int64)[trials])
+
+
+def _listed(values: Sequence[float]) -> str:
+    return str(values[0]) if len(values) == 1 else str(list(values))
 
 
 def _check_propensity(propensity: object) -> float:

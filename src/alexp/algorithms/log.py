@@ -290,6 +290,7 @@ class TrialLog:
     retracted : trials whose reward or failure was withdrawn.
     failed : trials that failed; their candidates are not proposed again.
     remarks : notes of rewards and reasons of failures, by trial; only where there are any.
+    replicates : further measurements of the experiment of a trial, which are trials of their own, by that trial.
     events : asks, tells, observations and abandonments in their order.
     seen : the range of the rewards.
     offers : contexts and rows of contextual rounds; None on a fixed domain.
@@ -309,6 +310,7 @@ class TrialLog:
         self.retracted: set[int] = set()
         self.failed: set[int] = set()
         self.remarks: dict[int, str] = {}
+        self.replicates: dict[int, list[int]] = {}
         self.events = EventLog()
         self.seen = SeenRewards()
 
@@ -341,8 +343,17 @@ class TrialLog:
         self.pending[trial_id] = index
         return trial_id
 
-    def observe(self, index: int, reward: float, propensity: float = nan, offer: Offer | None = None) -> None:
-        """Record a measurement from elsewhere as the next trial; NaN if it was withdrawn."""
+    def observe(
+        self,
+        index: int,
+        reward: float,
+        propensity: float = nan,
+        offer: Offer | None = None,
+        replicate_of: int | None = None,
+    ) -> None:
+        """Record a measurement from elsewhere, or a further one of a trial, as the next trial; NaN if withdrawn."""
+        if replicate_of is not None:
+            self.replicates.setdefault(replicate_of, []).append(len(self))
         self.events.observed()
         if offer is not None and self.offers is not None:
             self.offers.append(offer, index)
@@ -405,6 +416,16 @@ class TrialLog:
             return Failure(self.remarks.get(trial_id, ""))
         reward = self.reward[trial_id]
         return None if isnan(reward) else reward
+
+    def measurements(self, trial_id: int) -> tuple[float, ...]:
+        """All rewards of the experiment of a trial, its own first."""
+        own = (self.reward[k] for k in (trial_id, *self.replicates.get(trial_id, ())))
+        return tuple(reward for reward in own if not isnan(reward))
+
+    def head_of(self, trial_id: int) -> int:
+        """The trial that a replicate belongs to; other trials belong to themselves."""
+        owners = (head for head, own in self.replicates.items() if trial_id in own)
+        return next(owners, trial_id)
 
     def failed_candidates(self) -> IntArray:
         """Candidates with a failed trial, each once, in increasing order."""
@@ -526,6 +547,9 @@ class TrialLog:
         out: State = {} if self.offers is None else {"offers": self.offers.state()}
         if self.failed:
             out["failed"] = np.array(sorted(self.failed), dtype=np.int64)
+        if self.replicates:
+            pairs = [(head, one) for head in sorted(self.replicates) for one in self.replicates[head]]
+            out["replicates"] = np.array(pairs, dtype=np.int64).ravel()
         if self.remarks:
             out["remarks"] = {str(trial): self.remarks[trial] for trial in sorted(self.remarks)}
         return out
@@ -565,8 +589,9 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
         "events": a_dict,
         "failed": ids,
         "remarks": a_dict,
+        "replicates": ids,
     }
-    known = record("log", state, checks, optional=["failed", "remarks"])
+    known = record("log", state, checks, optional=["failed", "remarks", "replicates"])
     out = TrialLog(offers)
     for name in ("index", "model", "explored", "propensity", "reward"):
         getattr(out, name).frombytes(known[name].tobytes())  # a truth value is one byte, here and there
@@ -579,12 +604,24 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
     out.failed = set(known["failed"].tolist()) if "failed" in known else set()
     if not out.failed <= out.abandoned - out.retracted:
         raise ValueError("log['failed'] must be trials in log['abandoned'] that are not in log['retracted']")
+    out.replicates = _read_replicates(known.get("replicates", np.empty(0, dtype=np.int64)), out.index)
     out.remarks = _read_remarks(known.get("remarks", {}), n)
     out.pending = {i: out.index[i] for i in missing if i not in out.abandoned}
     if offers is not None:
         offers.check(out)
     out.events = EventLog.read(known["events"], n_candidates)
     _check_events(out)
+    return out
+
+
+def _read_replicates(flat: IntArray, index: Sequence[int]) -> dict[int, list[int]]:
+    pairs = flat.tolist()
+    out: dict[int, list[int]] = {}
+    for head, one in zip(pairs[::2], pairs[1::2], strict=False):
+        out.setdefault(head, []).append(one)
+    own = pairs[1::2]
+    if len(pairs) % 2 or len(set(own)) != len(own) or any(a >= b or index[a] != index[b] for a in out for b in out[a]):
+        raise ValueError("log['replicates'] must be pairs of a trial and a later one of the same candidate")
     return out
 
 

@@ -72,7 +72,7 @@ class Rerun:
             self._leave_out(event)
         elif event.step == "observe":
             index, offer = log.index[event.trial], self._offer(event.trial)
-            again.take_observation(index, entry, offer, log.propensity[event.trial])
+            again.take_observation(index, entry, offer, log.propensity[event.trial], self._head(event.trial))
         else:
             again.take_in(again.check_tell(event.trial, entry))
 
@@ -102,6 +102,11 @@ class Rerun:
             return None
         return offers.offer(trial, self._log.index[trial], self._again.models.n_columns)
 
+    def _head(self, trial: int) -> int | None:
+        """The trial whose experiment an observation measured again, if it did."""
+        head = self._log.head_of(trial) if self._log.replicates else trial
+        return None if head == trial else head
+
     def _leave_out(self, event: LogEvent) -> None:
         """A reward or a failure that was withdrawn keeps its place, so that a reward can come in it."""
         again = self._again
@@ -111,5 +116,5 @@ class Rerun:
             again._notes.pop(event.trial, None)
         else:
             index, chance = self._log.index[event.trial], self._log.propensity[event.trial]
-            again._log.observe(index, nan, chance, self._offer(event.trial))
+            again._log.observe(index, nan, chance, self._offer(event.trial), self._head(event.trial))
         again._log.commit()

@@ -159,7 +159,7 @@ def ask(
 def tell(
     name: Name,
     results: Annotated[
-        Path, typer.Argument(help="CSV file with columns trial and reward; a reward may be the word failed.")
+        Path, typer.Argument(help="CSV file: trial, or the candidates' id column, and reward (71.2; 72.9, failed).")
     ],
     partial: Annotated[bool, typer.Option("--partial", help="Leave lines without a reward for later.")] = False,
     amend: Annotated[
@@ -176,7 +176,7 @@ def tell(
     with _opened(name, storage) as study:
         found = read_results(results, study, partial, amend)
         tells = [one for one in found if isinstance(one, CheckedTell)]
-        pairs = [(one.trial, one.reward if isinstance(one, CheckedTell) else FAILED) for one in found]
+        pairs = [(one.trial, [one.reward, *one.more] if isinstance(one, CheckedTell) else FAILED) for one in found]
         with _sure(study.algorithm.suspects(tells).values(), yes):
             did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
         known = f", {did.skipped} already known" if did.skipped else ""

@@ -437,11 +437,15 @@ class Ask(NamedRoundBody):
 
 
 class Result(Body):
-    """The reward of one trial."""
+    """The reward of one trial, which is named by its number, by its candidate, or by both."""
 
-    trial: TrialNumber
-    reward: Number | Literal["failed"] = Field(
-        examples=[0.3], description='A number, or "failed": the experiment failed and has no reward.'
+    trial: TrialNumber | None = None
+    candidate: str | int | float | None = Field(
+        default=None, description="Name of the candidate: the first column of its table."
+    )
+    reward: Number | Literal["failed"] | Annotated[list[Number], Field(min_length=1, max_length=1000)] = Field(
+        examples=[0.3],
+        description='A number, several measurements of one experiment, or "failed": it failed and has no reward.',
     )
 
 
@@ -466,12 +470,12 @@ class Tell(Sure):
 
 
 class Amend(Sure):
-    """The right reward of a trial, in place of the one it has."""
+    """The right reward of a trial, in place of the one it has; several measurements as a list."""
 
     model_config = _examples({"trial": 0, "reward": 0.35})
 
     trial: TrialNumber
-    reward: Number
+    reward: Number | Annotated[list[Number], Field(min_length=1, max_length=1000)]
 
 
 class Retract(Body):
@@ -499,7 +503,8 @@ class Fail(Body):
 
     model_config = _examples({"trial": 3, "reason": "vial broke", "worker": "robot-1"})
 
-    trial: TrialNumber
+    trial: TrialNumber | None = None
+    candidate: str | int | float | None = Field(default=None, description="Name of the candidate.")
     reason: str = Field(default="", max_length=2000, description="Why; kept in log, export and report.")
     if_told: Literal["raise", "same", "amend"] = Field(
         default="raise",

@@ -39,6 +39,7 @@ from alexp.study.candidates import check_columns, column_names, trial_label
 from alexp.study.events import acting_as
 from alexp.study.opening import DEFAULT_ALGORITHM
 from alexp.study.report import render
+from alexp.study.study import Result
 from alexp.study.tables import export as lines_of
 from alexp.study.viewing import explained_settings
 
@@ -344,7 +345,7 @@ def trial_routes(studies: StudyCache) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: OpenStudy) -> State:
-            pairs = [(one.trial, one.reward) for one in body.results]
+            pairs = [Result(one.trial, one.reward, one.candidate) for one in body.results]
             with opened.study.counting() as counts:
                 did = opened.study.tell_many(pairs, body.if_told, key, sure=body.sure)
                 return did._asdict() | {"counts": dict(counts())}
@@ -377,7 +378,12 @@ def trial_routes(studies: StudyCache) -> APIRouter:
     @router.post("/fail", response_model=answers.Counted, responses=_WRITES, summary="Report a failed experiment")
     def fail(name: StudyName, body: requests.Fail, caller: Called) -> Response:
         """The candidate is not proposed again; amend gives the trial a reward after all, retract takes it back."""
-        return correct(name, body, caller, lambda study, key: study.fail(body.trial, body.reason, body.if_told, key))
+        return correct(
+            name,
+            body,
+            caller,
+            lambda study, key: study.fail(body.trial, body.reason, body.if_told, key, candidate=body.candidate),
+        )
 
     @router.post("/abandon", response_model=answers.Counted, responses=_WRITES, summary="Abandon pending trials")
     def abandon(name: StudyName, body: requests.Abandon, caller: Called) -> Response:

@@ -144,7 +144,21 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
 
 
 # Further columns of `trials_dataframe`, `log_frame` and exported files, which are accepted as tables of observations.
-_WRITTEN = {"id", "trial", "candidate", "label", "model", "explored", "propensity", "state", "asked_at", "told_at", "n"}
+_WRITTEN = {
+    "id",
+    "trial",
+    "candidate",
+    "label",
+    "model",
+    "explored",
+    "propensity",
+    "state",
+    "asked_at",
+    "told_at",
+    "n",
+    "note",
+    "replicate_of",
+}
 _COLUMNS = ("context", "candidates", "features", "ids", "available", "propensity")
 
 

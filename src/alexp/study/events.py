@@ -98,7 +98,7 @@ class Detail(TypedDict, total=False):
     """What an event stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs.
 
     Asks that were decided on a device have `decided`. Asks and observations of contextual rounds have `offer`, new arms
-    their name, failures their reason as `note`.
+    their name, failures their reason as `note`; `replicate` is the trial that an observation measured again.
     """
 
     only: IntArray
@@ -108,6 +108,7 @@ class Detail(TypedDict, total=False):
     offer: StoredOffer
     arm: str
     note: str
+    replicate: int
 
 
 @dataclass(frozen=True)

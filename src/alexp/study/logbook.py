@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar, cast
 from uuid import uuid4
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -437,8 +438,19 @@ def same_call(key: str | None, events: Sequence[Event], kind: str, number: int) 
         raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
 
 
-def same_rewards(key: str, events: Sequence[Event], rewards: Mapping[int, float | str]) -> None:
-    """Raise if the key was used before for other rewards; "failed" stands for a failure."""
-    stored = ((event.trial, FAILED if event.kind == "fail" else event.reward) for event in events)
-    if any(entry is None or rewards.get(trial) != entry for trial, entry in stored):
-        raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
+def same_rewards(
+    key: str,
+    events: Sequence[Event],
+    heads: Sequence[int],
+    rewards: Mapping[int, float | Sequence[float] | str],
+) -> None:
+    """Raise if the key was used before for other results; `heads` are the trials that the events are about.
+
+    "failed" stands for a failure, a list for several measurements of one experiment.
+    """
+    for event, head in zip(events, heads, strict=True):
+        wanted = rewards.get(head)
+        own = [FAILED] if isinstance(wanted, str) else np.atleast_1d(np.asarray(wanted, dtype=float)).tolist()
+        entry = FAILED if event.kind == "fail" else event.reward
+        if wanted is None or (event.kind != "retract" and entry not in own):
+            raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")

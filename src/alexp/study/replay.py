@@ -19,6 +19,7 @@ import numpy as np
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.base import Algorithm, CheckedFail, CheckedTell, IfTold
 from alexp.algorithms.log import Entry, Failure, Trial
+from alexp.algorithms.naming import Name
 from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.algorithms.rerun import Rerun
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
@@ -117,7 +118,8 @@ class Replica:
             if algorithm.is_contextual:
                 offer = offer_from(detail_of(event), event.candidate, algorithm.models.n_columns)
             propensity = nan if event.propensity is None else event.propensity
-            algorithm.take_observation(event.candidate, event.reward, offer, propensity)
+            head = None if algorithm.is_contextual else detail_of(event).get("replicate")
+            algorithm.take_observation(event.candidate, event.reward, offer, propensity, head)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
         elif event.kind == "fail":
@@ -185,16 +187,35 @@ class Replica:
         )
         return self._next(event, start)
 
-    def tell(self, trial_id: int, reward: float) -> Event:
-        """Learn a reward that `check_tell` has accepted."""
+    def tell(self, trial_id: int, reward: float, more: Sequence[float] = ()) -> list[Event]:
+        """Learn a reward that `check_tell` has accepted, and further measurements of the same experiment."""
         start = perf_counter()
         self.algorithm.take_in(CheckedTell(trial_id, reward, "tell"))
-        return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
+        event = self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
+        return [event, *self.replicates(trial_id, more)]
 
-    def observe(self, candidate: int, reward: float, offer: Offer | None = None, propensity: float = nan) -> Event:
-        """Learn a reward that was measured without an ask; in a contextual round with its offer and propensity."""
+    def replicates(self, trial_id: int, more: Sequence[float]) -> list[Event]:
+        """Learn further measurements of the experiment of a trial."""
+        index = self.algorithm.log.index[trial_id]
+        return [self.observe(index, reward, replicate_of=trial_id) for reward in more]
+
+    def observe(
+        self,
+        candidate: int,
+        reward: float,
+        offer: Offer | None = None,
+        propensity: float = nan,
+        replicate_of: int | None = None,
+    ) -> Event:
+        """Learn a reward that was measured without an ask; in a contextual round with its offer and propensity.
+
+        For a further measurement of a trial, too.
+        """
         start, algorithm = perf_counter(), self.algorithm
-        trial = algorithm.take_observation(candidate, reward, offer, propensity)
+        trial = algorithm.take_observation(candidate, reward, offer, propensity, replicate_of)
+        detail: Detail = {} if offer is None else offer_detail(offer, candidate, stores_all(algorithm))
+        if replicate_of is not None:
+            detail["replicate"] = replicate_of
         event = Event(
             self.n_events,
             "observe",
@@ -203,7 +224,7 @@ class Replica:
             explored=False,
             propensity=None if propensity != propensity else propensity,
             reward=reward,
-            detail=None if offer is None else compress(offer_detail(offer, candidate, stores_all(algorithm))),
+            detail=compress(detail) if detail else None,
         )
         return self._next(event, start)
 
@@ -264,11 +285,17 @@ class Replica:
 
     # -- checking before acting --------------------------------------------------------------------------------
 
-    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> CheckedTell:
+    def check_tell(
+        self,
+        trial: Trial | int | str | None,
+        reward: float | Sequence[float],
+        if_told: IfTold = "raise",
+        candidate: Name | None = None,
+    ) -> CheckedTell:
         """What `tell` would do; raises if it is invalid. Changes nothing."""
-        return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told))
+        return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told, candidate))
 
-    def check_amend(self, trial: Trial | int | str, reward: float) -> CheckedTell:
+    def check_amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> CheckedTell:
         """What `amend` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_amend(trial, reward))
 
@@ -350,7 +377,9 @@ def _amending(seq: int, trial: int, entry: Entry) -> Event:
 
 
 def _without_sign_of_zero(told: CheckedTell) -> CheckedTell:
-    return told._replace(reward=told.reward + 0.0)  # databases do not keep it
+    return told._replace(
+        reward=told.reward + 0.0, more=tuple(one + 0.0 for one in told.more)
+    )  # databases do not keep it
 
 
 # -- replaying asks --------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Self, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -25,10 +25,11 @@ from alexp.algorithms.base import (
 )
 from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certified import DELTA
-from alexp.algorithms.log import AlreadyToldError, Entry, Failure, Recommendation, Trial
+from alexp.algorithms.log import AlreadyToldError, Entry, Recommendation, Trial
+from alexp.algorithms.naming import Name, find_trial
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
-from alexp.problem.domains import Available
+from alexp.problem.domains import Available, FiniteSet
 from alexp.problem.offers import Offer
 from alexp.study import leases, logbook, records
 from alexp.study.candidates import (
@@ -63,8 +64,22 @@ if TYPE_CHECKING:
     from alexp.algorithms.certified import Band, ModelCheck, StopReport
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
-AnyReward = float | Literal["failed"]
+AnyReward = float | Sequence[float] | Literal["failed"]
 Checked = CheckedTell | CheckedFail
+
+
+class Result(NamedTuple):
+    """A result: the trial, its reward (several measurements as a list, or "failed"), or by the name of the candidate.
+
+    If both trial and candidate are given they must agree.
+    """
+
+    trial: AnyTrial | None
+    reward: AnyReward
+    candidate: Name | None = None
+
+
+Results = Iterable[tuple[AnyTrial, AnyReward] | Result] | Mapping[int, AnyReward] | Mapping[str, AnyReward]
 
 
 class About(TypedDict, total=False):
@@ -258,17 +273,29 @@ class Study:
 
     # -- telling -----------------------------------------------------------------------------------------------
 
-    def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
+    def tell(
+        self,
+        trial: AnyTrial | None,
+        reward: AnyReward,
+        if_told: IfTold = "raise",
+        key: str | None = None,
+        *,
+        candidate: Name | None = None,
+    ) -> None:
         """Report the reward of a trial, by the trial or its id, from any process and in any order.
+
+        On a table the name of the candidate, in place of the trial or as `candidate`, names its pending trial; with
+        both they must agree. A list of rewards is as many measurements of one experiment: the first is the reward of
+        the trial, the others become observations of the same candidate, in the same transaction.
 
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward and raise
         for another one, or "amend" it.
         """
-        self.tell_many([(trial, reward)], if_told, key)
+        self.tell_many([Result(trial, reward, candidate)], if_told, key)
 
     def tell_many(
         self,
-        results: Iterable[tuple[AnyTrial, AnyReward]] | Mapping[int, AnyReward] | Mapping[str, AnyReward],
+        results: Results,
         if_told: IfTold = "raise",
         key: str | None = None,
         *,
@@ -279,16 +306,24 @@ class Study:
         "failed" in place of a reward reports a failed experiment, see `fail`. Rewards far outside those so far are
         stored with a warning; with `sure=False` they raise `SuspiciousRewardError` instead, and nothing is changed.
         """
-        pairs = list(results.items() if isinstance(results, Mapping) else results)
+        given = [Result(*one) for one in (results.items() if isinstance(results, Mapping) else results)]
 
         def check(replica: Replica) -> list[Checked]:
-            checked = [_check_result(replica, trial, reward, if_told) for trial, reward in pairs]
+            checked = [_check_result(replica, one, if_told) for one in given]
             _check_distinct([told.trial for told in checked])
             return checked if sure else _plausible(replica, checked)
 
-        return self._store_results(pairs, check, if_told == "amend", key)
+        return self._store_results(given, check, if_told == "amend", key)
 
-    def fail(self, trial: AnyTrial, reason: str = "", if_told: IfTold = "raise", key: str | None = None) -> None:
+    def fail(
+        self,
+        trial: AnyTrial | None,
+        reason: str = "",
+        if_told: IfTold = "raise",
+        key: str | None = None,
+        *,
+        candidate: Name | None = None,
+    ) -> None:
         """Report that the experiment of a pending trial failed: a broken vial, tar instead of a product.
 
         The candidate is not proposed again, the trial takes no reward, and log, export and report keep the reason.
@@ -298,11 +333,13 @@ class Study:
         """
 
         def check(replica: Replica) -> list[Checked]:
-            return [replica.algorithm.check_fail(trial, reason, if_told)]
+            return [replica.algorithm.check_fail(trial, reason, if_told, candidate)]
 
-        self._store_results([(trial, FAILED)], check, if_told == "amend", key)
+        self._store_results([Result(trial, FAILED, candidate)], check, if_told == "amend", key)
 
-    def amend(self, trial: AnyTrial, reward: float, key: str | None = None, *, sure: bool = True) -> None:
+    def amend(
+        self, trial: AnyTrial, reward: float | Sequence[float], key: str | None = None, *, sure: bool = True
+    ) -> None:
         """Correct a reward that was told or added, or give one to a trial that was retracted or had failed.
 
         The state is then that of a run in which the new reward was told at once; trials stay as they were asked for.
@@ -313,7 +350,7 @@ class Study:
             checked: list[Checked] = [replica.check_amend(trial, reward)]
             return checked if sure else _plausible(replica, checked)
 
-        self._store_results([(trial, reward)], check, True, key)
+        self._store_results([Result(trial, reward)], check, True, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
         """Withdraw a reward that was told or added, or a failure.
@@ -322,32 +359,36 @@ class Study:
         """
 
         def check(replica: Replica) -> dict[int, Entry]:
-            return {replica.algorithm.check_retract(trial): None}
+            return replica.algorithm.withdrawal(replica.algorithm.check_retract(trial))
 
         _, events = self._follower.act(check, Replica.amend, Replica.prepare_amend, key)
-        same_call(key, events, "retract", 1)
+        same_call(key, events, "retract", len(events))
 
     def _store_results(
         self,
-        pairs: Sequence[tuple[AnyTrial, AnyReward]],
+        given: Sequence[Result],
         check: Callable[[Replica], list[Checked]],
         may_amend: bool,
         key: str | None,
     ) -> TellCounts:
         def act(replica: Replica, results: list[Checked]) -> list[Event]:
             warn_of(replica.algorithm.suspects(_tells(results)).values())
-            new = [one for one in results if one.action in ("tell", "fail")]
-            return [_store_result(replica, one) for one in new] + replica.amend(_amendments(results))
+            events = [event for one in results for event in _store_new(replica, one)]
+            changes, added = _amendments(replica, results)
+            events += replica.amend(changes)
+            return events + [event for trial, more in added.items() for event in replica.replicates(trial, more)]
 
         def prepare(replica: Replica, results: list[Checked]) -> None:
-            replica.prepare_amend(_amendments(results))
+            replica.prepare_amend(_amendments(replica, results)[0])
 
         replica, events = self._follower.act(check, act, prepare if may_amend else None, key)
+        log = replica.algorithm.log
+        heads = [log.head_of(event.trial) for event in events] if log.replicates else [event.trial for event in events]
         if key is not None:
-            same_rewards(key, events, {replica.algorithm.log.check_id(trial): reward for trial, reward in pairs})
-        kinds = [event.kind for event in events]
-        new = kinds.count("tell") + kinds.count("fail")
-        return TellCounts(new, len(pairs) - len(events), kinds.count("amend"))
+            rewards = {_stored_trial(replica, one, heads): one.reward for one in given}
+            same_rewards(key, events, heads, rewards)
+        new = {event.trial for event in events if event.kind in ("tell", "fail")}
+        return TellCounts(len(new), len(given) - len(set(heads)), len(set(heads) - new))
 
     def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
         """Abandon a pending trial, for instance a broken vial, or several: all, or, if any is wrong, none.
@@ -699,25 +740,45 @@ def _plausible(replica: Replica, results: list[Checked]) -> list[Checked]:
     return results
 
 
-def _check_result(replica: Replica, trial: AnyTrial, reward: AnyReward, if_told: IfTold) -> Checked:
-    if isinstance(reward, str) and reward == FAILED:
-        return replica.algorithm.check_fail(trial, "", if_told)
-    return replica.check_tell(trial, reward, if_told)
+def _check_result(replica: Replica, one: Result, if_told: IfTold) -> Checked:
+    if isinstance(one.reward, str) and one.reward == FAILED:
+        return replica.algorithm.check_fail(one.trial, "", if_told, one.candidate)
+    return replica.check_tell(one.trial, one.reward, if_told, one.candidate)
 
 
-def _store_result(replica: Replica, one: Checked) -> Event:
+def _stored_trial(replica: Replica, one: Result, stored: Sequence[int]) -> int:
+    """The trial of a result after its call; a name means the trial that the call was about."""
+    log, domain = replica.algorithm.log, replica.algorithm.domain
+    name = one.trial if one.candidate is None else str(one.candidate)
+    if isinstance(domain, FiniteSet) and isinstance(name, str):
+        for trial in stored:
+            if domain.name_of(log.index[trial]) == name:
+                return trial
+    return find_trial(log, domain, one.trial, one.candidate)
+
+
+def _store_new(replica: Replica, one: Checked) -> list[Event]:
+    """Store a result of a pending trial; nothing for others."""
+    if one.action not in ("tell", "fail"):
+        return []
     if isinstance(one, CheckedFail):
-        return replica.fail(one.trial, one.reason)
-    return replica.tell(one.trial, one.reward)
+        return [replica.fail(one.trial, one.reason)]
+    return replica.tell(one.trial, one.reward, one.more)
 
 
 def _tells(results: Sequence[Checked]) -> list[CheckedTell]:
     return [one for one in results if isinstance(one, CheckedTell)]
 
 
-def _amendments(results: Sequence[Checked]) -> dict[int, Entry]:
-    changed = (one for one in results if one.action == "amend")
-    return {one.trial: one.reward if isinstance(one, CheckedTell) else Failure(one.reason) for one in changed}
+def _amendments(replica: Replica, results: Sequence[Checked]) -> tuple[dict[int, Entry], dict[int, tuple[float, ...]]]:
+    """Entries that change, and measurements that are added, by trial."""
+    changes: dict[int, Entry] = {}
+    added: dict[int, tuple[float, ...]] = {}
+    for one in results:
+        if one.action == "amend":
+            own, added[one.trial] = replica.algorithm.entries(one)
+            changes |= own
+    return changes, added
 
 
 def _check_distinct(trial_ids: list[int]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from alexp.algorithms.base import CheckedFail
 from alexp.algorithms.log import Trial
+from alexp.algorithms.naming import find_trial
 from alexp.common.arrays import FloatArray
 from alexp.common.cells import from_csv, to_csv
 from alexp.common.files import read_array, read_text, write_text
@@ -22,6 +23,7 @@ from alexp.study.events import FAILED
 if TYPE_CHECKING:
     import pandas as pd
 
+    from alexp.study.replay import Replica
     from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
@@ -47,6 +49,10 @@ class Lines:
         if name.lower() not in names:
             raise FileError(f"{self.path} needs a column {name!r}, it has {', '.join(map(repr, self.header))}")
         return names.index(name.lower())
+
+    def maybe(self, name: str) -> int | None:
+        """Position of a column; None where there is none."""
+        return self.column(name) if name.lower() in [title.lower() for title in self.header] else None
 
 
 def read_lines(path: Path) -> Lines:
@@ -175,45 +181,75 @@ def _match(lines: Lines, keys: list[str]) -> list[int]:
 
 
 def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[Checked]:
-    """The rewards of a file with columns `trial` and `reward`, checked but not yet told.
+    """The results of a file, checked but not yet told.
 
-    The word "failed" in the column `reward` stands for a failed experiment. Columns that describe the candidate, as
-    in the file that `ask` wrote, are compared with the trial. With `partial`, lines without a reward are skipped. A
-    reward that differs from the stored one is an error unless `amend`.
+    A line names its experiment in the column `trial`, or in the id column of the candidates (their first). In the
+    column `reward` it has a number, several measurements ("71.2; 72.9"), or the word "failed". Several lines of one
+    trial are as many measurements. Columns that describe the candidate, as in the file that `ask` wrote, are compared
+    with the trial. With `partial`, lines without a reward are skipped. A reward that differs from the stored one is an
+    error unless `amend`.
     """
     lines = read_lines(path)
-    ids, rewards = lines.column("trial"), lines.column("reward")
     algorithm = (replica := study.refresh()).algorithm
-    _check_header(lines, ["trial", "reward", *column_names(algorithm)])
-    results: list[Checked] = []
+    own = column_names(algorithm)
+    ids, names, rewards = lines.maybe("trial"), lines.maybe(own[0]), lines.column("reward")
+    if ids is None and (names is None or algorithm.is_contextual):
+        lines.column("trial")  # raises
+    _check_header(lines, ["trial", "reward", *own])
+    found: dict[int, list[tuple[int, float | str]]] = {}
     mistakes: list[str] = []
-    seen: dict[int, int] = {}
     for line, row in lines.rows:
         if row[rewards] == "" and partial:
             continue
         try:
-            told: Checked
-            if row[rewards].strip().lower() == FAILED:
-                told = algorithm.check_fail(_id(row[ids]), "", "amend")
-            else:
-                told = replica.check_tell(_id(row[ids]), _reward(row[rewards]), "amend")
-            if told.trial in seen:
-                raise ValueError(f"trial {told.trial} was on line {seen[told.trial]} already")
-            _check_candidate(lines.header, row, trial_columns(algorithm, told.trial))
-            if told.action == "amend" and not amend:
-                entry = algorithm.log.entry(told.trial)
-                has = f"the reward {entry}" if isinstance(entry, float) else "failed" if entry else "no reward any more"
-                says = FAILED if isinstance(told, CheckedFail) else told.reward
-                raise ValueError(f"trial {told.trial} has {has}, the file says {says}; {_AMEND}")
+            trial = None if ids is None else _id(row[ids])
+            name = row[names] if ids is None and names is not None else None
+            number = find_trial(algorithm.log, algorithm.domain, trial, name)
+            _check_candidate(lines.header, row, trial_columns(algorithm, number))
+            measured = [(line, value) for value in _measured(row[rewards])]
+            found.setdefault(number, []).extend(measured)
         except (ValueError, TypeError) as error:
             mistakes.append(f"{path}, line {line}: {error}")
-            continue
-        seen[told.trial] = line
-        results.append(told)
+    results: list[Checked] = []
+    for number, values in found.items():
+        try:
+            results.append(_checked(replica, number, values, amend))
+        except (ValueError, TypeError) as error:
+            mistakes.append(f"{path}, line {values[0][0]}: {error}")
     _raise_if_any(mistakes)
     if not results:
         raise FileError(f"{path} holds no rewards")
     return results
+
+
+def _measured(cell: str) -> list[float | str]:
+    """The measurements in a cell, or the word "failed"."""
+    if cell.strip().lower() == FAILED:
+        return [FAILED]
+    return [_reward(part.strip()) for part in cell.split(";")]
+
+
+def _checked(replica: Replica, trial: int, values: Sequence[tuple[int, float | str]], amend: bool) -> Checked:
+    """What telling the values of one trial, by line, would do."""
+    log, rewards = replica.algorithm.log, [value for _, value in values if not isinstance(value, str)]
+    told: Checked
+    if not rewards:
+        told = replica.algorithm.check_fail(trial, "", "amend")
+    elif len(rewards) < len(values):
+        lines = ", ".join(str(line) for line in dict.fromkeys(line for line, _ in values))
+        raise ValueError(f"trial {trial} has rewards and the word {FAILED!r} on lines {lines}; which is right?")
+    else:
+        told = replica.check_tell(trial, rewards if len(rewards) > 1 else rewards[0], "amend")
+    if told.action == "amend" and not amend:
+        known = log.measurements(trial)
+        has = f"the reward {_joined(known)}" if known else "failed" if trial in log.failed else "no reward any more"
+        says = FAILED if isinstance(told, CheckedFail) else _joined((told.reward, *told.more))
+        raise ValueError(f"trial {trial} has {has}, the file says {says}; {_AMEND}")
+    return told
+
+
+def _joined(values: Sequence[float]) -> str:
+    return "; ".join(map(str, values))
 
 
 def _check_header(lines: Lines, known: Sequence[str]) -> None:
@@ -283,6 +319,8 @@ def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
 
 def export(study: Study) -> Iterator[list[str]]:
     """Lines of a file with all trials: candidate, model, propensity, reward, state and times."""
+    import pandas as pd
+
     view, algorithm = study.view(history=False, certificates=False, curve=False), study.algorithm
     events = study.events_dataframe().head(view.n_events)  # of the moment that the view shows
     asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"].to_dict()
@@ -292,6 +330,9 @@ def export(study: Study) -> Iterator[list[str]]:
     frame["asked_at"] = [asked[trial] for trial in frame["trial"]]
     rewarded = zip(frame["trial"], frame["reward"].notna(), strict=True)
     frame["told_at"] = [told[trial] if has_reward else None for trial, has_reward in rewarded]
+    if replicates := algorithm.log.replicates:
+        heads = {one: head for head, own in replicates.items() for one in own}
+        frame["replicate_of"] = pd.array([heads.get(trial) for trial in frame["trial"]], dtype="Int64")
     own = [f"candidate.{name}" if name in frame.columns else name for name in column_names(algorithm)]
     yield [*frame.columns[:2], *own, *frame.columns[2:]]
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):

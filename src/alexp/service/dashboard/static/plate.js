@@ -1,7 +1,7 @@
 // The plate: ask for experiments, show pending ones with their workers, and tell rewards.
 
 import { ahead, of } from "./api.js";
-import { careful, placed, typed } from "./writing.js";
+import { careful, placed, typedReward } from "./writing.js";
 import { field, fill, h, mark, note, question, table } from "./dom.js";
 import { many, span } from "./words.js";
 
@@ -38,8 +38,8 @@ export class Plate {
         h(
           "span",
           { class: "hint" },
-          "Leave blank what is not measured yet; write failed where an experiment failed. A column copied from a " +
-            "spreadsheet can be pasted.",
+          "Leave blank what is not measured yet; write failed where an experiment failed, and replicates as 71.2; 72.9. " +
+            "A column copied from a spreadsheet can be pasted.",
         ),
       ),
     );
@@ -225,7 +225,7 @@ export class Plate {
     for (const [trial, { input }] of this.rows) {
       mark(input, null);
       if (!input.value.trim()) continue;
-      const reward = input.value.trim().toLowerCase() === "failed" ? "failed" : typed(input.value);
+      const reward = typedReward(input.value);
       if (reward === null) {
         mark(input, "This is not a number");
         wrong ??= input;
