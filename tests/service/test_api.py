@@ -347,6 +347,18 @@ def test_results_by_name_and_replicates(http):
     assert failed["counts"] == {"trials": 4, "told": 3, "pending": 0, "abandoned": 0, "failed": 1}
 
 
+def test_a_range_of_rewards(http):
+    problem = {"kind": "table", "csv": "id,mass\nA,1\nB,2\nC,3\n", "models": {"mass": ["mass"]}}
+    body = {"name": "ranged", "problem": problem, "settings": {"reward_range": [0, 100]}}
+    assert http.post("/v1/studies", json=body).json()["settings"]["reward_range"] == [0, 100]
+    http.post("/v1/studies/ranged/ask", json={}).raise_for_status()
+    wrong = http.post("/v1/studies/ranged/tell", json={"results": [{"trial": 0, "reward": 724}]})
+    assert wrong.status_code == 422
+    assert "reward must lie within the reward_range of 0 to 100, got 724" in wrong.json()["detail"]
+    again = http.post("/v1/studies", json=body | {"name": "wrong", "settings": {"reward_range": [5, 5]}})
+    assert again.json()["field"] == "body.settings.reward_range"
+
+
 def test_trials_are_given_up_all_or_none(study):
     study.post("ask", n=3)
     assert study.post("abandon", 404, trials=[0, 9])["status"] == 404

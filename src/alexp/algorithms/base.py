@@ -61,6 +61,7 @@ from alexp.problem.offers import (
     open_round,
     points_offer,
 )
+from alexp.problem.ranges import RewardRange
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,10 +80,10 @@ Direction = Literal["maximize", "minimize"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_fail
-    check_observation check_offers check_retract check_rewards check_tell choosable computes_on_device
+    check_observation check_offers check_retract check_reward check_rewards check_tell choosable computes_on_device
     decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball needs_columns
     needs_table plays_balls registry restriction resume ridges_per_model settings state suspect_observations
-    suspects take_failure take_in take_observation take_trial weights_mean withdrawal""".split()  # noqa: SIM905
+    suspects take_failure take_in take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -130,6 +131,7 @@ class Shared(TypedDict, total=False):
     direction: Direction
     random_state: RandomState
     log_features: LogFeatures | None
+    reward_range: Sequence[float] | None
 
 
 class RoundArguments(TypedDict, total=False):
@@ -223,6 +225,10 @@ class Algorithm(Guarded, ABC):
         (ALExp, Corral, ETC and others) keep all features with "chosen", too, which replaying the run needs: 8 n P
         bytes an ask, or 12 for each number that is not zero.
 
+    reward_range
+        Lowest and highest reward that is possible, such as (0, 100) for yields. A reward outside is refused;
+        predictions, bands and the gap of a stop report are cut off at its ends.
+
     A second algorithm with the same name is an error, unless its class says `replaces=True`:
     `class Mine(ALExp, replaces=True)`.
     """
@@ -251,6 +257,7 @@ class Algorithm(Guarded, ABC):
     repeats: bool
     direction: Direction
     log_features: LogFeatures | None  # what is kept of contextual rounds; None on a fixed domain
+    reward_range: RewardRange | None = None
     _sign: float
     _streams: Streams
     _candidates: CandidateTable | None = None  # those of a fixed domain
@@ -307,6 +314,7 @@ class Algorithm(Guarded, ABC):
         direction: Direction = "maximize",
         random_state: RandomState = None,
         log_features: LogFeatures | None = None,
+        reward_range: Sequence[float] | None = None,
     ) -> None:
         if not isinstance(models, ModelClass):
             raise TypeError(f"models must be a ModelClass, got {type(models).__name__}")
@@ -351,6 +359,7 @@ class Algorithm(Guarded, ABC):
             raise ValueError("repeats=False has no meaning on a ball: there is always another point next to one played")
         if self.log_features == "none" and not repeats:
             raise ValueError('repeats=False needs to know what was measured, and log_features="none" forgets it')
+        self.reward_range = RewardRange.checked(reward_range)
         self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
         self.noise_std = self.stated.noise_std or ASSUMED_NOISE
         self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND
@@ -632,6 +641,8 @@ class Algorithm(Guarded, ABC):
         shared = self.stated._asdict() | {"repeats": self.repeats, "direction": self.direction}
         if self.log_features is not None:
             shared["log_features"] = self.log_features
+        if self.reward_range is not None:
+            shared["reward_range"] = list(self.reward_range)
         return shared | {key: getattr(self, key) for key in self.settings}
 
     def to_dict(self, problem: bool = True) -> State:
@@ -1075,7 +1086,12 @@ class Algorithm(Guarded, ABC):
         position, value, model = self._recommend(round_)
         index = int(round_.indices[position])
         x = self.domain[index] if offer is None else offer.actions[index]
-        return Recommendation(x, index, self._sign * value, model), position
+        value = float(self.within_range(np.array(self._sign * value)))
+        return Recommendation(x, index, value, model), position
+
+    def within_range(self, values: FloatArray) -> FloatArray:
+        """Rewards as users see them, cut off at the ends of `reward_range` where that is stated."""
+        return values if self.reward_range is None else self.reward_range.clip(values)
 
     def restriction(self, allowed: IntArray | None) -> bytes | None:
         """What must be remembered of the candidates that an ask was allowed to choose, so that it can be repeated."""
@@ -1121,12 +1137,17 @@ class Algorithm(Guarded, ABC):
     def check_rewards(self, reward: float | Sequence[float]) -> tuple[float, ...]:
         """The measurements of one experiment: a reward, or a list of them; raises if any is wrong."""
         if not isinstance(reward, list | tuple | np.ndarray) or not np.ndim(reward):
-            return (check_reward(cast(float, reward)),)
+            return (self.check_reward(cast(float, reward)),)
         if self.is_contextual:
             raise ValueError("several rewards of one trial are for candidates of a fixed domain; tell their mean")
         if not 1 <= len(reward) <= _MOST_REPLICATES:
             raise ValueError(f"reward must be 1 to {_MOST_REPLICATES} measurements, got {len(reward)}")
-        return tuple(check_reward(one) for one in reward)
+        return tuple(self.check_reward(one) for one in reward)
+
+    def check_reward(self, reward: float) -> float:
+        """A reward as a float; raises unless it is finite, and within `reward_range` where that is stated."""
+        value = check_reward(reward)
+        return value if self.reward_range is None else self.reward_range.check(value)
 
     def entries(self, one: CheckedTell | CheckedFail) -> tuple[dict[int, Entry], tuple[float, ...]]:
         """What an amendment changes, by trial: the trial and its replicates; and measurements that come in addition.
@@ -1260,12 +1281,12 @@ class Algorithm(Guarded, ABC):
             self._keep_up()
             offer = make_offer(self.models, self.domain, available=available, **presented)
             known = nan if propensity is None else _check_propensity(propensity)
-            return ExternalObservation(self._position_in(offer, index), check_reward(reward), offer, known)
+            return ExternalObservation(self._position_in(offer, index), self.check_reward(reward), offer, known)
         if propensity is not None or available is not None:
             raise ValueError("propensity and available are for observations of contextual rounds")
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
-        return ExternalObservation(int(index), check_reward(reward))
+        return ExternalObservation(int(index), self.check_reward(reward))
 
     def _position_in(self, offer: Offer, index: int | str) -> int:
         """Position of the candidate that was played in a round."""

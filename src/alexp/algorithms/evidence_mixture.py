@@ -436,7 +436,7 @@ class EvidenceMixture(Certified):
         rows, single = self._rows_at(x, presented)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
         mean, variance = self.belief.moments_at(Choices(indices, np.ascontiguousarray(rows.T)))
-        mean, std = self._sign * mean, np.sqrt(variance)
+        mean, std = self.within_range(self._sign * mean), np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:

@@ -87,6 +87,9 @@ def create(
     expired: Annotated[
         str | None, typer.Option(help="Trials whose lease has expired: offer them again (default), or abandon them.")
     ] = None,
+    reward_range: Annotated[
+        tuple[float, float] | None, typer.Option("--range", help="Lowest and highest possible reward: --range 0 100.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
     storage: Where = DEFAULT,
@@ -111,6 +114,7 @@ def create(
             f"--setting is for arguments of the algorithm, got {min(taken)!r}; it has an option of its own"
         )
     more |= {} if goal is None else {"goal": goal}
+    more |= {} if reward_range is None else {"reward_range": reward_range}
     study = create_study(
         models.normalized(domain) if normalize else models,
         domain,

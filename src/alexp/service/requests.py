@@ -418,7 +418,7 @@ class Create(Body):
     )
     random_state: int | None = Field(default=None, ge=0, lt=2**128, description="Seed; a random one if absent.")
     settings: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Further arguments of the algorithm.", examples=[{"noise_std": 0.05}]
+        default_factory=dict, description="Further arguments of the algorithm.", examples=[{"reward_range": [0, 100]}]
     )
     load_if_exists: bool = Field(default=False, description="Open the study if it exists already, and is the same.")
     key: Key = None

@@ -19,7 +19,6 @@ from alexp.algorithms.base import (
     IfTold,
     RoundArguments,
     any_given,
-    check_reward,
     offers_for,
     warn_of,
 )
@@ -232,7 +231,7 @@ class Study:
             if algorithm.is_contextual:
                 return contextual_observations(algorithm, frame)
             found = observations(algorithm.domain, frame, nearest)
-            return [ExternalObservation(index, check_reward(reward)) for index, reward in found]
+            return [algorithm.check_observation(index, reward) for index, reward in found]
 
         return self._store_observations(make, key, sure)
 

@@ -282,6 +282,7 @@ def _curve(algorithm: Algorithm, certificates: Certificates | None, trials: Tria
     elif offers(subject, Estimates) and (fit := subject.fit) is not None:
         sign = 1.0 if algorithm.direction == "maximize" else -1.0
         estimate = sign * predict(fit, algorithm.features()[shown].T)
+        estimate = algorithm.within_range(estimate)
     if certificates is not None and offers(subject, Certifies):
         lower, upper = subject.confidence(points, certificates.delta)
     return Curve(points, estimate, spread, lower, upper, domain.points[trials.index])
@@ -326,6 +327,7 @@ _MEANING = {
     "noise_std": "σ, standard deviation of the noise",
     "reward_bound": "B, bound on the size of the reward",
     "norm_bound": "bound on the norm of the coefficients",
+    "reward_range": "lowest and highest reward that is possible",
     "repeats": "whether a measured candidate may be proposed again",
     "direction": "whether large or small rewards are good",
 }
