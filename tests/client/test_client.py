@@ -198,7 +198,7 @@ def test_failed_experiments(client, name):
 def test_replicates(client, name):
     study = interval(client, name)
     first, second = study.ask(2)
-    study.tell(first, [0.1, 0.2])
+    study.tell(first, [0.1, 0.2], note="cloudy")
     study.tell_many([(second, [0.3, 0.4, 0.5])])
     assert study.counts["told"] == 5
     study.amend(first, 0.1)

@@ -317,11 +317,15 @@ def test_failed_experiments(study):
     assert study.post("fail", 409, trial=0)["type"] == "urn:alexp:abandoned"
     assert study.post("fail", 404, trial=9)["type"] == "urn:alexp:trial-not-found"
     assert study.post("fail", 422, trial=1, reason=3)["field"] == "body.reason"
-    got = study.post("tell", results=[{"trial": 1, "reward": "failed"}, {"trial": 2, "reward": 1.0}])
+    got = study.post("tell", results=[{"trial": 1, "reward": "failed"}, {"trial": 2, "reward": 1.0, "note": "clear"}])
     assert (got["told"], got["counts"]["failed"], got["counts"]["told"]) == (2, 2, 1)
     assert study.post("tell", 422, results=[{"trial": 1, "reward": "tar"}])["status"] == 422
     lines = checked(answers.Trials, study.get("trials"))["trials"]
-    assert [(one["state"], one["note"]) for one in lines] == [("failed", "vial broke"), ("failed", ""), ("told", "")]
+    assert [(one["state"], one["note"]) for one in lines] == [
+        ("failed", "vial broke"),
+        ("failed", ""),
+        ("told", "clear"),
+    ]
     assert study.post("fail", trial=2, if_told="amend")["counts"] == {
         "trials": 3, "told": 0, "pending": 0, "abandoned": 0, "failed": 3,
     }  # fmt: skip

@@ -166,6 +166,7 @@ def test_the_page_follows_what_another_process_does(page, address, storage, http
         page.get_by_text("Nothing is pending.").wait_for()
         assert study.counts["abandoned"] == 1
         study.ask()
+        page.get_by_label("Note on trial 9").fill("lost if it failed")
         page.get_by_role("button", name="Trial 9 failed").click()
         page.get_by_role("dialog").get_by_label("Why, if you like").fill("tar <i>")
         page.get_by_role("dialog").get_by_role("button", name="It failed").click()

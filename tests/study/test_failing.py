@@ -56,7 +56,7 @@ def test_failures_are_stored_replayed_and_shown(storage, tmp_path, monkeypatch):
     state, note = rows[0].index("state"), rows[0].index("note")
     assert [row[note] for row in rows[1:] if row[state] == "failed"] == ["tar <b>"] * len(failed)
     page = study.report(tmp_path / "r.html").read_text()
-    assert "Failures and notes" in page
+    assert "Failures, corrections and notes" in page
     assert "tar &lt;b&gt;" in page
     assert not set(study.algorithm.log.failed_candidates()) & {trial.index for trial in study.ask(5)}
 

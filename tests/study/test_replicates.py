@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import alexp
 from alexp.cli import app
 from alexp.study import check, create_study, load_study
-from alexp.study.study import Result
+from alexp.study.study import TrialResult
 
 INPUTS = np.random.default_rng(5).uniform(-1.0, 1.0, (12, 2))
 FRAME = pd.DataFrame({"compound": [f"A{k}" for k in range(12)], "mass": np.arange(12) / 4})
@@ -39,7 +39,7 @@ def test_names_and_replicates_are_stored_once_and_replayed(study, storage):
     names = [trial.x["compound"] for trial in trials]
     for _ in range(2):
         study.tell(names[0], [71.2, 72.9, 70.8], key="one")
-    study.tell_many([Result(None, 5.0, names[1]), Result(trials[2], [6.0, 6.5], names[2])])
+    study.tell_many([TrialResult(None, 5.0, names[1]), TrialResult(trials[2], [6.0, 6.5], names[2])])
     assert [event["kind"] for event in study.events()[4:]] == ["tell", "observe", "observe", "tell", "tell", "observe"]
     assert study.counts["told"] == 6
     assert study.tell_many([(names[0], [71.2, 72.9, 70.8]), (names[1], 5.0)], "same") == (0, 2, 0)

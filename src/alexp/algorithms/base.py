@@ -188,6 +188,7 @@ class CheckedTell(NamedTuple):
     reward: float
     action: Literal["tell", "skip", "amend"]
     more: tuple[float, ...] = ()  # further measurements of the same experiment
+    note: str = ""
 
 
 class CheckedFail(NamedTuple):
@@ -497,6 +498,7 @@ class Algorithm(Guarded, ABC):
         if_told: IfTold = "raise",
         *,
         candidate: Name | None = None,
+        note: str = "",
     ) -> None:
         """Report the reward of a trial, by the trial or its id, in any order. Wrong input changes nothing.
 
@@ -504,10 +506,12 @@ class Algorithm(Guarded, ABC):
         both they must agree. A list of rewards is as many measurements of one experiment: the first is the reward of
         the trial, the others become trials of their own with the same candidate.
 
+        The log keeps a `note`, for instance what was unusual.
+
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
-        told, seen = self.check_tell(trial, reward, if_told, candidate), self._log.seen
+        told, seen = self.check_tell(trial, reward, if_told, candidate, note), self._log.seen
         if not (
             told.action == "tell" and not told.more and seen.low <= told.reward <= seen.high
         ):  # which most rewards are
@@ -1112,19 +1116,22 @@ class Algorithm(Guarded, ABC):
         reward: float | Sequence[float],
         if_told: IfTold = "raise",
         candidate: Name | None = None,
+        note: str = "",
     ) -> CheckedTell:
         """What `tell` would do, or the error it would raise; changes nothing."""
         if if_told not in IF_TOLD:
             one_of("if_told", if_told, IF_TOLD)
         trial_id = find_trial(self._log, self.domain, trial, candidate)
         value, *more = values = self.check_rewards(reward)
+        text = check_remark("note", note) if note != "" else ""
         known = self._log.reward[trial_id]
         if trial_id in self._log.failed and if_told == "amend":
             self._check_repeatable()
-            return CheckedTell(trial_id, value, "amend", tuple(more))
+            return CheckedTell(trial_id, value, "amend", tuple(more), text)
         if isnan(known) or if_told == "raise":
-            return CheckedTell(self._log.check_is_pending(trial_id), value, "tell", tuple(more))
-        if value == known and values == self._log.measurements(trial_id):
+            return CheckedTell(self._log.check_is_pending(trial_id), value, "tell", tuple(more), text)
+        renoted = if_told == "amend" and text not in ("", self._log.remarks.get(trial_id))
+        if value == known and values == self._log.measurements(trial_id) and not renoted:
             return CheckedTell(trial_id, value, "skip", tuple(more))
         if if_told == "same":
             had, said = _listed(self._log.measurements(trial_id)), _listed(values)
@@ -1132,7 +1139,7 @@ class Algorithm(Guarded, ABC):
                 f"trial {trial_id} already has the reward {had}, and was now told {said}; "
                 f'if that is a correction, amend({trial_id}, {said}), or tell it with if_told="amend"'
             )
-        return CheckedTell(trial_id, value, "amend", tuple(more))
+        return CheckedTell(trial_id, value, "amend", tuple(more), text)
 
     def check_rewards(self, reward: float | Sequence[float]) -> tuple[float, ...]:
         """The measurements of one experiment: a reward, or a list of them; raises if any is wrong."""
@@ -1204,6 +1211,8 @@ class Algorithm(Guarded, ABC):
         if told.action == "amend":
             changes, added = self.entries(told)
             self.amend_all(changes)
+            if told.note:
+                self._log.remark(told.trial, told.note)
             for value in added:
                 self.take_observation(self._log.index[told.trial], value, replicate_of=told.trial)
         if told.action != "tell":
@@ -1219,6 +1228,8 @@ class Algorithm(Guarded, ABC):
         for value in told.more:
             self._learn(Observation(row, self._sign * value, len(self._log), index))
             self._log.observe(index, value, replicate_of=told.trial)
+        if told.note:
+            self._log.remark(told.trial, told.note)
         self._end()
         self._beware(told.reward)
 

@@ -75,6 +75,8 @@ class Rerun:
             again.take_observation(index, entry, offer, log.propensity[event.trial], self._head(event.trial))
         else:
             again.take_in(again.check_tell(event.trial, entry))
+        if event.trial in log.remarks and event.step == "tell" and not isinstance(entry, Failure):
+            again._log.remark(event.trial, log.remarks[event.trial])
 
     def _repeat_ask(self, event: LogEvent) -> None:
         again, log, trial = self._again, self._log, event.trial

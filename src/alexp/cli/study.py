@@ -170,17 +170,24 @@ def tell(
         bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
     ] = False,
     yes: Yes = False,
+    worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
     """Tell rewards: the whole file, or nothing if any line is wrong. Rewards that are known already are skipped."""
     from alexp.algorithms.base import CheckedTell
     from alexp.study.events import FAILED
+    from alexp.study.study import TrialResult
     from alexp.study.tables import read_results
 
-    with _opened(name, storage) as study:
+    with _opened(name, storage, worker) as study:
         found = read_results(results, study, partial, amend)
         tells = [one for one in found if isinstance(one, CheckedTell)]
-        pairs = [(one.trial, [one.reward, *one.more] if isinstance(one, CheckedTell) else FAILED) for one in found]
+        pairs = [
+            TrialResult(one.trial, [one.reward, *one.more], note=one.note)
+            if isinstance(one, CheckedTell)
+            else TrialResult(one.trial, FAILED, note=one.reason)
+            for one in found
+        ]
         with _sure(study.algorithm.suspects(tells).values(), yes):
             did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
         known = f", {did.skipped} already known" if did.skipped else ""

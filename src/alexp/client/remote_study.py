@@ -127,14 +127,16 @@ class RemoteStudy:
         key: str | None = None,
         *,
         candidate: Name | None = None,
+        note: str = "",
     ) -> None:
         """Report the reward of a trial, by the trial or its id, from any process and in any order.
 
         On a table the name of the candidate, in place of the trial or as `candidate`, names its pending trial. A list
-        of rewards is as many measurements of one experiment. Where the trial has a reward already, `if_told` decides:
-        "raise" an error, accept the "same" reward and raise for another one, or "amend" it.
+        of rewards is as many measurements of one experiment; log, export and report keep a `note`. Where the trial
+        has a reward already, `if_told` decides: "raise" an error, accept the "same" reward and raise for another one,
+        or "amend" it.
         """
-        self._tell([_result(trial, reward, candidate)], if_told, key)
+        self._tell([_result(trial, reward, candidate, note)], if_told, key)
 
     def tell_many(self, results: Results, if_told: IfTold = "raise", key: str | None = None) -> TellCounts:
         """Report several rewards, or none if any is wrong; "failed" reports a failed experiment.
@@ -420,8 +422,8 @@ def _named(trial: AnyTrial | None, candidate: Name | None) -> State:
     return without_none({"trial": None if trial is None else _id(trial), "candidate": candidate})
 
 
-def _result(trial: AnyTrial | None, reward: AnyReward, candidate: Name | None = None) -> State:
-    return _named(trial, candidate) | {"reward": _reward(reward)}
+def _result(trial: AnyTrial | None, reward: AnyReward, candidate: Name | None = None, note: str = "") -> State:
+    return _named(trial, candidate) | {"reward": _reward(reward)} | ({"note": note} if note else {})
 
 
 def _reward(reward: AnyReward) -> Packable:

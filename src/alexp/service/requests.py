@@ -447,6 +447,7 @@ class Result(Body):
         examples=[0.3],
         description='A number, several measurements of one experiment, or "failed": it failed and has no reward.',
     )
+    note: str = Field(default="", max_length=2000, description="Kept in log, export and report.")
 
 
 class Sure(Body):

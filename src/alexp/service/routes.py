@@ -39,7 +39,7 @@ from alexp.study.candidates import check_columns, column_names, trial_label
 from alexp.study.events import acting_as
 from alexp.study.opening import DEFAULT_ALGORITHM
 from alexp.study.report import render
-from alexp.study.study import Result
+from alexp.study.study import TrialResult
 from alexp.study.tables import export as lines_of
 from alexp.study.viewing import explained_settings
 
@@ -345,7 +345,7 @@ def trial_routes(studies: StudyCache) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: OpenStudy) -> State:
-            pairs = [Result(one.trial, one.reward, one.candidate) for one in body.results]
+            pairs = [TrialResult(one.trial, one.reward, one.candidate, one.note) for one in body.results]
             with opened.study.counting() as counts:
                 did = opened.study.tell_many(pairs, body.if_told, key, sure=body.sure)
                 return did._asdict() | {"counts": dict(counts())}

@@ -120,6 +120,8 @@ def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
     return [state(trial) for trial in trials]
 
 
+WITHOUT_REWARD = ("pending", "abandoned", "failed", "retracted")  # states of trials that are no measurements
+
 # -- rows of a user's table ------------------------------------------------------------------------------------
 
 _ON_GRID = 1e-9  # how far, in widths of the domain, a point may lie from its candidate
@@ -129,7 +131,8 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
     """(candidate, reward) of every row, or an error that names the first wrong row.
 
     A row names its candidate by `index` (its number), by `x`, by `x0`, `x1`, ... for a Box, or by columns of the
-    candidates' own table. Points off the grid of an Interval or Box are refused unless `nearest`.
+    candidates' own table. Points off the grid of an Interval or Box are refused unless `nearest`. Rows whose `state`
+    says that there is no reward, as in an exported table, are left out.
     """
     if isinstance(domain, ContextualDomain):
         raise ValueError(
@@ -139,26 +142,17 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
     check_columns(domain, frame.columns)
     if "reward" not in frame.columns:
         raise ValueError(f"frame must have a column 'reward', it has {list(frame.columns)}")
+    if "state" in frame.columns and "state" not in candidate_columns(domain, 0):
+        frame = frame[~frame["state"].isin(WITHOUT_REWARD)]
     rewards = [limited(f"reward in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame["reward"])]
     return list(zip(locate(domain, frame, nearest), rewards, strict=True))
 
 
 # Further columns of `trials_dataframe`, `log_frame` and exported files, which are accepted as tables of observations.
 _WRITTEN = {
-    "id",
-    "trial",
-    "candidate",
-    "label",
-    "model",
-    "explored",
-    "propensity",
-    "state",
-    "asked_at",
-    "told_at",
-    "n",
-    "note",
-    "replicate_of",
-}
+    "id", "trial", "candidate", "label", "model", "explored", "propensity", "state", "note", "asked_at", "told_at",
+    "asked_by", "told_by", "entries", "replicate_of", "n",
+}  # fmt: skip
 _COLUMNS = ("context", "candidates", "features", "ids", "available", "propensity")
 
 

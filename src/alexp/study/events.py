@@ -67,6 +67,13 @@ class EventDict(TypedDict):
     worker: str
 
 
+def entry_text(event: EventDict) -> str:
+    """What an event says about the reward of its trial, in a word."""
+    if event["kind"] == "fail":
+        return FAILED
+    return "retracted" if event["reward"] is None else repr(event["reward"])
+
+
 class BeliefRecord(TypedDict, total=False):
     """Probabilities `q` and `returns` after `told` rewards, of all models or of the `models` listed."""
 

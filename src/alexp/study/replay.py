@@ -96,6 +96,9 @@ class Replica:
             algorithm.log.check_told(event.trial)
         algorithm.amend_all({event.trial: event.reward for event in events})
         for event in events:
+            if event.detail:
+                algorithm.log.remark(event.trial, detail_of(event)["note"])
+        for event in events:
             self._count_rerun(event, start)
             start = perf_counter()
 
@@ -110,7 +113,8 @@ class Replica:
                 self.taken[device] += 1
         elif event.kind == "tell":
             assert event.reward is not None
-            algorithm.take_in(algorithm.check_tell(event.trial, event.reward))
+            note = detail_of(event).get("note", "")
+            algorithm.take_in(algorithm.check_tell(event.trial, event.reward, note=note))
         elif event.kind == "observe":
             assert event.candidate is not None
             assert event.reward is not None
@@ -187,11 +191,11 @@ class Replica:
         )
         return self._next(event, start)
 
-    def tell(self, trial_id: int, reward: float, more: Sequence[float] = ()) -> list[Event]:
+    def tell(self, trial_id: int, reward: float, more: Sequence[float] = (), note: str = "") -> list[Event]:
         """Learn a reward that `check_tell` has accepted, and further measurements of the same experiment."""
         start = perf_counter()
-        self.algorithm.take_in(CheckedTell(trial_id, reward, "tell"))
-        event = self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
+        self.algorithm.take_in(CheckedTell(trial_id, reward, "tell", note=note))
+        event = self._next(Event(self.n_events, "tell", trial_id, reward=reward, detail=noted(note)), start)
         return [event, *self.replicates(trial_id, more)]
 
     def replicates(self, trial_id: int, more: Sequence[float]) -> list[Event]:
@@ -247,10 +251,10 @@ class Replica:
             Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start
         )
 
-    def amend(self, changes: Mapping[int, Entry]) -> list[Event]:
+    def amend(self, changes: Mapping[int, Entry], notes: Mapping[int, str] | None = None) -> list[Event]:
         """Amend rewards by checked trial ids, retract those with None; uses what `prepare_amend` has computed.
 
-        A `Failure` takes the place of a reward.
+        A `Failure` takes the place of a reward; `notes` are kept by trial.
         """
         if not changes:
             return []
@@ -261,7 +265,10 @@ class Replica:
         else:
             algorithm.amend_all(changes)
         for trial, entry in changes.items():
-            events.append(self._count_rerun(_amending(self.n_events, trial, entry), start))
+            note = (notes or {}).get(trial, "")
+            if note:
+                self.algorithm.log.remark(trial, note)
+            events.append(self._count_rerun(_amending(self.n_events, trial, entry, note), start))
             start = perf_counter()
         return events
 
@@ -291,9 +298,10 @@ class Replica:
         reward: float | Sequence[float],
         if_told: IfTold = "raise",
         candidate: Name | None = None,
+        note: str = "",
     ) -> CheckedTell:
         """What `tell` would do; raises if it is invalid. Changes nothing."""
-        return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told, candidate))
+        return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told, candidate, note))
 
     def check_amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> CheckedTell:
         """What `amend` would do; raises if it is invalid. Changes nothing."""
@@ -370,10 +378,10 @@ class Replica:
             self.snapshot_at = self.n_events
 
 
-def _amending(seq: int, trial: int, entry: Entry) -> Event:
+def _amending(seq: int, trial: int, entry: Entry, note: str) -> Event:
     if isinstance(entry, Failure):
         return Event(seq, "fail", trial, detail=noted(entry.reason))
-    return Event(seq, "retract" if entry is None else "amend", trial, reward=entry)
+    return Event(seq, "retract" if entry is None else "amend", trial, reward=entry, detail=noted(note))
 
 
 def _without_sign_of_zero(told: CheckedTell) -> CheckedTell:

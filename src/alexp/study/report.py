@@ -328,19 +328,13 @@ def _curve(view: StudyView) -> str:
 
 
 def _notes(view: StudyView) -> str:
-    """Trials that failed, and trials with a note."""
-    trials = view.trials
-    listed = [
-        k for k, (state, note) in enumerate(zip(trials.state, trials.note, strict=True)) if note or state == "failed"
-    ]
-    if not listed:
+    """Failures, corrections, and rewards with notes."""
+    if not view.noted:
         return ""
-    rows = [
-        [trials.id[k], trials.label[k], trials.state[k], _number(trials.reward[k]), trials.note[k]]
-        for k in listed[-_MOST_ROWS:]
-    ]
-    more = f"<p>and {len(listed) - _MOST_ROWS} earlier ones</p>" if len(listed) > _MOST_ROWS else ""
-    return _section("Failures and notes", _table(["trial", "candidate", "state", "reward", "note"], rows, {0, 3}), more)
+    rows = [[one.trial, one.label, one.what, one.note, one.worker, _time(one.at)] for one in view.noted[-_MOST_ROWS:]]
+    more = f"<p>and {len(view.noted) - _MOST_ROWS} earlier ones</p>" if len(view.noted) > _MOST_ROWS else ""
+    headings = ["trial", "candidate", "entry", "note", "by", "at (UTC)"]
+    return _section("Failures, corrections and notes", _table(headings, rows, {0}), more)
 
 
 def _pending(view: StudyView, now: float) -> str:

@@ -67,7 +67,7 @@ AnyReward = float | Sequence[float] | Literal["failed"]
 Checked = CheckedTell | CheckedFail
 
 
-class Result(NamedTuple):
+class TrialResult(NamedTuple):
     """A result: the trial, its reward (several measurements as a list, or "failed"), or by the name of the candidate.
 
     If both trial and candidate are given they must agree.
@@ -76,9 +76,10 @@ class Result(NamedTuple):
     trial: AnyTrial | None
     reward: AnyReward
     candidate: Name | None = None
+    note: str = ""
 
 
-Results = Iterable[tuple[AnyTrial, AnyReward] | Result] | Mapping[int, AnyReward] | Mapping[str, AnyReward]
+Results = Iterable[tuple[AnyTrial, AnyReward] | TrialResult] | Mapping[int, AnyReward] | Mapping[str, AnyReward]
 
 
 class About(TypedDict, total=False):
@@ -280,6 +281,7 @@ class Study:
         key: str | None = None,
         *,
         candidate: Name | None = None,
+        note: str = "",
     ) -> None:
         """Report the reward of a trial, by the trial or its id, from any process and in any order.
 
@@ -287,10 +289,12 @@ class Study:
         both they must agree. A list of rewards is as many measurements of one experiment: the first is the reward of
         the trial, the others become observations of the same candidate, in the same transaction.
 
+        Log, export and report keep a `note`, for instance what was unusual.
+
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward and raise
         for another one, or "amend" it.
         """
-        self.tell_many([Result(trial, reward, candidate)], if_told, key)
+        self.tell_many([TrialResult(trial, reward, candidate, note)], if_told, key)
 
     def tell_many(
         self,
@@ -305,7 +309,7 @@ class Study:
         "failed" in place of a reward reports a failed experiment, see `fail`. Rewards far outside those so far are
         stored with a warning; with `sure=False` they raise `SuspiciousRewardError` instead, and nothing is changed.
         """
-        given = [Result(*one) for one in (results.items() if isinstance(results, Mapping) else results)]
+        given = [TrialResult(*one) for one in (results.items() if isinstance(results, Mapping) else results)]
 
         def check(replica: Replica) -> list[Checked]:
             checked = [_check_result(replica, one, if_told) for one in given]
@@ -334,7 +338,7 @@ class Study:
         def check(replica: Replica) -> list[Checked]:
             return [replica.algorithm.check_fail(trial, reason, if_told, candidate)]
 
-        self._store_results([Result(trial, FAILED, candidate)], check, if_told == "amend", key)
+        self._store_results([TrialResult(trial, FAILED, candidate)], check, if_told == "amend", key)
 
     def amend(
         self, trial: AnyTrial, reward: float | Sequence[float], key: str | None = None, *, sure: bool = True
@@ -349,7 +353,7 @@ class Study:
             checked: list[Checked] = [replica.check_amend(trial, reward)]
             return checked if sure else _plausible(replica, checked)
 
-        self._store_results([Result(trial, reward)], check, True, key)
+        self._store_results([TrialResult(trial, reward)], check, True, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
         """Withdraw a reward that was told or added, or a failure.
@@ -365,7 +369,7 @@ class Study:
 
     def _store_results(
         self,
-        given: Sequence[Result],
+        given: Sequence[TrialResult],
         check: Callable[[Replica], list[Checked]],
         may_amend: bool,
         key: str | None,
@@ -374,7 +378,8 @@ class Study:
             warn_of(replica.algorithm.suspects(_tells(results)).values())
             events = [event for one in results for event in _store_new(replica, one)]
             changes, added = _amendments(replica, results)
-            events += replica.amend(changes)
+            notes = {one.trial: one.note for one in _tells(results) if one.action == "amend"}
+            events += replica.amend(changes, notes)
             return events + [event for trial, more in added.items() for event in replica.replicates(trial, more)]
 
         def prepare(replica: Replica, results: list[Checked]) -> None:
@@ -739,13 +744,13 @@ def _plausible(replica: Replica, results: list[Checked]) -> list[Checked]:
     return results
 
 
-def _check_result(replica: Replica, one: Result, if_told: IfTold) -> Checked:
+def _check_result(replica: Replica, one: TrialResult, if_told: IfTold) -> Checked:
     if isinstance(one.reward, str) and one.reward == FAILED:
-        return replica.algorithm.check_fail(one.trial, "", if_told, one.candidate)
-    return replica.check_tell(one.trial, one.reward, if_told, one.candidate)
+        return replica.algorithm.check_fail(one.trial, one.note, if_told, one.candidate)
+    return replica.check_tell(one.trial, one.reward, if_told, one.candidate, one.note)
 
 
-def _stored_trial(replica: Replica, one: Result, stored: Sequence[int]) -> int:
+def _stored_trial(replica: Replica, one: TrialResult, stored: Sequence[int]) -> int:
     """The trial of a result after its call; a name means the trial that the call was about."""
     log, domain = replica.algorithm.log, replica.algorithm.domain
     name = one.trial if one.candidate is None else str(one.candidate)
@@ -762,7 +767,7 @@ def _store_new(replica: Replica, one: Checked) -> list[Event]:
         return []
     if isinstance(one, CheckedFail):
         return [replica.fail(one.trial, one.reason)]
-    return replica.tell(one.trial, one.reward, one.more)
+    return replica.tell(one.trial, one.reward, one.more, one.note)
 
 
 def _tells(results: Sequence[Checked]) -> list[CheckedTell]:

@@ -142,6 +142,18 @@ class PendingTrial:
 
 
 @dataclass(frozen=True)
+class NotedEvent:
+    """A failure, a correction, or a reward with a note: what, by which worker and when (seconds since 1970, UTC)."""
+
+    trial: int
+    label: str
+    what: str
+    note: str
+    worker: str
+    at: float
+
+
+@dataclass(frozen=True)
 class Best:
     """The recommendation: the candidate (number, label, and as JSON data) and its estimated reward.
 
@@ -302,6 +314,7 @@ class StudyView:
     n_models, n_candidates, domain : sizes of the problem, and the class name of its domain; zero candidates for
         `Candidates`.
     listed, names : numbers and names of the models listed: all, or the leading ones of very many.
+    noted : failures, corrections, and rewards with notes, oldest first.
     counts, trials, pending : numbers of trials; all trials or the last ones, as requested; all pending trials.
     best : the recommendation; None before the first reward, and in contextual studies.
     standing : probabilities of the models; None for algorithms that have none.
@@ -328,6 +341,7 @@ class StudyView:
     counts: Counts
     trials: TrialColumns
     pending: list[PendingTrial]
+    noted: list[NotedEvent]
     best: Best | None
     standing: Standing | None
     certificates: Certificates | None

@@ -13,7 +13,7 @@ export class Plate {
     this.asking = h("form", { class: "inline", novalidate: true, onsubmit: (event) => this.ask(event) });
     this.table = table(
       "Pending trials",
-      ["Trial", "Candidate", "Asked", "Worker", "Reward", "Actions"],
+      ["Trial", "Candidate", "Asked", "Worker", "Reward", "Note", "Actions"],
       [],
       [0],
       true,
@@ -120,8 +120,16 @@ export class Plate {
   }
 
   row(trial) {
+    const written = h("input", {
+      type: "text",
+      maxlength: "2000",
+      autocomplete: "off",
+      size: "12",
+      "aria-label": `Note on trial ${trial.id}`,
+    });
     const input = h("input", {
       type: "text",
+      class: "reward",
       inputmode: "decimal",
       autocomplete: "off",
       size: "10",
@@ -161,13 +169,14 @@ export class Plate {
       asked,
       worker,
       cell("Reward", input, problem),
+      cell("Note", written),
       cell("Actions", h("span", { class: "buttons tight" }, this.contextual ? null : fail, give)),
     ];
-    return { element: h("tr", { role: "row" }, cells), asked, worker, input };
+    return { element: h("tr", { role: "row" }, cells), asked, worker, input, written };
   }
 
   inputsInOrder() {
-    return [...this.body.querySelectorAll("input")];
+    return [...this.body.querySelectorAll("input.reward")];
   }
 
   next(event) {
@@ -222,7 +231,7 @@ export class Plate {
     const results = [];
     const inputs = [];
     let wrong = null;
-    for (const [trial, { input }] of this.rows) {
+    for (const [trial, { input, written }] of this.rows) {
       mark(input, null);
       if (!input.value.trim()) continue;
       const reward = typedReward(input.value);
@@ -230,7 +239,8 @@ export class Plate {
         mark(input, "This is not a number");
         wrong ??= input;
       }
-      results.push({ trial, reward });
+      const remark = written.value.trim();
+      results.push(remark ? { trial, reward, note: remark } : { trial, reward });
       inputs.push(input);
     }
     if (wrong) return wrong.focus();
