@@ -180,6 +180,33 @@ def test_errors_are_those_of_a_study(client, name):
     assert study.counts == {"trials": 2, "told": 1, "pending": 0, "abandoned": 1}
 
 
+def test_failed_experiments(client, name):
+    study = interval(client, name)
+    trials = study.ask(3)
+    study.fail(trials[0], "vial broke", key="k")
+    study.fail(trials[0], "vial broke", key="k")
+    assert study.tell_many([(trials[1], "failed"), (trials[2], 0.5)]) == (2, 0, 0)
+    assert study.counts == {"trials": 3, "told": 1, "pending": 0, "abandoned": 0, "failed": 2}
+    assert study.trials_dataframe()["state"].tolist() == ["failed", "failed", "told"]
+    with pytest.raises(alexp.AlreadyToldError, match="already has the reward"):
+        study.fail(trials[2])
+    study.amend(trials[0], 0.1)
+    assert study.counts["failed"] == 1
+    assert trials[1].index not in [trial.index for trial in study.ask(5)]
+
+
+def test_replicates(client, name):
+    study = interval(client, name)
+    first, second = study.ask(2)
+    study.tell(first, [0.1, 0.2], note="cloudy")
+    study.tell_many([(second, [0.3, 0.4, 0.5])])
+    assert study.counts["told"] == 5
+    study.amend(first, 0.1)
+    assert study.counts["told"] == 4
+    with pytest.raises(ValueError, match="results by name are for a table of candidates"):
+        study.tell("water", 0.3)
+
+
 def test_what_an_algorithm_does_not_have(client, name):
     study = interval(client, name, algorithm="uniform", noise_std=None)
     with pytest.raises(AttributeError, match="no probabilities"):

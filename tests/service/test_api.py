@@ -310,6 +310,59 @@ def test_rewards_are_amended_and_retracted(study):
     assert study.get("trials")["trials"][0]["reward"] == 3.0
 
 
+def test_failed_experiments(study):
+    study.post("ask", n=3)
+    assert study.post("fail", trial=0, reason="vial broke", key="k")["counts"]["failed"] == 1
+    assert study.post("fail", trial=0, reason="vial broke", key="k")["counts"]["failed"] == 1
+    assert study.post("fail", 409, trial=0)["type"] == "urn:alexp:abandoned"
+    assert study.post("fail", 404, trial=9)["type"] == "urn:alexp:trial-not-found"
+    assert study.post("fail", 422, trial=1, reason=3)["field"] == "body.reason"
+    got = study.post("tell", results=[{"trial": 1, "reward": "failed"}, {"trial": 2, "reward": 1.0, "note": "clear"}])
+    assert (got["told"], got["counts"]["failed"], got["counts"]["told"]) == (2, 2, 1)
+    assert study.post("tell", 422, results=[{"trial": 1, "reward": "tar"}])["status"] == 422
+    lines = checked(answers.Trials, study.get("trials"))["trials"]
+    assert [(one["state"], one["note"]) for one in lines] == [
+        ("failed", "vial broke"),
+        ("failed", ""),
+        ("told", "clear"),
+    ]
+    assert study.post("fail", trial=2, if_told="amend")["counts"] == {
+        "trials": 3, "told": 0, "pending": 0, "abandoned": 0, "failed": 3,
+    }  # fmt: skip
+    assert study.post("retract", trial=2)["counts"]["abandoned"] == 1
+    assert "failed" not in study.post("amend", trial=0, reward=1.0)["counts"] or study.get()["counts"]["failed"] == 1
+
+
+def test_results_by_name_and_replicates(http):
+    problem = {"kind": "table", "csv": "id,mass\nA,1\nB,2\nC,3\n", "models": {"mass": ["mass"]}}
+    http.post("/v1/studies", json={"name": "named", "problem": problem}).raise_for_status()
+
+    def tell(*results):
+        return http.post("/v1/studies/named/tell", json={"results": list(results), "key": None})
+
+    asked = http.post("/v1/studies/named/ask", json={"n": 3}).json()["trials"]
+    names = {one["x"]["id"]: one["id"] for one in asked}
+    assert tell({"candidate": "A", "reward": [71.2, 72.9]}).json()["counts"]["told"] == 2
+    assert tell({"candidate": "B", "trial": names["A"], "reward": 1}).json()["type"] == "urn:alexp:trial-not-found"
+    assert tell({"candidate": "D", "reward": 1}).json()["detail"].startswith("no candidate has the name 'D'")
+    assert tell({"reward": 1}).status_code == 422
+    assert tell({"candidate": "B", "trial": names["B"], "reward": 3.0}).json()["counts"]["told"] == 3
+    failed = http.post("/v1/studies/named/fail", json={"candidate": "C", "reason": "tar"}).json()
+    assert failed["counts"] == {"trials": 4, "told": 3, "pending": 0, "abandoned": 0, "failed": 1}
+
+
+def test_a_range_of_rewards(http):
+    problem = {"kind": "table", "csv": "id,mass\nA,1\nB,2\nC,3\n", "models": {"mass": ["mass"]}}
+    body = {"name": "ranged", "problem": problem, "settings": {"reward_range": [0, 100]}}
+    assert http.post("/v1/studies", json=body).json()["settings"]["reward_range"] == [0, 100]
+    http.post("/v1/studies/ranged/ask", json={}).raise_for_status()
+    wrong = http.post("/v1/studies/ranged/tell", json={"results": [{"trial": 0, "reward": 724}]})
+    assert wrong.status_code == 422
+    assert "reward must lie within the reward_range of 0 to 100, got 724" in wrong.json()["detail"]
+    again = http.post("/v1/studies", json=body | {"name": "wrong", "settings": {"reward_range": [5, 5]}})
+    assert again.json()["field"] == "body.settings.reward_range"
+
+
 def test_trials_are_given_up_all_or_none(study):
     study.post("ask", n=3)
     assert study.post("abandon", 404, trials=[0, 9])["status"] == 404

@@ -165,6 +165,14 @@ def test_the_page_follows_what_another_process_does(page, address, storage, http
         page.get_by_role("dialog").get_by_role("button", name="Abandon it").click()
         page.get_by_text("Nothing is pending.").wait_for()
         assert study.counts["abandoned"] == 1
+        study.ask()
+        page.get_by_label("Note on trial 9").fill("lost if it failed")
+        page.get_by_role("button", name="Trial 9 failed").click()
+        page.get_by_role("dialog").get_by_label("Why, if you like").fill("tar <i>")
+        page.get_by_role("dialog").get_by_role("button", name="It failed").click()
+        page.get_by_text("Trial 9 has failed.").wait_for()
+        page.get_by_text("failed: tar <i>").wait_for()
+        assert study.counts["failed"] == 1
         page.get_by_role("button", name="Withdraw the reward of trial 7").click()
         page.get_by_role("dialog").get_by_role("button", name="Withdraw it").click()
         page.get_by_text("The reward of trial 7 is withdrawn.").wait_for()

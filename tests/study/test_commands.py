@@ -111,16 +111,16 @@ def test_wrong_results_are_named_by_line_and_nothing_is_written(lab):
         return ",".join(row)
 
     refused(*good[:3], changed(3, 4, "n/a"), changed(4, 4, "nan"), *good[5:],
-            says=["bad.csv, line 4: reward must be a number, got 'n/a'", "line 5: reward must be finite",
+            says=["bad.csv, line 4: reward must be a number, or the word", "line 5: reward must be finite",
                   "nothing was written"])  # fmt: skip
-    refused(*good, good[2], says=["bad.csv, line 8: trial 1 was on line 3 already"])
+    refused(*good, changed(2, 4, "failed"), says=["line 3: trial 1 has rewards and the word 'failed' on lines 3, 8"])
     refused(*good[:-1], changed(6, 0, "77"), says=["line 7: there is no trial 77"])
     refused(*good[:-1], changed(6, 0, "x"), says=["line 7: trial must be a whole number"])
     refused(*good[:-1], changed(6, 4, ""), says=["line 7: reward is empty", "--partial"])
     refused(*good[:-1], changed(6, 1, "mol-99"), says=["line 7: this trial has name =", "but the line says 'mol-99'"])
     refused(*good[:-1], changed(6, 2, "1.5"), says=["line 7: this trial has mass ="])
     refused(*good[:-1], good[-1] + ",extra", says=["line 7: 6 cells, but the header has 5"])
-    refused("a,b", "1,2", says=["needs a column 'trial'"])
+    refused("a,b,reward", "1,2,3", says=["needs a column 'trial'"])
     refused("trial,reward", says=["header and at least one line"])
     refused("trial,reward", "0,", says=["holds no rewards"], options=["--partial"])
     assert "told 6" in run("tell", "screen", "plate.csv")

@@ -21,10 +21,13 @@ from alexp.algorithms.first_round import AwaitingFirstRound
 from alexp.algorithms.guard import Guarded
 from alexp.algorithms.log import (
     AlreadyToldError,
+    Entry,
+    Failure,
     NoRewardYetError,
     Recommendation,
     Trial,
     TrialLog,
+    check_remark,
     looks_like_a_typo,
     pack_restriction,
     read_log,
@@ -33,6 +36,7 @@ from alexp.algorithms.log import (
     trials_frame,
     typos_among,
 )
+from alexp.algorithms.naming import Name, find_trial
 from alexp.algorithms.offer_log import LogFeatures, OfferLog, check_log_features
 from alexp.algorithms.rerun import Rerun
 from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_stored
@@ -58,6 +62,7 @@ from alexp.problem.offers import (
     open_round,
     points_offer,
 )
+from alexp.problem.ranges import RewardRange
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,15 +74,17 @@ _MOST_CACHED = 16  # results kept between two rewards
 _MOST_PENDING = 32  # pending trials that a contextual round takes into account
 _LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
 _FEW = 3  # candidates whose rewards say nothing about those of others
+_MOST_REPLICATES = 1000  # measurements of one experiment
 _MARKED = 256  # candidates of a large table that kernels are recognised by
 
 Direction = Literal["maximize", "minimize"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
-    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_observation
-    check_offers check_retract check_tell choosable computes_on_device decides_on default_rule depends_on enumerates
-    example fresh narrowed needs_ball needs_columns needs_table plays_balls registry restriction resume ridges_per_model
-    settings state suspect_observations suspects take_in take_observation take_trial weights_mean""".split()  # noqa: SIM905
+    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_fail
+    check_observation check_offers check_retract check_reward check_rewards check_tell choosable computes_on_device
+    decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball needs_columns
+    needs_table plays_balls registry restriction resume ridges_per_model settings state suspect_observations
+    suspects take_failure take_in take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -125,6 +132,7 @@ class Shared(TypedDict, total=False):
     direction: Direction
     random_state: RandomState
     log_features: LogFeatures | None
+    reward_range: Sequence[float] | None
 
 
 class RoundArguments(TypedDict, total=False):
@@ -180,6 +188,16 @@ class CheckedTell(NamedTuple):
     trial: int
     reward: float
     action: Literal["tell", "skip", "amend"]
+    more: tuple[float, ...] = ()  # further measurements of the same experiment
+    note: str = ""
+
+
+class CheckedFail(NamedTuple):
+    """What a checked failure will do: fail a pending trial, skip one that has failed, or replace a reward by it."""
+
+    trial: int
+    reason: str
+    action: Literal["fail", "skip", "amend"]
 
 
 class Algorithm(Guarded, ABC):
@@ -209,6 +227,10 @@ class Algorithm(Guarded, ABC):
         (ALExp, Corral, ETC and others) keep all features with "chosen", too, which replaying the run needs: 8 n P
         bytes an ask, or 12 for each number that is not zero.
 
+    reward_range
+        Lowest and highest reward that is possible, such as (0, 100) for yields. A reward outside is refused;
+        predictions, bands and the gap of a stop report are cut off at its ends.
+
     A second algorithm with the same name is an error, unless its class says `replaces=True`:
     `class Mine(ALExp, replaces=True)`.
     """
@@ -237,6 +259,7 @@ class Algorithm(Guarded, ABC):
     repeats: bool
     direction: Direction
     log_features: LogFeatures | None  # what is kept of contextual rounds; None on a fixed domain
+    reward_range: RewardRange | None = None
     _sign: float
     _streams: Streams
     _candidates: CandidateTable | None = None  # those of a fixed domain
@@ -293,6 +316,7 @@ class Algorithm(Guarded, ABC):
         direction: Direction = "maximize",
         random_state: RandomState = None,
         log_features: LogFeatures | None = None,
+        reward_range: Sequence[float] | None = None,
     ) -> None:
         if not isinstance(models, ModelClass):
             raise TypeError(f"models must be a ModelClass, got {type(models).__name__}")
@@ -337,6 +361,7 @@ class Algorithm(Guarded, ABC):
             raise ValueError("repeats=False has no meaning on a ball: there is always another point next to one played")
         if self.log_features == "none" and not repeats:
             raise ValueError('repeats=False needs to know what was measured, and log_features="none" forgets it')
+        self.reward_range = RewardRange.checked(reward_range)
         self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
         self.noise_std = self.stated.noise_std or ASSUMED_NOISE
         self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND
@@ -482,14 +507,30 @@ class Algorithm(Guarded, ABC):
 
     # -- telling ----------------------------------------------------------------------------------------------------
 
-    def tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> None:
+    def tell(
+        self,
+        trial: Trial | int | str | None,
+        reward: float | Sequence[float],
+        if_told: IfTold = "raise",
+        *,
+        candidate: Name | None = None,
+        note: str = "",
+    ) -> None:
         """Report the reward of a trial, by the trial or its id, in any order. Wrong input changes nothing.
+
+        On a table the name of the candidate, in place of the trial or as `candidate`, names its pending trial; with
+        both they must agree. A list of rewards is as many measurements of one experiment: the first is the reward of
+        the trial, the others become trials of their own with the same candidate.
+
+        The log keeps a `note`, for instance what was unusual.
 
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
-        told, seen = self.check_tell(trial, reward, if_told), self._log.seen
-        if not (told.action == "tell" and seen.low <= told.reward <= seen.high):  # which most rewards are
+        told, seen = self.check_tell(trial, reward, if_told, candidate, note), self._log.seen
+        if not (
+            told.action == "tell" and not told.more and seen.low <= told.reward <= seen.high
+        ):  # which most rewards are
             warn_of(self.suspects([told]).values())
         self.take_in(told)
 
@@ -528,8 +569,26 @@ class Algorithm(Guarded, ABC):
         self._notes.pop(trial_id, None)
         self._end()
 
-    def amend(self, trial: Trial | int | str, reward: float) -> None:
-        """Correct a reward that was told or observed, or give one again to a trial whose reward was retracted.
+    def fail(
+        self,
+        trial: Trial | int | str | None,
+        reason: str = "",
+        if_told: IfTold = "raise",
+        *,
+        candidate: Name | None = None,
+    ) -> None:
+        """Report that the experiment of a pending trial failed: a broken vial, tar instead of a product.
+
+        The candidate is not proposed again, the trial takes no reward, and the log keeps the reason.
+        `EvidenceMixture` learns from failures where further ones are to be expected. Where the trial has a reward or
+        has failed already, `if_told` decides: "raise" an error, accept the "same" failure in silence, or "amend" the
+        reward. `amend` gives a failed trial a reward after all, `retract` takes the failure back. The trial may be
+        named by its candidate, as for `tell`.
+        """
+        self.take_failure(self.check_fail(trial, reason, if_told, candidate))
+
+    def amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> None:
+        """Correct a reward that was told or observed, or give one to a trial that was retracted or had failed.
 
         The run is then what it would be had the right reward been told at once, with the actions as they were played:
         it is computed by repeating the run, so that nothing of the wrong reward is left, to the last bit. If that
@@ -540,11 +599,11 @@ class Algorithm(Guarded, ABC):
         self.take_in(told)
 
     def retract(self, trial: Trial | int | str) -> None:
-        """Withdraw a reward that was told or observed; the run is then what it would be without it.
+        """Withdraw a reward that was told or observed, or a failure; the run is then what it would be without it.
 
         The trial counts as given up and takes no reward by `tell`; `amend` gives it one again.
         """
-        self.amend_all({self.check_retract(trial): None})
+        self.amend_all(self.withdrawal(self.check_retract(trial)))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -602,6 +661,8 @@ class Algorithm(Guarded, ABC):
         shared = self.stated._asdict() | {"repeats": self.repeats, "direction": self.direction}
         if self.log_features is not None:
             shared["log_features"] = self.log_features
+        if self.reward_range is not None:
+            shared["reward_range"] = list(self.reward_range)
         return shared | {key: getattr(self, key) for key in self.settings}
 
     def to_dict(self, problem: bool = True) -> State:
@@ -735,7 +796,10 @@ class Algorithm(Guarded, ABC):
         """Take in a reward."""
 
     def _given_up(self, trial: int) -> None:
-        """Take note that a pending trial will have no reward: it is abandoned, or its reward was withdrawn."""
+        """Take note that a pending trial will have no reward: abandoned, failed, or its reward was withdrawn."""
+
+    def _learn_failure(self, row: FloatArray, index: int) -> None:
+        """Take in that the experiment of a candidate failed; `row` (P,) is the dictionary there."""
 
     @abstractmethod
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
@@ -839,21 +903,27 @@ class Algorithm(Guarded, ABC):
     def check_ask(self, n: int, available: Available = None) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
         wanted, allowed = count("n", n), check_available(available, self.domain)
+        if self._log.failed and self.repeats and not self.choosable(allowed).size:
+            whose = "candidate" if allowed is None else "available candidate"
+            raise ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
         if not self.repeats and (left := self.choosable(allowed).size) < wanted:
             whose = "candidate" if allowed is None else "available candidate"
+            failed = ", has failed" if self._log.failed else ""
             if left == 0:
                 raise ValueError(
-                    f"every {whose} has been measured or is pending; tell or abandon what is pending, allow more, or "
-                    "construct the algorithm with repeats=True"
+                    f"every {whose} has been measured{failed} or is pending; tell or abandon what is pending, allow "
+                    "more, or construct the algorithm with repeats=True"
                 )
-            raise ValueError(f"n must be at most {left}, every other {whose} has been measured or is pending; got {n}")
+            raise ValueError(
+                f"n must be at most {left}, every other {whose} has been measured{failed} or is pending; got {n}"
+            )
         return wanted, allowed
 
     def choosable(self, allowed: IntArray | None = None) -> IntArray:
         """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
 
         They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
-        have neither a pending trial nor a reward.
+        have neither a pending trial nor a reward. Candidates that failed are left out.
         """
         return self._free(allowed, np.fromiter(self._log.pending.values(), np.int64))
 
@@ -861,20 +931,30 @@ class Algorithm(Guarded, ABC):
         n = self._n_candidates
         if allowed is None and not self.repeats:
             free = np.ones(n, dtype=bool)
-            free[pending] = free[self._log.measured()] = False
+            free[pending] = free[self._log.measured()] = free[self._log.failed_candidates()] = False
             return np.flatnonzero(free)
         taken = np.bincount(pending, minlength=n)
         if not self.repeats:
             taken[self._log.measured()] += 1
-        own = np.arange(taken.size) if allowed is None else allowed
-        least = taken[own].min() if self.repeats else 0
+        own = self._not_failed(allowed)
+        if own is None:
+            own = np.arange(taken.size)
+        least = taken[own].min(initial=taken.max(initial=0)) if self.repeats else 0
         return np.asarray(own[taken[own] == least])
+
+    def _not_failed(self, allowed: IntArray | None) -> IntArray | None:
+        """Those of the allowed candidates that have not failed; None for all candidates."""
+        if not self._log.failed:
+            return allowed
+        return np.setdiff1d(
+            np.arange(self._n_candidates) if allowed is None else allowed, self._log.failed_candidates()
+        )
 
     def _open(self, allowed: IntArray | None) -> Round:
         """The round of an ask: what may be chosen, and the pending trials."""
         listed = self._listed
         if self.repeats and not self._log.pending:
-            return listed.round(allowed)
+            return listed.round(self._not_failed(allowed))
         trials, indices = tuple(self._log.pending), np.fromiter(self._log.pending.values(), np.int64)
         pending = Pending(trials, indices, listed.rows(indices)) if trials else None
         return listed.round(self._free(allowed, indices), pending)
@@ -1013,7 +1093,9 @@ class Algorithm(Guarded, ABC):
                 offer = points_offer(self._peak()[None])
             round_ = self._open_offer(offer, wait=False)
         else:
-            allowed = check_available(available, self.domain)
+            allowed = self._not_failed(check_available(available, self.domain))
+            if allowed is not None and not allowed.size:
+                raise ValueError("every candidate that is available has failed, so that none can be recommended")
             offer, round_ = None, self._everything if allowed is None else self._listed.round(allowed)
         if self._log.n_told == 0:
             raise NoRewardYetError("best() needs at least one reward; call tell() first")
@@ -1024,7 +1106,12 @@ class Algorithm(Guarded, ABC):
         position, value, model = self._recommend(round_)
         index = int(round_.indices[position])
         x = self.domain[index] if offer is None else offer.actions[index]
-        return Recommendation(x, index, self._sign * value, model), position
+        value = float(self.within_range(np.array(self._sign * value)))
+        return Recommendation(x, index, value, model), position
+
+    def within_range(self, values: FloatArray) -> FloatArray:
+        """Rewards as users see them, cut off at the ends of `reward_range` where that is stated."""
+        return values if self.reward_range is None else self.reward_range.clip(values)
 
     def restriction(self, allowed: IntArray | None) -> bytes | None:
         """What must be remembered of the candidates that an ask was allowed to choose, so that it can be repeated."""
@@ -1039,27 +1126,76 @@ class Algorithm(Guarded, ABC):
 
     # -- rewards, for tells here and in studies ---------------------------------------------------------------------
 
-    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> CheckedTell:
+    def check_tell(
+        self,
+        trial: Trial | int | str | None,
+        reward: float | Sequence[float],
+        if_told: IfTold = "raise",
+        candidate: Name | None = None,
+        note: str = "",
+    ) -> CheckedTell:
         """What `tell` would do, or the error it would raise; changes nothing."""
         if if_told not in IF_TOLD:
             one_of("if_told", if_told, IF_TOLD)
-        trial_id, value = self._log.check_id(trial), check_reward(reward)
+        trial_id = find_trial(self._log, self.domain, trial, candidate)
+        value, *more = values = self.check_rewards(reward)
+        text = check_remark("note", note) if note != "" else ""
         known = self._log.reward[trial_id]
+        if trial_id in self._log.failed and if_told == "amend":
+            self._check_repeatable()
+            return CheckedTell(trial_id, value, "amend", tuple(more), text)
         if isnan(known) or if_told == "raise":
-            return CheckedTell(self._log.check_is_pending(trial_id), value, "tell")
-        if value == known:
-            return CheckedTell(trial_id, value, "skip")
+            return CheckedTell(self._log.check_is_pending(trial_id), value, "tell", tuple(more), text)
+        renoted = if_told == "amend" and text not in ("", self._log.remarks.get(trial_id))
+        if value == known and values == self._log.measurements(trial_id) and not renoted:
+            return CheckedTell(trial_id, value, "skip", tuple(more))
         if if_told == "same":
+            had, said = _listed(self._log.measurements(trial_id)), _listed(values)
             raise AlreadyToldError(
-                f"trial {trial_id} already has the reward {known}, and was now told {value}; "
-                f'if that is a correction, amend({trial_id}, {value}), or tell it with if_told="amend"'
+                f"trial {trial_id} already has the reward {had}, and was now told {said}; "
+                f'if that is a correction, amend({trial_id}, {said}), or tell it with if_told="amend"'
             )
-        return CheckedTell(trial_id, value, "amend")
+        return CheckedTell(trial_id, value, "amend", tuple(more), text)
+
+    def check_rewards(self, reward: float | Sequence[float]) -> tuple[float, ...]:
+        """The measurements of one experiment: a reward, or a list of them; raises if any is wrong."""
+        if not isinstance(reward, list | tuple | np.ndarray) or not np.ndim(reward):
+            return (self.check_reward(cast(float, reward)),)
+        if self.is_contextual:
+            raise ValueError("several rewards of one trial are for candidates of a fixed domain; tell their mean")
+        if not 1 <= len(reward) <= _MOST_REPLICATES:
+            raise ValueError(f"reward must be 1 to {_MOST_REPLICATES} measurements, got {len(reward)}")
+        return tuple(self.check_reward(one) for one in reward)
+
+    def check_reward(self, reward: float) -> float:
+        """A reward as a float; raises unless it is finite, and within `reward_range` where that is stated."""
+        value = check_reward(reward)
+        return value if self.reward_range is None else self.reward_range.check(value)
+
+    def entries(self, one: CheckedTell | CheckedFail) -> tuple[dict[int, Entry], tuple[float, ...]]:
+        """What an amendment changes, by trial: the trial and its replicates; and measurements that come in addition.
+
+        Replicates that there are no longer are withdrawn.
+        """
+        more = one.more if isinstance(one, CheckedTell) else ()
+        changes: dict[int, Entry] = {one.trial: one.reward if isinstance(one, CheckedTell) else Failure(one.reason)}
+        own = self._log.replicates.get(one.trial, [])
+        for k, replicate in enumerate(own):
+            entry = more[k] if k < len(more) else None
+            if self._log.entry(replicate) != entry:
+                changes[replicate] = entry
+        return changes, more[len(own) :]
+
+    def withdrawal(self, trial_id: int) -> dict[int, Entry]:
+        """What a retraction changes: the trial, and its replicates that have a reward."""
+        own = (k for k in self._log.replicates.get(trial_id, ()) if self._log.entry(k) is not None)
+        return dict.fromkeys((trial_id, *own))
 
     def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors beside all others, by trial, and why."""
         bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
-        new = [told for told in tells if told.action != "skip" and abs(told.reward) > bound]
+        all_told = (told._replace(reward=one) for told in tells for one in (told.reward, *told.more))
+        new = [told for told in all_told if told.action != "skip" and abs(told.reward) > bound]
         if len(new) == 1:  # the usual case takes no longer for a long run
             found = [looks_like_a_typo(self._log.seen_beside(new[0].trial), new[0].reward)]
         else:
@@ -1089,7 +1225,12 @@ class Algorithm(Guarded, ABC):
     def take_in(self, told: CheckedTell) -> None:
         """Do what `check_tell` has let pass."""
         if told.action == "amend":
-            self.amend_all({told.trial: told.reward})
+            changes, added = self.entries(told)
+            self.amend_all(changes)
+            if told.note:
+                self._log.remark(told.trial, told.note)
+            for value in added:
+                self.take_observation(self._log.index[told.trial], value, replicate_of=told.trial)
         if told.action != "tell":
             return
         index, model = self._log.index[told.trial], self._log.model[told.trial]
@@ -1100,8 +1241,59 @@ class Algorithm(Guarded, ABC):
         self._log.record(told.trial, told.reward)
         self._known.clear()
         self._notes.pop(told.trial, None)
+        for value in told.more:
+            self._learn(Observation(row, self._sign * value, len(self._log), index))
+            self._log.observe(index, value, replicate_of=told.trial)
+        if told.note:
+            self._log.remark(told.trial, told.note)
         self._end()
         self._beware(told.reward)
+
+    def check_fail(
+        self,
+        trial: Trial | int | str | None,
+        reason: str = "",
+        if_told: IfTold = "raise",
+        candidate: Name | None = None,
+    ) -> CheckedFail:
+        """What `fail` would do, or the error it would raise; changes nothing."""
+        one_of("if_told", if_told, IF_TOLD)
+        trial_id = find_trial(self._log, self.domain, trial, candidate)
+        text, log = check_remark("reason", reason), self._log
+        if self.is_contextual:
+            raise ValueError(
+                "fail is for candidates of a fixed domain, which are then left out; in contextual rounds abandon the "
+                "trial, or tell the reward that a failure is worth"
+            )
+        if trial_id in log.failed and if_told != "raise":
+            return CheckedFail(trial_id, text, "skip")
+        if trial_id not in log.failed and (not isnan(log.reward[trial_id]) or trial_id in log.retracted):
+            if isnan(log.propensity[trial_id]):
+                raise ValueError(f"trial {trial_id} was observed, not asked for; retract({trial_id}) withdraws it")
+            if if_told == "amend":
+                return CheckedFail(trial_id, text, "amend")
+            if if_told == "same":
+                raise AlreadyToldError(
+                    f"trial {trial_id} has the reward {log.reward[trial_id]}, and is now said to have failed; if that "
+                    f'is a correction, fail({trial_id}, if_told="amend")'
+                )
+        return CheckedFail(log.check_is_pending(trial_id), text, "fail")
+
+    def take_failure(self, failed: CheckedFail) -> None:
+        """Do what `check_fail` has let pass."""
+        if failed.action == "amend":
+            self.amend_all(self.entries(failed)[0])
+        if failed.action != "fail":
+            return
+        index = self._log.index[failed.trial]
+        row = self._listed.row(index)
+        self._changing = True
+        self._given_up(failed.trial)
+        self._learn_failure(row, index)
+        self._log.fail(failed.trial, failed.reason)
+        self._known.clear()
+        self._notes.pop(failed.trial, None)
+        self._end()
 
     def check_observation(
         self,
@@ -1116,12 +1308,12 @@ class Algorithm(Guarded, ABC):
             self._keep_up()
             offer = make_offer(self.models, self.domain, available=available, **presented)
             known = nan if propensity is None else _check_propensity(propensity)
-            return ExternalObservation(self._position_in(offer, index), check_reward(reward), offer, known)
+            return ExternalObservation(self._position_in(offer, index), self.check_reward(reward), offer, known)
         if propensity is not None or available is not None:
             raise ValueError("propensity and available are for observations of contextual rounds")
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
-        return ExternalObservation(int(index), check_reward(reward))
+        return ExternalObservation(int(index), self.check_reward(reward))
 
     def _position_in(self, offer: Offer, index: int | str) -> int:
         """Position of the candidate that was played in a round."""
@@ -1135,12 +1327,19 @@ class Algorithm(Guarded, ABC):
             raise ValueError(f"index must be one of the available candidates, {offer.choosable.tolist()}, got {index}")
         return int(index)
 
-    def take_observation(self, index: int, value: float, offer: Offer | None = None, propensity: float = nan) -> Trial:
-        """Do what `observe` does, with what has been checked."""
+    def take_observation(
+        self,
+        index: int,
+        value: float,
+        offer: Offer | None = None,
+        propensity: float = nan,
+        replicate_of: int | None = None,
+    ) -> Trial:
+        """Do what `observe` does, with what has been checked; for a further measurement of a trial, too."""
         row, trial_id = self._listed.row(index) if offer is None else offer.rows[index], len(self._log)
         self._changing = True
         self._learn(Observation(row, self._sign * value, trial_id, index))
-        self._log.observe(index, value, propensity, offer)
+        self._log.observe(index, value, propensity, offer, replicate_of)
         self._known.clear()
         self._end()
         self._beware(value)
@@ -1163,11 +1362,12 @@ class Algorithm(Guarded, ABC):
 
     # -- corrections and added arms, which repeat the run -----------------------------------------------------------
 
-    def check_amend(self, trial: Trial | int | str, reward: float) -> CheckedTell:
+    def check_amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> CheckedTell:
         """What `amend` would do, or the error it would raise; changes nothing."""
-        trial_id, value = self._log.check_told(trial), check_reward(reward)
+        trial_id, values = self._log.check_told(trial), self.check_rewards(reward)
         self._check_repeatable()
-        return CheckedTell(trial_id, value, "skip" if value == self._log.reward[trial_id] else "amend")
+        known = self._log.reward[trial_id] == values[0] and values == self._log.measurements(trial_id)
+        return CheckedTell(trial_id, values[0], "skip" if known else "amend", values[1:])
 
     def check_retract(self, trial: Trial | int | str) -> int:
         """Id of a trial whose reward can be withdrawn, or the reason why not; changes nothing."""
@@ -1177,11 +1377,11 @@ class Algorithm(Guarded, ABC):
         self._check_repeatable()
         return trial_id
 
-    def amend_all(self, changes: Mapping[int, float | None]) -> None:
-        """Amend several rewards at once, by checked ids; None withdraws one."""
+    def amend_all(self, changes: Mapping[int, Entry]) -> None:
+        """Amend several rewards at once, by checked ids; None withdraws one, a `Failure` takes its place."""
         self.adopt(self.amended(changes))
 
-    def amended(self, changes: Mapping[int, float | None]) -> Rerun:
+    def amended(self, changes: Mapping[int, Entry]) -> Rerun:
         """The run repeated with some rewards amended, without changing this one; `adopt` takes it over."""
         self._check_repeatable()
         return Rerun(self, changes)
@@ -1294,6 +1494,10 @@ def rows_of(log: TrialLog, candidates: CandidateTable | None, trials: IntArray) 
         return log.offers.rows(trials.tolist())
     assert candidates is not None
     return candidates.rows(np.array(log.index, dtype=np.int64)[trials])
+
+
+def _listed(values: Sequence[float]) -> str:
+    return str(values[0]) if len(values) == 1 else str(list(values))
 
 
 def _check_propensity(propensity: object) -> float:

@@ -415,6 +415,7 @@ class Certified(Algorithm):
         )
         if self._sign < 0.0:
             lower, upper = -upper, -lower
+        lower, upper = self.within_range(lower), self.within_range(upper)
         return Band(float(lower[0]), float(upper[0])) if single else Band(lower, upper)
 
     def check_models(self, delta: float = DELTA) -> ModelCheck:
@@ -459,6 +460,11 @@ class Certified(Algorithm):
         disagrees = np.flatnonzero(estimates > 0.0 if target is None else gaps > target)
         ranked = disagrees[np.argsort(-gaps[disagrees], kind="stable")]
         numbers, now = self._numbers()[local], float(gaps.max())
+        if self.reward_range is not None:
+            lower, _, _ = fits.envelope(
+                local, radii, Choices(None, np.ascontiguousarray(round_.choices.table[:, [position]]))
+            )
+            now = min(now, self.reward_range.largest_gap(float(lower[0]), self._sign))
         between = certifier.between(PlausibleFits(fits, local, radii), self.domain, position, now)
         return StopReport(
             best.x, best.index, delta, now, target, numbers, numbers[ranked],
@@ -549,11 +555,19 @@ class Certified(Algorithm):
         quantile = float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0))
         subject: object = self
         if not self.models.is_listable:
-            return self._predictive(round_).gap(position, quantile), np.empty(0, dtype=np.int64)
+            return self._gap(self._predictive(round_), position, quantile), np.empty(0, dtype=np.int64)
         own = offers(subject, WeighsModels) and not contradicted
         q = subject.probabilities if own and offers(subject, WeighsModels) else belief.probabilities
         if q is None:
-            return belief.gap(position, quantile), self._numbers()
+            return self._gap(belief, position, quantile), self._numbers()
         ranked = np.argsort(-q, kind="stable")
         needed = int(np.searchsorted(np.cumsum(q[ranked]), 1.0 - delta)) + 1
-        return belief.gap(position, quantile), np.sort(ranked[:needed])
+        return self._gap(belief, position, quantile), np.sort(ranked[:needed])
+
+    def _gap(self, belief: CrediblePrediction, position: int, quantile: float) -> float:
+        """By how much another candidate may beat the one at `position`, within the range of rewards."""
+        gap = belief.gap(position, quantile)
+        if self.reward_range is None:
+            return gap
+        lower = float(belief.mean[position] - quantile * belief.std[position])
+        return min(gap, self.reward_range.largest_gap(lower, self._sign))

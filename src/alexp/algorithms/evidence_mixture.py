@@ -15,14 +15,16 @@ from alexp.algorithms.base import Decision, Observation, RoundArguments, Shared
 from alexp.algorithms.certified import Certified
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import State
-from alexp.common.schema import same
+from alexp.common.schema import anything, record, same
 from alexp.common.validation import LARGEST, SMALLEST, count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Explore
 from alexp.decision.weights import draw_index
+from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture, expected_improvement
 from alexp.estimation.mixture.replays import Hindsight, Replays, look_back, replayed
+from alexp.estimation.mixture.success import SuccessMixture, weighed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
@@ -75,14 +77,18 @@ class RoundMoments(NamedTuple):
 class MixtureBelief:
     """What a mixture believes about the rewards of a round: the `Belief` that rules decide on.
 
-    It is a view of a run between two rewards, and what it computes is kept until the next one.
+    It is a view of a run between two rewards, and what it computes is kept until the next one. After a failure it is
+    about rewards that may fail to come: with probability 1 - P(success) a choice is worth as little as the worst reward
+    so far. Every rule then weighs its choices by P(success). `plain_moments` and `moments_at` are about successes.
     """
 
     def __init__(self, run: EvidenceMixture) -> None:
         self._run, self.mixture, self.replays = run, run._mixture, run._replays
         self.n_told = run._log.seen.n
         self.is_exact = bool(run._replays.held)
+        self.success = run._success
         self._moments: tuple[Hashable, RoundMoments] | None = None  # of the last round
+        self._chances: tuple[Hashable, FloatArray] | None = None  # P(success) in the last round
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -104,7 +110,33 @@ class MixtureBelief:
         return self._run._agent_rng()
 
     def moments(self, round: Round) -> RoundMoments:
-        """Mean and standard deviation of every choice."""
+        """Mean and standard deviation of every choice; of a reward that may fail to come."""
+        plain = self.plain_moments(round)
+        if self.success is None:
+            return plain
+        chances = self.success_probabilities(round)
+        return RoundMoments(weighed(plain.mean, chances, self.worst), chances * plain.std)
+
+    def success_probabilities(self, round: Round) -> FloatArray:
+        """Probability that the experiment of each choice succeeds, (n,); one before the first failure."""
+        if self.success is None:
+            return np.ones(len(round))
+        return round.narrow(self._wide_chances(round))
+
+    def _wide_chances(self, round: Round) -> FloatArray:
+        """P(success) of the candidates of `round.wide`."""
+        assert self.success is not None
+        if self._chances is None or self._chances[0] != round.key:
+            self._chances = round.key, self.success.probabilities(round.wide)
+        return self._chances[1]
+
+    @cached_property
+    def worst(self) -> float:
+        """The worst reward so far, zero before the first: what a failure is worth."""
+        return float(self._run._rewards_told().rewards.min()) if self.n_told else 0.0
+
+    def plain_moments(self, round: Round) -> RoundMoments:
+        """Mean and standard deviation of every choice if it succeeds."""
         if self._moments is None or self._moments[0] != round.key:
             mean, variance = self.moments_at(round.wide, round.pending)
             self._moments = round.key, RoundMoments(round.narrow(mean), np.sqrt(round.narrow(variance)))
@@ -118,11 +150,15 @@ class MixtureBelief:
     def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Rewards of all choices under a component and coefficients drawn from the posterior."""
         cell, model = divmod(draw_index(self.weights.ravel(), rng), self._run.models.n_models)
-        return self.mixture.draw(cell, model, rng, round.choices)
+        drawn = self.mixture.draw(cell, model, rng, round.choices)
+        if self.success is None:
+            return drawn
+        return weighed(drawn, self.success_probabilities(round), float(drawn.min()))
 
     def best_probabilities(self, round: Round, rng: np.random.Generator) -> FloatArray:
-        """Posterior probability that each choice is the best."""
-        return self.mixture.chances(self.weights, round.choices, rng)
+        """Posterior probability that each choice is the best, and succeeds where failures are known."""
+        chances = self.mixture.chances(self.weights, round.choices, rng)
+        return chances if self.success is None else chances * self.success_probabilities(round)
 
     def expected_improvement(self, round: Round, width: float) -> FloatArray:
         """Expected improvement of each choice, averaged over components.
@@ -137,6 +173,12 @@ class MixtureBelief:
             out = Choices(pending.indices, np.ascontiguousarray(pending.rows.T))
             expected = self.mixture.components(weights, out, least=least)
             incumbents = (max(incumbent, float(part.mean.max())) for part in expected)
+        if self.success is not None:
+            chances, worst = self._wide_chances(round), self.worst
+            parts = (
+                part._replace(mean=weighed(part.mean, chances, worst), variance=chances**2 * part.variance)
+                for part in parts
+            )
         gains = expected_improvement(parts, len(round.wide), incumbents, self.mixture.freedom, width)
         return round.narrow(gains)
 
@@ -212,6 +254,9 @@ class EvidenceMixture(Certified):
     On a table, with neither noise nor bound stated, "ids" and "ucb" learn a reward once if its candidate, and no other,
     gives exactly the same again. Replays then make that candidate's own mean and deviation surer, no other's, and
     argmax of m + beta s decides. As soon as a candidate gives another reward, all rewards are learned.
+
+    From the first failure on, a second mixture over the same models learns from successes and failures where
+    experiments fail. Choices are then weighed by their probability of success, which is taken to be 5% at least.
 
     The credible band m -/+ 2 s is no confidence band (it covers the reward at the maximiser less often than it
     says); `confidence` and `plausible_models` are certified, if `noise_std` and a bound were stated. Pending trials
@@ -290,6 +335,7 @@ class EvidenceMixture(Certified):
                 check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
                 check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
         self._mixture, self._replays = self._new_mixture(), Replays(self._may_be_exact)
+        self._success: SuccessMixture | None = None  # from the first failure on
 
     @property
     def belief(self) -> MixtureBelief:
@@ -338,6 +384,19 @@ class EvidenceMixture(Certified):
             for candidate, reward in self._replays.release():
                 self._mixture.update(self._listed.row(candidate), reward, candidate)
             self._mixture.update(seen.row, seen.reward, seen.index)
+        if self._success is not None:
+            self._success.update(seen.row, True, seen.index)
+
+    def _learn_failure(self, row: FloatArray, index: int) -> None:
+        if self._success is None:
+            self._success = self._new_success()
+            told = self._rewards_told()
+            for own, candidate in zip(told.rows, told.indices.tolist(), strict=True):
+                self._success.update(own, True, candidate)
+        self._success.update(row, False, index)
+
+    def _new_success(self) -> SuccessMixture:
+        return SuccessMixture(self.models, self._candidates, self.power)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -377,16 +436,19 @@ class EvidenceMixture(Certified):
         rows, single = self._rows_at(x, presented)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
         mean, variance = self.belief.moments_at(Choices(indices, np.ascontiguousarray(rows.T)))
-        mean, std = self._sign * mean, np.sqrt(variance)
+        mean, std = self.within_range(self._sign * mean), np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
-        mean, _ = self.belief.moments(round_)
-        position = int(np.argmax(mean))
-        return position, float(mean[position]), self._mixture.leader(self.belief.weights)
+        position = int(np.argmax(self.belief.moments(round_).mean))
+        return (
+            position,
+            float(self.belief.plain_moments(round_).mean[position]),
+            self._mixture.leader(self.belief.weights),
+        )
 
     def _predictive(self, round_: Round) -> CrediblePrediction:
-        return CrediblePrediction(*self.belief.moments(round_))
+        return CrediblePrediction(*self.belief.plain_moments(round_))
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:
         """What was expected of every reward before it came, by all models together and by some of them alone."""
@@ -397,7 +459,8 @@ class EvidenceMixture(Certified):
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:
-        return {"mixture": self._mixture.state()}
+        success = {} if self._success is None else {"success": self._success.mixture.state()}
+        return {"mixture": self._mixture.state()} | success
 
     def _restore(self, state: State) -> None:
         log, ids = self._log, self._log.told_in_order()
@@ -408,6 +471,17 @@ class EvidenceMixture(Certified):
         replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
         same("n_observations of the mixture", n_learned, self.n_told - len(replays), "the number of rewards")
         self._replays = replays
+        self._success = self._restored_success(state) if log.failed else None
+
+    def _restored_success(self, state: State) -> SuccessMixture:
+        log, out = self._log, self._new_success()
+        steps = [event for event in log.events.since() if event.step != "ask" and event.trial not in log.retracted]
+        ids = np.array([event.trial for event in steps if event.step != "abandon" or event.trial in log.failed])
+        missing = -np.isin(ids, list(log.failed)).astype(np.float64)
+        stored = record("state", state, {"success": anything})["success"]
+        take_up(out.mixture, {"mixture": stored}, lambda: Rewards(np.array(log.index)[ids], missing, self._rows(ids)))
+        same("n_observations of the mixture of successes", out.n_outcomes, ids.size, "the number of outcomes")
+        return out
 
 
 class MixtureThompson(EvidenceMixture):

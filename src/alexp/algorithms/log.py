@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from alexp.algorithms.offer_log import OfferLog
     from alexp.problem.offers import Offer
 
+MOST_REMARK = 2000  # characters of a note or a reason
 LEAST_SEEN = 5  # rewards before any is called unusual
 FAR = 10.0  # how many times the range of the rewards lies between a suspicious one and all others
 
@@ -242,6 +243,24 @@ class NoRewardYetError(RuntimeError):
     """What was asked for needs a reward, and none was told."""
 
 
+class Failure(NamedTuple):
+    """The entry of a trial that failed, in place of a reward."""
+
+    reason: str = ""
+
+
+Entry = float | Failure | None  # of a trial: its reward, its failure, or nothing
+
+
+def check_remark(name: str, text: object) -> str:
+    """A note or a reason without blanks around it, or raise unless it is a text of at most 2000 characters."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a text, got {type(text).__name__}")
+    if len(text) > MOST_REMARK or "\0" in text:
+        raise ValueError(f"{name} must be a text of at most {MOST_REMARK} characters, got {len(text)}: {text!r:.80}")
+    return text.strip()
+
+
 class SeenRewards(NamedTuple):
     """How many rewards there were, and the smallest and largest of them."""
 
@@ -267,8 +286,11 @@ class TrialLog:
     Attributes
     ----------
     pending : candidates of the pending trials by their ids, oldest first.
-    abandoned : trials that were given up, those with a withdrawn reward included.
-    retracted : trials whose reward was withdrawn.
+    abandoned : trials that were given up, those with a withdrawn reward and those that failed included.
+    retracted : trials whose reward or failure was withdrawn.
+    failed : trials that failed; their candidates are not proposed again.
+    remarks : notes of rewards and reasons of failures, by trial; only where there are any.
+    replicates : further measurements of the experiment of a trial, which are trials of their own, by that trial.
     events : asks, tells, observations and abandonments in their order.
     seen : the range of the rewards.
     offers : contexts and rows of contextual rounds; None on a fixed domain.
@@ -286,6 +308,9 @@ class TrialLog:
         self.pending: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
         self.abandoned: set[int] = set()
         self.retracted: set[int] = set()
+        self.failed: set[int] = set()
+        self.remarks: dict[int, str] = {}
+        self.replicates: dict[int, list[int]] = {}
         self.events = EventLog()
         self.seen = SeenRewards()
 
@@ -318,8 +343,17 @@ class TrialLog:
         self.pending[trial_id] = index
         return trial_id
 
-    def observe(self, index: int, reward: float, propensity: float = nan, offer: Offer | None = None) -> None:
-        """Record a measurement from elsewhere as the next trial; NaN if it was withdrawn."""
+    def observe(
+        self,
+        index: int,
+        reward: float,
+        propensity: float = nan,
+        offer: Offer | None = None,
+        replicate_of: int | None = None,
+    ) -> None:
+        """Record a measurement from elsewhere, or a further one of a trial, as the next trial; NaN if withdrawn."""
+        if replicate_of is not None:
+            self.replicates.setdefault(replicate_of, []).append(len(self))
         self.events.observed()
         if offer is not None and self.offers is not None:
             self.offers.append(offer, index)
@@ -362,6 +396,40 @@ class TrialLog:
         self.pending.pop(trial_id, None)
         if self.offers is not None:
             self.offers.settle(trial_id, self.index[trial_id], lost=True)
+
+    def fail(self, trial_id: int, reason: str) -> None:
+        """Give up a pending trial because its experiment failed."""
+        self.abandon(trial_id)
+        self.failed.add(trial_id)
+        self.remark(trial_id, reason)
+
+    def remark(self, trial_id: int, text: str) -> None:
+        """Keep a note or a reason; an empty one removes what was there."""
+        if text:
+            self.remarks[trial_id] = text
+        else:
+            self.remarks.pop(trial_id, None)
+
+    def entry(self, trial_id: int) -> Entry:
+        """The reward of a trial, its failure, or None where it has neither."""
+        if trial_id in self.failed:
+            return Failure(self.remarks.get(trial_id, ""))
+        reward = self.reward[trial_id]
+        return None if isnan(reward) else reward
+
+    def measurements(self, trial_id: int) -> tuple[float, ...]:
+        """All rewards of the experiment of a trial, its own first."""
+        own = (self.reward[k] for k in (trial_id, *self.replicates.get(trial_id, ())))
+        return tuple(reward for reward in own if not isnan(reward))
+
+    def head_of(self, trial_id: int) -> int:
+        """The trial that a replicate belongs to; other trials belong to themselves."""
+        owners = (head for head, own in self.replicates.items() if trial_id in own)
+        return next(owners, trial_id)
+
+    def failed_candidates(self) -> IntArray:
+        """Candidates with a failed trial, each once, in increasing order."""
+        return np.unique(np.array([self.index[trial] for trial in self.failed], dtype=np.int64))
 
     def proposed(self) -> IntArray:
         """Ids of the trials that were asked for, in increasing order; the others were observed elsewhere."""
@@ -440,6 +508,8 @@ class TrialLog:
             raise AlreadyToldError(
                 f"trial {trial_id} already has the reward {self.reward[trial_id]}; amend({trial_id}, ...) corrects it"
             )
+        if trial_id in self.failed:
+            raise AbandonedTrialError(f"trial {trial_id} failed; amend({trial_id}, reward) gives it a reward after all")
         if trial_id in self.retracted:
             raise AbandonedTrialError(
                 f"the reward of trial {trial_id} was retracted, and it takes no other by tell; "
@@ -450,9 +520,9 @@ class TrialLog:
         )
 
     def check_told(self, trial: Trial | int | str) -> int:
-        """Id of a trial that has or had a reward, or an error that says why it has none."""
+        """Id of a trial that has or had a reward, or failed; otherwise an error that says why it has none."""
         trial_id = self.check_id(trial)
-        if isnan(self.reward[trial_id]) and trial_id not in self.retracted:
+        if isnan(self.reward[trial_id]) and trial_id not in self.retracted | self.failed:
             why = "was abandoned" if trial_id in self.abandoned else "awaits its first reward"
             raise NotToldError(f"trial {trial_id} {why}; only a reward that was told can be amended or retracted")
         return trial_id
@@ -470,7 +540,19 @@ class TrialLog:
             "abandoned": np.array(sorted(self.abandoned), dtype=np.int64),
             "retracted": np.array(sorted(self.retracted), dtype=np.int64),
             "events": self.events.state(),
-        } | ({} if self.offers is None else {"offers": self.offers.state()})
+        } | self._rare_state()
+
+    def _rare_state(self) -> State:
+        """What most runs do not have."""
+        out: State = {} if self.offers is None else {"offers": self.offers.state()}
+        if self.failed:
+            out["failed"] = np.array(sorted(self.failed), dtype=np.int64)
+        if self.replicates:
+            pairs = [(head, one) for head in sorted(self.replicates) for one in self.replicates[head]]
+            out["replicates"] = np.array(pairs, dtype=np.int64).ravel()
+        if self.remarks:
+            out["remarks"] = {str(trial): self.remarks[trial] for trial in sorted(self.remarks)}
+        return out
 
 
 def _proposer(model: int) -> str:
@@ -505,8 +587,11 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
         "abandoned": ids,
         "retracted": ids,
         "events": a_dict,
+        "failed": ids,
+        "remarks": a_dict,
+        "replicates": ids,
     }
-    known = record("log", state, checks)
+    known = record("log", state, checks, optional=["failed", "remarks", "replicates"])
     out = TrialLog(offers)
     for name in ("index", "model", "explored", "propensity", "reward"):
         getattr(out, name).frombytes(known[name].tobytes())  # a truth value is one byte, here and there
@@ -516,12 +601,34 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
     missing = np.flatnonzero(np.isnan(known["reward"])).tolist()
     if not out.retracted <= out.abandoned <= set(missing):
         raise ValueError("log['abandoned'] must be trials without a reward, log['retracted'] some of them")
+    out.failed = set(known["failed"].tolist()) if "failed" in known else set()
+    if not out.failed <= out.abandoned - out.retracted:
+        raise ValueError("log['failed'] must be trials in log['abandoned'] that are not in log['retracted']")
+    out.replicates = _read_replicates(known.get("replicates", np.empty(0, dtype=np.int64)), out.index)
+    out.remarks = _read_remarks(known.get("remarks", {}), n)
     out.pending = {i: out.index[i] for i in missing if i not in out.abandoned}
     if offers is not None:
         offers.check(out)
     out.events = EventLog.read(known["events"], n_candidates)
     _check_events(out)
     return out
+
+
+def _read_replicates(flat: IntArray, index: Sequence[int]) -> dict[int, list[int]]:
+    pairs = flat.tolist()
+    out: dict[int, list[int]] = {}
+    for head, one in zip(pairs[::2], pairs[1::2], strict=False):
+        out.setdefault(head, []).append(one)
+    own = pairs[1::2]
+    if len(pairs) % 2 or len(set(own)) != len(own) or any(a >= b or index[a] != index[b] for a in out for b in out[a]):
+        raise ValueError("log['replicates'] must be pairs of a trial and a later one of the same candidate")
+    return out
+
+
+def _read_remarks(stored: State, n: int) -> dict[int, str]:
+    if not all(isinstance(key, str) and key.isdigit() and int(key) < n and stored[key] for key in stored):
+        raise ValueError(f"log['remarks'] must be texts by the numbers of trials, below {n}")
+    return {int(trial): check_remark("log['remarks']", text) for trial, text in stored.items()}
 
 
 def _check_events(log: TrialLog) -> None:

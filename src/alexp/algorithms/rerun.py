@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isnan, nan
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alexp.algorithms.assumptions import quietly
-from alexp.algorithms.log import LogEvent, unpack_restriction
+from alexp.algorithms.log import Entry, Failure, LogEvent, unpack_restriction
 from alexp.decision.plays import Proposal
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Offer
@@ -27,7 +27,7 @@ class Rerun:
     zeros in them.
     """
 
-    def __init__(self, run: Algorithm, changes: Mapping[int, float | None], models: ModelClass | None = None) -> None:
+    def __init__(self, run: Algorithm, changes: Mapping[int, Entry], models: ModelClass | None = None) -> None:
         self._log, self._changes = run._log, dict(changes)
         kind, seed = type(run), run._streams.entropy
         with quietly():  # what there is to say about the problem was said when the first run began
@@ -38,7 +38,7 @@ class Rerun:
         self._is_whole = True
         self._catch_up()
 
-    def fits(self, run: Algorithm, changes: Mapping[int, float | None]) -> bool:
+    def fits(self, run: Algorithm, changes: Mapping[int, Entry]) -> bool:
         """Whether it is about these changes, and the run was not mended otherwise in the meantime."""
         return run._log is self._log and self._changes == changes
 
@@ -61,18 +61,22 @@ class Rerun:
 
     def _repeat(self, event: LogEvent) -> None:
         again, log = self._again, self._log
-        reward = self._changes.get(event.trial, log.reward[event.trial])
+        entry = self._changes[event.trial] if event.trial in self._changes else log.entry(event.trial)
         if event.step == "ask":
             self._repeat_ask(event)
-        elif event.step == "abandon":
+        elif isinstance(entry, Failure):
+            again.take_failure(again.check_fail(event.trial, entry.reason))
+        elif event.step == "abandon" and event.trial not in log.failed:
             again.abandon(event.trial)
-        elif reward is None or isnan(reward):
+        elif entry is None:
             self._leave_out(event)
-        elif event.step == "tell":
-            again.take_in(again.check_tell(event.trial, reward))
-        else:
+        elif event.step == "observe":
             index, offer = log.index[event.trial], self._offer(event.trial)
-            again.take_observation(index, reward, offer, log.propensity[event.trial])
+            again.take_observation(index, entry, offer, log.propensity[event.trial], self._head(event.trial))
+        else:
+            again.take_in(again.check_tell(event.trial, entry))
+        if event.trial in log.remarks and event.step == "tell" and not isinstance(entry, Failure):
+            again._log.remark(event.trial, log.remarks[event.trial])
 
     def _repeat_ask(self, event: LogEvent) -> None:
         again, log, trial = self._again, self._log, event.trial
@@ -100,14 +104,19 @@ class Rerun:
             return None
         return offers.offer(trial, self._log.index[trial], self._again.models.n_columns)
 
+    def _head(self, trial: int) -> int | None:
+        """The trial whose experiment an observation measured again, if it did."""
+        head = self._log.head_of(trial) if self._log.replicates else trial
+        return None if head == trial else head
+
     def _leave_out(self, event: LogEvent) -> None:
-        """A reward that was withdrawn keeps its place, so that it can come back."""
+        """A reward or a failure that was withdrawn keeps its place, so that a reward can come in it."""
         again = self._again
-        if event.step == "tell":
+        if event.step != "observe":
             again._given_up(event.trial)
             again._log.record(event.trial, nan)
             again._notes.pop(event.trial, None)
         else:
             index, chance = self._log.index[event.trial], self._log.propensity[event.trial]
-            again._log.observe(index, nan, chance, self._offer(event.trial))
+            again._log.observe(index, nan, chance, self._offer(event.trial), self._head(event.trial))
         again._log.commit()

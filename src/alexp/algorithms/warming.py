@@ -62,6 +62,7 @@ def _fresh(algorithm: Algorithm) -> Algorithm:
     if isinstance(models.dictionary, Matrices) and models.dictionary.n_rows * models.n_columns > SMALL:
         models, domain = models.head(_ROWS), FiniteSet(np.arange(_ROWS))
     arguments: State = {name: _own_copy(value) for name, value in algorithm.arguments().items()}
+    arguments.pop("reward_range", None)  # rewards are made up
     return type(algorithm)(models, domain, random_state=0, **arguments)
 
 

@@ -87,6 +87,9 @@ def create(
     expired: Annotated[
         str | None, typer.Option(help="Trials whose lease has expired: offer them again (default), or abandon them.")
     ] = None,
+    reward_range: Annotated[
+        tuple[float, float] | None, typer.Option("--range", help="Lowest and highest possible reward: --range 0 100.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
     storage: Where = DEFAULT,
@@ -111,6 +114,7 @@ def create(
             f"--setting is for arguments of the algorithm, got {min(taken)!r}; it has an option of its own"
         )
     more |= {} if goal is None else {"goal": goal}
+    more |= {} if reward_range is None else {"reward_range": reward_range}
     study = create_study(
         models.normalized(domain) if normalize else models,
         domain,
@@ -158,25 +162,58 @@ def ask(
 @app.command()
 def tell(
     name: Name,
-    results: Annotated[Path, typer.Argument(help="CSV file with columns trial and reward.")],
+    results: Annotated[
+        Path, typer.Argument(help="CSV file: trial, or the candidates' id column, and reward (71.2; 72.9, failed).")
+    ],
     partial: Annotated[bool, typer.Option("--partial", help="Leave lines without a reward for later.")] = False,
     amend: Annotated[
         bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
     ] = False,
     yes: Yes = False,
+    worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
     """Tell rewards: the whole file, or nothing if any line is wrong. Rewards that are known already are skipped."""
+    from alexp.algorithms.base import CheckedTell
+    from alexp.study.events import FAILED
+    from alexp.study.study import TrialResult
     from alexp.study.tables import read_results
 
-    with _opened(name, storage) as study:
-        tells = read_results(results, study, partial, amend)
-        pairs = [(told.trial, told.reward) for told in tells]
+    with _opened(name, storage, worker) as study:
+        found = read_results(results, study, partial, amend)
+        tells = [one for one in found if isinstance(one, CheckedTell)]
+        pairs = [
+            TrialResult(one.trial, [one.reward, *one.more], note=one.note)
+            if isinstance(one, CheckedTell)
+            else TrialResult(one.trial, FAILED, note=one.reason)
+            for one in found
+        ]
         with _sure(study.algorithm.suspects(tells).values(), yes):
             did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
         known = f", {did.skipped} already known" if did.skipped else ""
         amended = f", {did.amended} amended" if did.amended else ""
-        typer.echo(f"told {did.told} rewards{known}{amended}; {counts['told']} in all, {counts['pending']} pending")
+        lost = sum(one.action != "skip" for one in found if not isinstance(one, CheckedTell))
+        failed = f", {lost} failed" if lost else ""
+        total = f"{counts['told']} in all, {counts['pending']} pending"
+        typer.echo(f"told {did.told - lost} rewards{known}{amended}{failed}; {total}")
+
+
+@app.command()
+def fail(
+    name: Name,
+    trial: OneTrial,
+    reason: Annotated[str, typer.Option(help="Why it failed; kept in log, export and report.")] = "",
+    amend: Annotated[bool, typer.Option("--amend", help="The trial has a reward, and failed after all.")] = False,
+    worker: Worker = None,
+    storage: Where = DEFAULT,
+) -> None:
+    """Report a failed experiment: its candidate is not proposed again, and the models learn where failures lie."""
+    with _opened(name, storage, worker) as study:
+        study.fail(trial, reason, "amend" if amend else "raise")
+        counts = study.counts
+        typer.echo(
+            f"trial {trial.removeprefix('#')} failed; {counts.get('failed', 0)} failed, {counts['pending']} pending"
+        )
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
@@ -184,18 +221,20 @@ def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage:
     """Correct the reward of a trial; the study continues as if it had been told at once."""
     with _opened(name, storage) as study:
         told = study.refresh().check_amend(trial, reward)
-        before = study.algorithm.log.reward[told.trial]
+        before = study.algorithm.log.entry(told.trial)
         with _sure(study.algorithm.suspects([told]).values(), yes):
             study.amend(told.trial, reward)
-        typer.echo(f"trial {told.trial}: {'no reward' if before != before else before} became {told.reward}")
+        had = str(before) if isinstance(before, float) else "no reward" if before is None else "a failure"
+        typer.echo(f"trial {told.trial}: {had} became {told.reward}")
 
 
 @app.command()
 def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT) -> None:
-    """Withdraw the reward of a trial, which then counts as abandoned; `amend` gives it one again."""
+    """Withdraw the reward of a trial, or its failure; it then counts as abandoned. `amend` gives it a reward again."""
     with _opened(name, storage) as study:
+        what = "failure" if study.algorithm.log.check_id(trial) in study.algorithm.log.failed else "reward"
         study.retract(trial)
-        typer.echo(f"retracted the reward of trial {trial.removeprefix('#')}; {study.counts['told']} rewards are left")
+        typer.echo(f"retracted the {what} of trial {trial.removeprefix('#')}; {study.counts['told']} rewards are left")
 
 
 @app.command()

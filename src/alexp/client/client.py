@@ -70,7 +70,9 @@ class Client:
     def studies(self) -> list[StudySummary]:
         """All studies of the service, by name."""
         return [
-            StudySummary(one["name"], one["algorithm"], one["created_at"], **one["counts"], latest=one["latest"])
+            StudySummary(
+                one["name"], one["algorithm"], one["created_at"], **{"failed": 0} | one["counts"], latest=one["latest"]
+            )
             for one in self._transport.read("/v1/studies")["studies"]
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from math import inf, nan
 from pathlib import Path
@@ -25,15 +25,16 @@ from alexp.common.validation import count
 from alexp.common.warning import caution
 from alexp.problem.domains import Available
 from alexp.study.errors import StorageError, StudyNotFoundError
-from alexp.study.events import worker_name
+from alexp.study.events import FAILED, worker_name
 from alexp.study.view import Counts, HeldTrial, TellCounts
 
 if TYPE_CHECKING:
     import httpx
     import pandas as pd
 
+    from alexp.algorithms.naming import Name
     from alexp.study.events import EventDict
-    from alexp.study.study import About
+    from alexp.study.study import About, AnyReward, Results
 
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
@@ -118,29 +119,55 @@ class RemoteStudy:
         context = presented.get("context")
         return trials[0] if context is None else replace(trials[0], context=context)  # as it was passed
 
-    def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
-        """Report the reward of a trial, by the trial or its id, from any process and in any order.
-
-        Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward and raise
-        for another one, or "amend" it.
-        """
-        self.tell_many([(trial, reward)], if_told, key)
-
-    def tell_many(
+    def tell(
         self,
-        results: Iterable[tuple[AnyTrial, float]] | Mapping[int, float] | Mapping[str, float],
+        trial: AnyTrial | None,
+        reward: AnyReward,
         if_told: IfTold = "raise",
         key: str | None = None,
-    ) -> TellCounts:
-        """Report several rewards, or none if any is wrong. Returns how many were told, skipped and amended."""
-        pairs = list(results.items() if isinstance(results, Mapping) else results)
-        rewards = [{"trial": _id(trial), "reward": check_reward(reward)} for trial, reward in pairs]
-        answer = self._write("tell", {"results": rewards, "if_told": if_told, "sure": True}, key)
+        *,
+        candidate: Name | None = None,
+        note: str = "",
+    ) -> None:
+        """Report the reward of a trial, by the trial or its id, from any process and in any order.
+
+        On a table the name of the candidate, in place of the trial or as `candidate`, names its pending trial. A list
+        of rewards is as many measurements of one experiment; log, export and report keep a `note`. Where the trial
+        has a reward already, `if_told` decides: "raise" an error, accept the "same" reward and raise for another one,
+        or "amend" it.
+        """
+        self._tell([_result(trial, reward, candidate, note)], if_told, key)
+
+    def tell_many(self, results: Results, if_told: IfTold = "raise", key: str | None = None) -> TellCounts:
+        """Report several rewards, or none if any is wrong; "failed" reports a failed experiment.
+
+        Returns how many were told, skipped and amended.
+        """
+        pairs = results.items() if isinstance(results, Mapping) else results
+        return self._tell([_result(*one) for one in pairs], if_told, key)
+
+    def _tell(self, results: list[State], if_told: IfTold, key: str | None) -> TellCounts:
+        answer = self._write("tell", {"results": results, "if_told": if_told, "sure": True}, key)
         return TellCounts(answer["told"], answer["skipped"], answer["amended"])
 
-    def amend(self, trial: AnyTrial, reward: float, key: str | None = None) -> None:
-        """Correct a reward that was told or added, or give one again to a retracted trial; see `Study.amend`."""
-        self._write("amend", {"trial": _id(trial), "reward": check_reward(reward), "sure": True}, key)
+    def fail(
+        self,
+        trial: AnyTrial | None,
+        reason: str = "",
+        if_told: IfTold = "raise",
+        key: str | None = None,
+        *,
+        candidate: Name | None = None,
+    ) -> None:
+        """Report that the experiment of a pending trial failed; its candidate is not proposed again. See `Study.fail`.
+
+        `amend` gives a failed trial a reward after all, `retract` takes the failure back.
+        """
+        self._write("fail", _named(trial, candidate) | {"reason": reason, "if_told": if_told}, key)
+
+    def amend(self, trial: AnyTrial, reward: float | Sequence[float], key: str | None = None) -> None:
+        """Correct a reward that was told or added, or give one to a retracted or failed trial; see `Study.amend`."""
+        self._write("amend", {"trial": _id(trial), "reward": _reward(reward), "sure": True}, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
         """Withdraw a reward that was told or added. The trial is then abandoned; `amend` gives it a reward again."""
@@ -220,7 +247,7 @@ class RemoteStudy:
 
     @property
     def counts(self) -> Counts:
-        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted)."""
+        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted), failed."""
         return cast(Counts, self.summary()["counts"])
 
     def pending(self) -> list[HeldTrial]:
@@ -280,7 +307,7 @@ class RemoteStudy:
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
-        `state` is "told", "pending", "abandoned", "retracted", or "observed" for external measurements.
+        `state` is "told", "pending", "abandoned", "failed", "retracted", or "observed" for external measurements.
         """
         import pandas as pd  # slow to import, and needed here only
 
@@ -386,6 +413,25 @@ def _id(trial: AnyTrial) -> int:
     if isinstance(found, bool) or not isinstance(found, int | np.integer):
         raise TypeError(f"trial must be a Trial or its id (an int), got {type(trial).__name__}: {trial!r}")
     return int(found)
+
+
+def _named(trial: AnyTrial | None, candidate: Name | None) -> State:
+    """A trial by its number, by the name of its candidate, or by both."""
+    if isinstance(trial, str) and candidate is None and not trial.removeprefix("#").isdecimal():
+        trial, candidate = None, trial
+    return without_none({"trial": None if trial is None else _id(trial), "candidate": candidate})
+
+
+def _result(trial: AnyTrial | None, reward: AnyReward, candidate: Name | None = None, note: str = "") -> State:
+    return _named(trial, candidate) | {"reward": _reward(reward)} | ({"note": note} if note else {})
+
+
+def _reward(reward: AnyReward) -> Packable:
+    if isinstance(reward, str) and reward == FAILED:
+        return FAILED
+    if isinstance(reward, list | tuple | np.ndarray) and np.ndim(reward):
+        return [check_reward(one) for one in reward]
+    return check_reward(cast(float, reward))
 
 
 def _ids(trials: AnyTrial | Iterable[AnyTrial]) -> list[int]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.extensions import class_stored_as, stored_name
-from alexp.common.validation import count, finite, matrix, positive
+from alexp.common.validation import count, did_you_mean, finite, matrix, positive
 from alexp.common.warning import caution
 
 # Candidates by number, by a boolean mask, by their own text, or all of them.
@@ -215,6 +215,7 @@ class FiniteSet:
                 UserWarning,
             )
         self._lookup: dict[Hashable, int] | None = None
+        self._named: dict[str, list[int]] | None = None
 
     @property
     def n_candidates(self) -> int:
@@ -250,6 +251,24 @@ class FiniteSet:
             return self._lookup[self._key(x)]
         except KeyError:
             raise ValueError(f"x must be one of the {self.n_candidates} candidates, got {x!r}") from None
+
+    def name_of(self, index: int) -> str:
+        """The name of a candidate: the first column of a table, or the candidate itself."""
+        x = self[index]
+        return str(x.iloc[0] if hasattr(x, "iloc") else x)
+
+    def named(self, name: object) -> int:
+        """Index of the candidate with a name, see `name_of`; ValueError unless exactly one has it."""
+        if self._named is None:
+            self._named = {}
+            for i in range(self.n_candidates):
+                self._named.setdefault(self.name_of(i), []).append(i)
+        found = self._named.get(str(name), [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ValueError(f"candidates {found[0]} and {found[1]} both have the name {str(name)!r}; name the trial")
+        raise ValueError(f"no candidate has the name {str(name)!r}{did_you_mean(str(name), list(self._named))}")
 
     def batch(self, x: object) -> tuple[list[int], bool]:
         """Row number of one candidate; pass many as a list of rows through `locate`."""

@@ -62,11 +62,12 @@ class ToldTrial(TrialAnswer):
     """A trial with its reward and state."""
 
     reward: float | None
-    state: Literal["told", "pending", "abandoned", "retracted", "observed"]
+    state: Literal["told", "pending", "abandoned", "failed", "retracted", "observed"]
+    note: str = Field(description="What was written about it, such as why it failed.")
 
 
 class Numbers(BaseModel):
-    """Numbers of trials: all, told (with observations), pending, abandoned (with retracted)."""
+    """Numbers of trials: all, told (with observations), pending, abandoned (with retracted), and failed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,6 +75,7 @@ class Numbers(BaseModel):
     told: int
     pending: int
     abandoned: int
+    failed: int | None = Field(default=None, description="There where any trial has failed.")
 
 
 class StudyLine(BaseModel):
@@ -146,7 +148,7 @@ class Asked(StudyAnswer):
 
 
 class Done(StudyAnswer):
-    """Numbers of rewards that were new, known already and amended, and the counts of trials."""
+    """Numbers of rewards and failures that were new, known already and amended, and the counts of trials."""
 
     told: int
     skipped: int

@@ -418,7 +418,7 @@ class Create(Body):
     )
     random_state: int | None = Field(default=None, ge=0, lt=2**128, description="Seed; a random one if absent.")
     settings: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Further arguments of the algorithm.", examples=[{"noise_std": 0.05}]
+        default_factory=dict, description="Further arguments of the algorithm.", examples=[{"reward_range": [0, 100]}]
     )
     load_if_exists: bool = Field(default=False, description="Open the study if it exists already, and is the same.")
     key: Key = None
@@ -437,10 +437,17 @@ class Ask(NamedRoundBody):
 
 
 class Result(Body):
-    """The reward of one trial."""
+    """The reward of one trial, which is named by its number, by its candidate, or by both."""
 
-    trial: TrialNumber
-    reward: Number = Field(examples=[0.3])
+    trial: TrialNumber | None = None
+    candidate: str | int | float | None = Field(
+        default=None, description="Name of the candidate: the first column of its table."
+    )
+    reward: Number | Literal["failed"] | Annotated[list[Number], Field(min_length=1, max_length=1000)] = Field(
+        examples=[0.3],
+        description='A number, several measurements of one experiment, or "failed": it failed and has no reward.',
+    )
+    note: str = Field(default="", max_length=2000, description="Kept in log, export and report.")
 
 
 class Sure(Body):
@@ -464,12 +471,12 @@ class Tell(Sure):
 
 
 class Amend(Sure):
-    """The right reward of a trial, in place of the one it has."""
+    """The right reward of a trial, in place of the one it has; several measurements as a list."""
 
     model_config = _examples({"trial": 0, "reward": 0.35})
 
     trial: TrialNumber
-    reward: Number
+    reward: Number | Annotated[list[Number], Field(min_length=1, max_length=1000)]
 
 
 class Retract(Body):
@@ -488,6 +495,23 @@ class Abandon(Body):
     model_config = _examples({"trials": [3, 4]})
 
     trials: list[TrialNumber] = Field(min_length=1, max_length=100_000)
+    worker: Worker = None
+    key: Key = None
+
+
+class Fail(Body):
+    """A trial whose experiment failed."""
+
+    model_config = _examples({"trial": 3, "reason": "vial broke", "worker": "robot-1"})
+
+    trial: TrialNumber | None = None
+    candidate: str | int | float | None = Field(default=None, description="Name of the candidate.")
+    reason: str = Field(default="", max_length=2000, description="Why; kept in log, export and report.")
+    if_told: Literal["raise", "same", "amend"] = Field(
+        default="raise",
+        description="Where the trial has a reward or has failed already: an error, an error unless it has failed, or "
+        "a correction.",
+    )
     worker: Worker = None
     key: Key = None
 

@@ -39,6 +39,7 @@ from alexp.study.candidates import check_columns, column_names, trial_label
 from alexp.study.events import acting_as
 from alexp.study.opening import DEFAULT_ALGORITHM
 from alexp.study.report import render
+from alexp.study.study import TrialResult
 from alexp.study.tables import export as lines_of
 from alexp.study.viewing import explained_settings
 
@@ -179,7 +180,7 @@ def study_routes(studies: StudyCache, limits: Limits) -> APIRouter:
         counts = ("trials", "told", "pending", "abandoned")
         lines = [
             {"name": one.name, "algorithm": one.algorithm, "created_at": one.created_at, "latest": one.latest}
-            | {"counts": {name: getattr(one, name) for name in counts}}
+            | {"counts": {name: getattr(one, name) for name in counts} | ({"failed": one.failed} if one.failed else {})}
             for one in found
         ]
         return reply({"studies": lines})
@@ -312,7 +313,7 @@ def summary(opened: OpenStudy) -> State:
     }
 
 
-Correction = requests.Amend | requests.Retract | requests.Abandon
+Correction = requests.Amend | requests.Retract | requests.Abandon | requests.Fail
 _MOST_LISTED = 10_000
 _WRITES = problems(404, 409, 413, 415)
 
@@ -344,7 +345,7 @@ def trial_routes(studies: StudyCache) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: OpenStudy) -> State:
-            pairs = [(one.trial, one.reward) for one in body.results]
+            pairs = [TrialResult(one.trial, one.reward, one.candidate, one.note) for one in body.results]
             with opened.study.counting() as counts:
                 did = opened.study.tell_many(pairs, body.if_told, key, sure=body.sure)
                 return did._asdict() | {"counts": dict(counts())}
@@ -373,6 +374,16 @@ def trial_routes(studies: StudyCache) -> APIRouter:
     def retract(name: StudyName, body: requests.Retract, caller: Called) -> Response:
         """The trial then counts as abandoned; amend gives it a reward again."""
         return correct(name, body, caller, lambda study, key: study.retract(body.trial, key))
+
+    @router.post("/fail", response_model=answers.Counted, responses=_WRITES, summary="Report a failed experiment")
+    def fail(name: StudyName, body: requests.Fail, caller: Called) -> Response:
+        """The candidate is not proposed again; amend gives the trial a reward after all, retract takes it back."""
+        return correct(
+            name,
+            body,
+            caller,
+            lambda study, key: study.fail(body.trial, body.reason, body.if_told, key, candidate=body.candidate),
+        )
 
     @router.post("/abandon", response_model=answers.Counted, responses=_WRITES, summary="Abandon pending trials")
     def abandon(name: StudyName, body: requests.Abandon, caller: Called) -> Response:

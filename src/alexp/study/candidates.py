@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-TrialLine = dict[str, Packable]  # a trial as JSON data, with `reward`, `state` and `label`
+TrialLine = dict[str, Packable]  # a trial as JSON data, with `reward`, `state`, `label` and `note`
 
 
 def candidate_columns(domain: Domain, index: int) -> dict[str, object]:
@@ -89,11 +89,12 @@ def trial_label(trial: Trial, domain: Domain) -> str:
 
 
 def trial_lines(algorithm: Algorithm, trials: Iterable[int]) -> list[TrialLine]:
-    """Trials with reward, state and label, as JSON data."""
+    """Trials with reward, state, label and note, as JSON data."""
     ids, what, log = list(trials), labeller(algorithm), algorithm.log
     return [
         algorithm.trial(trial).to_dict()
         | {"reward": None if isnan(log.reward[trial]) else log.reward[trial], "state": state, "label": what(trial)}
+        | {"note": log.remarks.get(trial, "")}
         for trial, state in zip(ids, trial_states(log, ids), strict=True)
     ]
 
@@ -108,6 +109,8 @@ def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
     def state(trial: int) -> TrialState:
         if trial in log.retracted:
             return "retracted"
+        if trial in log.failed:
+            return "failed"
         if trial in log.abandoned:
             return "abandoned"
         if isnan(log.propensity[trial]) or trial in external:
@@ -116,6 +119,8 @@ def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:
 
     return [state(trial) for trial in trials]
 
+
+WITHOUT_REWARD = ("pending", "abandoned", "failed", "retracted")  # states of trials that are no measurements
 
 # -- rows of a user's table ------------------------------------------------------------------------------------
 
@@ -126,7 +131,8 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
     """(candidate, reward) of every row, or an error that names the first wrong row.
 
     A row names its candidate by `index` (its number), by `x`, by `x0`, `x1`, ... for a Box, or by columns of the
-    candidates' own table. Points off the grid of an Interval or Box are refused unless `nearest`.
+    candidates' own table. Points off the grid of an Interval or Box are refused unless `nearest`. Rows whose `state`
+    says that there is no reward, as in an exported table, are left out.
     """
     if isinstance(domain, ContextualDomain):
         raise ValueError(
@@ -136,12 +142,17 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
     check_columns(domain, frame.columns)
     if "reward" not in frame.columns:
         raise ValueError(f"frame must have a column 'reward', it has {list(frame.columns)}")
+    if "state" in frame.columns and "state" not in candidate_columns(domain, 0):
+        frame = frame[~frame["state"].isin(WITHOUT_REWARD)]
     rewards = [limited(f"reward in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame["reward"])]
     return list(zip(locate(domain, frame, nearest), rewards, strict=True))
 
 
 # Further columns of `trials_dataframe`, `log_frame` and exported files, which are accepted as tables of observations.
-_WRITTEN = {"id", "trial", "candidate", "label", "model", "explored", "propensity", "state", "asked_at", "told_at", "n"}
+_WRITTEN = {
+    "id", "trial", "candidate", "label", "model", "explored", "propensity", "state", "note", "asked_at", "told_at",
+    "asked_by", "told_by", "entries", "replicate_of", "n",
+}  # fmt: skip
 _COLUMNS = ("context", "candidates", "features", "ids", "available", "propensity")
 
 

@@ -23,7 +23,8 @@ from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
 
 LIBRARY = version("alexp")
-Kind = Literal["ask", "tell", "observe", "abandon", "amend", "retract", "arm"]
+Kind = Literal["ask", "tell", "observe", "abandon", "fail", "amend", "retract", "arm"]
+FAILED: Literal["failed"] = "failed"  # in place of a reward, in results
 AMENDS = ("amend", "retract")
 RERUNS = (*AMENDS, "arm")  # kinds after which the run may be repeated as a whole
 
@@ -66,6 +67,13 @@ class EventDict(TypedDict):
     worker: str
 
 
+def entry_text(event: EventDict) -> str:
+    """What an event says about the reward of its trial, in a word."""
+    if event["kind"] == "fail":
+        return FAILED
+    return "retracted" if event["reward"] is None else repr(event["reward"])
+
+
 class BeliefRecord(TypedDict, total=False):
     """Probabilities `q` and `returns` after `told` rewards, of all models or of the `models` listed."""
 
@@ -97,7 +105,7 @@ class Detail(TypedDict, total=False):
     """What an event stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs.
 
     Asks that were decided on a device have `decided`. Asks and observations of contextual rounds have `offer`, new arms
-    their name.
+    their name, failures their reason as `note`; `replicate` is the trial that an observation measured again.
     """
 
     only: IntArray
@@ -106,6 +114,8 @@ class Detail(TypedDict, total=False):
     decided: Decided
     offer: StoredOffer
     arm: str
+    note: str
+    replicate: int
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,8 @@ class Event:
 
     `ask` carries the trial that was proposed, with which a replay is compared; `tell` the reward; `observe` an external
     measurement (a new trial with its reward); `amend` the reward that replaces an earlier one, which stays in the log;
-    `abandon` and `retract` only the trial's number; `arm` a new arm, its number as the candidate, and no trial (-1).
+    `fail` a trial whose experiment failed, pending or with a reward that the failure replaces; `abandon` and `retract`
+    only the trial's number; `arm` a new arm, its number as the candidate, and no trial (-1).
     `key`, the idempotency key of the call, and `chain`, the checksum, are set when the event is written.
     """
 
@@ -147,6 +158,11 @@ def detail_of(event: Event) -> Detail:
     """What an event stores beyond its columns."""
     detail: Detail = decompress(event.detail) if event.detail else {}
     return detail
+
+
+def noted(note: str) -> bytes | None:
+    """The detail of an event that has nothing but a note; None without one."""
+    return compress({"note": note}) if note else None
 
 
 def describe_restriction(allowed: IntArray | None, n_candidates: int) -> Detail:

@@ -200,6 +200,8 @@ def _reward_curve(view: StudyView, curve: Curve) -> Part:
         data += _band(x, curve.lower, curve.upper, name, "rgba(0,114,178,0.12)")
     if curve.estimate is not None and curve.spread is not None:
         ends = curve.estimate - 2.0 * curve.spread, curve.estimate + 2.0 * curve.spread
+        if (known := view.settings.get("reward_range")) is not None:
+            ends = np.clip(ends[0], *known), np.clip(ends[1], *known)
         data += _band(x, *ends, "± 2 standard deviations", "rgba(0,114,178,0.28)")
     if curve.estimate is not None:
         line = {"color": COLOURS[0], "width": 2.5}

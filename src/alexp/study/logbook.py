@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 from uuid import uuid4
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -18,7 +19,7 @@ from alexp.algorithms.saving import FORMAT
 from alexp.common.warning import caution
 from alexp.study import chain, records
 from alexp.study.errors import StorageError, StorageWarning, UnknownOutcomeError, damaged
-from alexp.study.events import BeliefRecord, Event, EventDict, belief_is_due, decompress, detail_of
+from alexp.study.events import AMENDS, FAILED, BeliefRecord, Event, EventDict, belief_is_due, decompress, detail_of
 from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.storage import Storage
 
@@ -233,6 +234,30 @@ def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[t
     return found
 
 
+class Noted(NamedTuple):
+    """A failure, a correction, or a reward with a note."""
+
+    trial: int
+    what: str
+    note: str
+    worker: str
+    at: float
+
+
+def noted_events(connection: Connection, study: int, start: int, stop: int) -> list[Noted]:
+    """Failures, corrections and rewards with notes among events `start` to `stop` - 1."""
+    kind = events.c.kind
+    wanted = sa.or_(kind.in_(("fail", *AMENDS)), sa.and_(kind == "tell", events.c.detail.is_not(None)))
+    words = {"fail": "failed", "retract": "retracted", "tell": "reward", "amend": "amended to"}
+    found = []
+    for event in _matching_between(connection, study, start, stop, wanted):
+        with damage_errors(f"event {event.seq}", event.seq):
+            note = detail_of(event).get("note", "")
+        what = words[event.kind] if event.reward is None else f"{words[event.kind]} {event.reward:.6g}"
+        found.append(Noted(event.trial, what, note, event.worker, event.at))
+    return found
+
+
 class LogCache:
     """Beliefs of earlier rounds, and time and worker of the asks of pending trials. Only new events are read.
 
@@ -240,6 +265,7 @@ class LogCache:
     ----------
     beliefs : (trial, beliefs) of the rounds at which they were recorded.
     asked : time and worker of the ask, by pending trial.
+    noted : failures, corrections, and rewards with notes.
     """
 
     def __init__(self, study: int) -> None:
@@ -247,12 +273,16 @@ class LogCache:
         self._n_read = 0
         self.beliefs: list[tuple[int, BeliefRecord]] = []
         self.asked: dict[int, tuple[float, str]] = {}
+        self.noted: list[Noted] = []
+        self._n_noted = 0
 
     def read(self, connection: Connection, n_events: int, pending: Sequence[int], history: bool) -> None:
         """Read the asks of pending trials and, with `history`, beliefs among the first `n_events` events."""
         if history:
             self.beliefs += beliefs(connection, self._study, self._n_read, n_events)
             self._n_read = n_events
+        self.noted += noted_events(connection, self._study, self._n_noted, n_events)
+        self._n_noted = n_events
         known = {trial: self.asked[trial] for trial in pending if trial in self.asked}
         self.asked = known | asked(connection, self._study, set(pending) - known.keys(), n_events)
 
@@ -437,7 +467,19 @@ def same_call(key: str | None, events: Sequence[Event], kind: str, number: int) 
         raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
 
 
-def same_rewards(key: str, events: Sequence[Event], rewards: Mapping[int, float]) -> None:
-    """Raise if the key was used before for other rewards."""
-    if any(event.reward is None or rewards.get(event.trial) != event.reward for event in events):
-        raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")
+def same_rewards(
+    key: str,
+    events: Sequence[Event],
+    heads: Sequence[int],
+    rewards: Mapping[int, float | Sequence[float] | str],
+) -> None:
+    """Raise if the key was used before for other results; `heads` are the trials that the events are about.
+
+    "failed" stands for a failure, a list for several measurements of one experiment.
+    """
+    for event, head in zip(events, heads, strict=True):
+        wanted = rewards.get(head)
+        own = [FAILED] if isinstance(wanted, str) else np.atleast_1d(np.asarray(wanted, dtype=float)).tolist()
+        entry = FAILED if event.kind == "fail" else event.reward
+        if wanted is None or (event.kind != "retract" and entry not in own):
+            raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,6 @@ from alexp.common.codec import fingerprint, inflate
 from alexp.common.memory import is_lack_of_memory
 from alexp.study import chain
 from alexp.study.errors import StudyNotFoundError, damaged
-from alexp.study.events import AMENDS
 from alexp.study.view import StudySummary
 
 VERSION = 1  # of the tables below; when they change, add 1 and a step to `storage.UPGRADES`
@@ -68,7 +67,7 @@ events = Table(
     metadata,
     Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
     Column("seq", Integer, primary_key=True),  # 0, 1, 2, ...: the total order
-    Column("kind", String(10), nullable=False),  # ask, tell, observe, abandon, amend, retract, arm
+    Column("kind", String(10), nullable=False),  # see `events.Kind`
     Column("trial", Integer, nullable=False),
     Column("candidate", Integer),
     Column("model", Integer),
@@ -250,32 +249,35 @@ def _check_not_lost(connection: Connection, name: str) -> None:
 
 def all_studies(connection: Connection) -> list[StudySummary]:
     """All studies by name, with their numbers of trials and the time of their latest event."""
-    asked, told, observed, abandoned = (
-        sa.func.count(sa.case((events.c.kind == kind, 1))) for kind in ("ask", "tell", "observe", "abandon")
-    )
     own = (studies.c.name, studies.c.algorithm, studies.c.created_at)
-    counts = (asked + observed, told + observed, asked - told - abandoned, abandoned)
+    trials = sa.func.count(sa.case((events.c.kind.in_(("ask", "observe")), 1)))
     joined = studies.outerjoin(events, events.c.study_id == studies.c.id)
-    query = sa.select(studies.c.id, *own, *counts, sa.func.max(events.c.at)).select_from(joined)
+    query = sa.select(studies.c.id, *own, trials, sa.func.max(events.c.at)).select_from(joined)
     with damage_errors("the table of studies"):
         for values in connection.execute(_ROWS).all():
             _verified(*values)
-    withdrawn = _withdrawn(connection)
+    ends = _ends(connection)
     found = []
-    for study, *row in connection.execute(query.group_by(studies.c.id, *own).order_by(studies.c.name)):
-        summary, gone = StudySummary(*row), withdrawn.get(study, 0)
-        found.append(replace(summary, told=summary.told - gone, abandoned=summary.abandoned + gone))
+    rows = connection.execute(query.group_by(studies.c.id, *own).order_by(studies.c.name))
+    for study, name, algorithm, created_at, total, latest in rows:
+        told, abandoned, failed = (sum(ends.get((study, kind), 0) for kind in kinds) for kinds in _STATES)
+        counts = (total, told, total - told - abandoned - failed, abandoned, failed)
+        found.append(StudySummary(name, algorithm, created_at, *counts, latest))
     return found
 
 
-def _withdrawn(connection: Connection) -> dict[int, int]:
-    """Number of trials with a retracted reward and no later one, by study."""
-    key, kind = (events.c.study_id, events.c.trial), events.c.kind
-    retracted, amended = (sa.func.max(sa.case((kind == name, events.c.seq))) for name in ("retract", "amend"))
-    last = sa.select(*key).where(kind.in_(AMENDS)).group_by(*key).having(retracted > sa.func.coalesce(amended, -1))
-    gone = last.subquery()
-    query = sa.select(gone.c.study_id, sa.func.count()).group_by(gone.c.study_id)
-    return {int(study): int(n) for study, n in connection.execute(query)}
+_STATES = (("tell", "observe", "amend"), ("abandon", "retract"), ("fail",))  # told, abandoned, failed
+
+
+def _ends(connection: Connection) -> dict[tuple[int, str], int]:
+    """Number of trials by study and kind of their last event, for trials with an event after their ask."""
+    key = (events.c.study_id, events.c.trial)
+    after = sa.select(*key, sa.func.max(events.c.seq).label("seq")).where(events.c.kind.not_in(("ask", "arm")))
+    last = after.group_by(*key).subquery()
+    same = sa.and_(events.c.study_id == last.c.study_id, events.c.seq == last.c.seq)
+    group = (events.c.study_id, events.c.kind)
+    query = sa.select(*group, sa.func.count()).select_from(events.join(last, same)).group_by(*group)
+    return {(int(study), str(kind)): int(n) for study, kind, n in connection.execute(query)}
 
 
 def delete_study(connection: Connection, study: int) -> None:

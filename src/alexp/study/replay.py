@@ -17,8 +17,9 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from alexp.algorithms.assumptions import quietly
-from alexp.algorithms.base import Algorithm, CheckedTell, IfTold
-from alexp.algorithms.log import Trial
+from alexp.algorithms.base import Algorithm, CheckedFail, CheckedTell, IfTold
+from alexp.algorithms.log import Entry, Failure, Trial
+from alexp.algorithms.naming import Name
 from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.algorithms.rerun import Rerun
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
@@ -37,6 +38,7 @@ from alexp.study.events import (
     compress,
     describe_restriction,
     detail_of,
+    noted,
     restriction,
 )
 
@@ -94,6 +96,9 @@ class Replica:
             algorithm.log.check_told(event.trial)
         algorithm.amend_all({event.trial: event.reward for event in events})
         for event in events:
+            if event.detail:
+                algorithm.log.remark(event.trial, detail_of(event)["note"])
+        for event in events:
             self._count_rerun(event, start)
             start = perf_counter()
 
@@ -108,7 +113,8 @@ class Replica:
                 self.taken[device] += 1
         elif event.kind == "tell":
             assert event.reward is not None
-            algorithm.take_in(algorithm.check_tell(event.trial, event.reward))
+            note = detail_of(event).get("note", "")
+            algorithm.take_in(algorithm.check_tell(event.trial, event.reward, note=note))
         elif event.kind == "observe":
             assert event.candidate is not None
             assert event.reward is not None
@@ -116,9 +122,12 @@ class Replica:
             if algorithm.is_contextual:
                 offer = offer_from(detail_of(event), event.candidate, algorithm.models.n_columns)
             propensity = nan if event.propensity is None else event.propensity
-            algorithm.take_observation(event.candidate, event.reward, offer, propensity)
+            head = None if algorithm.is_contextual else detail_of(event).get("replicate")
+            algorithm.take_observation(event.candidate, event.reward, offer, propensity, head)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
+        elif event.kind == "fail":
+            algorithm.take_failure(algorithm.check_fail(event.trial, detail_of(event).get("note", ""), "amend"))
         elif event.kind == "arm":
             algorithm.add_arm(algorithm.check_arm(detail_of(event)["arm"]))
         else:
@@ -182,16 +191,35 @@ class Replica:
         )
         return self._next(event, start)
 
-    def tell(self, trial_id: int, reward: float) -> Event:
-        """Learn a reward that `check_tell` has accepted."""
+    def tell(self, trial_id: int, reward: float, more: Sequence[float] = (), note: str = "") -> list[Event]:
+        """Learn a reward that `check_tell` has accepted, and further measurements of the same experiment."""
         start = perf_counter()
-        self.algorithm.take_in(CheckedTell(trial_id, reward, "tell"))
-        return self._next(Event(self.n_events, "tell", trial_id, reward=reward), start)
+        self.algorithm.take_in(CheckedTell(trial_id, reward, "tell", note=note))
+        event = self._next(Event(self.n_events, "tell", trial_id, reward=reward, detail=noted(note)), start)
+        return [event, *self.replicates(trial_id, more)]
 
-    def observe(self, candidate: int, reward: float, offer: Offer | None = None, propensity: float = nan) -> Event:
-        """Learn a reward that was measured without an ask; in a contextual round with its offer and propensity."""
+    def replicates(self, trial_id: int, more: Sequence[float]) -> list[Event]:
+        """Learn further measurements of the experiment of a trial."""
+        index = self.algorithm.log.index[trial_id]
+        return [self.observe(index, reward, replicate_of=trial_id) for reward in more]
+
+    def observe(
+        self,
+        candidate: int,
+        reward: float,
+        offer: Offer | None = None,
+        propensity: float = nan,
+        replicate_of: int | None = None,
+    ) -> Event:
+        """Learn a reward that was measured without an ask; in a contextual round with its offer and propensity.
+
+        For a further measurement of a trial, too.
+        """
         start, algorithm = perf_counter(), self.algorithm
-        trial = algorithm.take_observation(candidate, reward, offer, propensity)
+        trial = algorithm.take_observation(candidate, reward, offer, propensity, replicate_of)
+        detail: Detail = {} if offer is None else offer_detail(offer, candidate, stores_all(algorithm))
+        if replicate_of is not None:
+            detail["replicate"] = replicate_of
         event = Event(
             self.n_events,
             "observe",
@@ -200,7 +228,7 @@ class Replica:
             explored=False,
             propensity=None if propensity != propensity else propensity,
             reward=reward,
-            detail=None if offer is None else compress(offer_detail(offer, candidate, stores_all(algorithm))),
+            detail=compress(detail) if detail else None,
         )
         return self._next(event, start)
 
@@ -210,6 +238,12 @@ class Replica:
         self.algorithm.abandon(trial_id)
         return self._next(Event(self.n_events, "abandon", trial_id), start)
 
+    def fail(self, trial_id: int, reason: str) -> Event:
+        """Take in the failure of a pending trial, which `check_fail` has accepted."""
+        start = perf_counter()
+        self.algorithm.take_failure(CheckedFail(trial_id, reason, "fail"))
+        return self._next(Event(self.n_events, "fail", trial_id, detail=noted(reason)), start)
+
     def add_arm(self, name: str) -> Event:
         """Add an arm that `check_arm` has accepted."""
         start, number = perf_counter(), self.algorithm.add_arm(name)
@@ -217,8 +251,11 @@ class Replica:
             Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start
         )
 
-    def amend(self, changes: Mapping[int, float | None]) -> list[Event]:
-        """Amend rewards by checked trial ids, retract those with None; uses what `prepare_amend` has computed."""
+    def amend(self, changes: Mapping[int, Entry], notes: Mapping[int, str] | None = None) -> list[Event]:
+        """Amend rewards by checked trial ids, retract those with None; uses what `prepare_amend` has computed.
+
+        A `Failure` takes the place of a reward; `notes` are kept by trial.
+        """
         if not changes:
             return []
         algorithm, start, events = self.algorithm, perf_counter(), []
@@ -227,13 +264,15 @@ class Replica:
             algorithm.adopt(prepared)
         else:
             algorithm.amend_all(changes)
-        for trial, reward in changes.items():
-            event = Event(self.n_events, "retract" if reward is None else "amend", trial, reward=reward)
-            events.append(self._count_rerun(event, start))
+        for trial, entry in changes.items():
+            note = (notes or {}).get(trial, "")
+            if note:
+                self.algorithm.log.remark(trial, note)
+            events.append(self._count_rerun(_amending(self.n_events, trial, entry, note), start))
             start = perf_counter()
         return events
 
-    def prepare_amend(self, changes: Mapping[int, float | None]) -> None:
+    def prepare_amend(self, changes: Mapping[int, Entry]) -> None:
         """Compute in advance what `amend` needs; it applies the events that came in between."""
         self._prepared = self.algorithm.amended(changes) if changes else None
 
@@ -253,11 +292,18 @@ class Replica:
 
     # -- checking before acting --------------------------------------------------------------------------------
 
-    def check_tell(self, trial: Trial | int | str, reward: float, if_told: IfTold = "raise") -> CheckedTell:
+    def check_tell(
+        self,
+        trial: Trial | int | str | None,
+        reward: float | Sequence[float],
+        if_told: IfTold = "raise",
+        candidate: Name | None = None,
+        note: str = "",
+    ) -> CheckedTell:
         """What `tell` would do; raises if it is invalid. Changes nothing."""
-        return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told))
+        return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told, candidate, note))
 
-    def check_amend(self, trial: Trial | int | str, reward: float) -> CheckedTell:
+    def check_amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> CheckedTell:
         """What `amend` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_amend(trial, reward))
 
@@ -332,8 +378,16 @@ class Replica:
             self.snapshot_at = self.n_events
 
 
+def _amending(seq: int, trial: int, entry: Entry, note: str) -> Event:
+    if isinstance(entry, Failure):
+        return Event(seq, "fail", trial, detail=noted(entry.reason))
+    return Event(seq, "retract" if entry is None else "amend", trial, reward=entry, detail=noted(note))
+
+
 def _without_sign_of_zero(told: CheckedTell) -> CheckedTell:
-    return told._replace(reward=told.reward + 0.0)  # databases do not keep it
+    return told._replace(
+        reward=told.reward + 0.0, more=tuple(one + 0.0 for one in told.more)
+    )  # databases do not keep it
 
 
 # -- replaying asks --------------------------------------------------------------------------------------------

@@ -59,7 +59,8 @@ def render(view: StudyView, now: float) -> str:
     drawn = figures(view)
     # "</" would end the script element; "\\/" means the same to JSON.
     data = json.dumps(drawn, allow_nan=False).replace("</", "<\\/")
-    sections = [_models(view), _explanation(view), _rewards(view), _rounds(view), _curve(view), _pending(view, now)]
+    sections = [_models(view), _explanation(view), _rewards(view), _rounds(view), _curve(view), _notes(view)]
+    sections.append(_pending(view, now))
     sections.append(_settings(view))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -83,6 +84,8 @@ def _header(view: StudyView, now: float) -> str:
     tiles = [(str(counts["told"]), "rewards told"), (str(counts["pending"]), "pending")]
     if counts["abandoned"]:
         tiles.append((str(counts["abandoned"]), "abandoned"))
+    if "failed" in counts:
+        tiles.append((str(counts["failed"]), "failed"))
     if best is not None:
         by = "" if best.model_name is None else f" by {best.model_name}"
         tiles.append((best.label, f"recommended (candidate {best.index})"))
@@ -322,6 +325,16 @@ def _curve(view: StudyView) -> str:
     if view.certificates is not None:
         words += f" The band is certified {view.certificates.rests_on}."
     return _section("Estimated reward", _figure("curve", note=words))
+
+
+def _notes(view: StudyView) -> str:
+    """Failures, corrections, and rewards with notes."""
+    if not view.noted:
+        return ""
+    rows = [[one.trial, one.label, one.what, one.note, one.worker, _time(one.at)] for one in view.noted[-_MOST_ROWS:]]
+    more = f"<p>and {len(view.noted) - _MOST_ROWS} earlier ones</p>" if len(view.noted) > _MOST_ROWS else ""
+    headings = ["trial", "candidate", "entry", "note", "by", "at (UTC)"]
+    return _section("Failures, corrections and notes", _table(headings, rows, {0}), more)
 
 
 def _pending(view: StudyView, now: float) -> str:

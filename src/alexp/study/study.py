@@ -8,27 +8,28 @@ from dataclasses import replace
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, TypedDict, Unpack, overload
 
 import numpy as np
 
 from alexp.algorithms.base import (
     Algorithm,
+    CheckedFail,
     CheckedTell,
     ExternalObservation,
     IfTold,
     RoundArguments,
     any_given,
-    check_reward,
     offers_for,
     warn_of,
 )
 from alexp.algorithms.capabilities import Certifies, offers
 from alexp.algorithms.certified import DELTA
-from alexp.algorithms.log import AlreadyToldError, Recommendation, Trial
+from alexp.algorithms.log import AlreadyToldError, Entry, Recommendation, Trial
+from alexp.algorithms.naming import Name, find_trial
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
-from alexp.problem.domains import Available
+from alexp.problem.domains import Available, FiniteSet
 from alexp.problem.offers import Offer
 from alexp.study import leases, logbook, records
 from alexp.study.candidates import (
@@ -40,7 +41,7 @@ from alexp.study.candidates import (
     trial_states,
 )
 from alexp.study.errors import NotOfferedError, SuspiciousRewardError
-from alexp.study.events import BeliefRecord, Event, EventDict, detail_of, probabilities_of
+from alexp.study.events import FAILED, BeliefRecord, Event, EventDict, detail_of, probabilities_of
 from alexp.study.follower import Follower
 from alexp.study.leases import (
     AskLeases,
@@ -63,6 +64,23 @@ if TYPE_CHECKING:
     from alexp.algorithms.certified import Band, ModelCheck, StopReport
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
+AnyReward = float | Sequence[float] | Literal["failed"]
+Checked = CheckedTell | CheckedFail
+
+
+class TrialResult(NamedTuple):
+    """A result: the trial, its reward (several measurements as a list, or "failed"), or by the name of the candidate.
+
+    If both trial and candidate are given they must agree.
+    """
+
+    trial: AnyTrial | None
+    reward: AnyReward
+    candidate: Name | None = None
+    note: str = ""
+
+
+Results = Iterable[tuple[AnyTrial, AnyReward] | TrialResult] | Mapping[int, AnyReward] | Mapping[str, AnyReward]
 
 
 class About(TypedDict, total=False):
@@ -215,7 +233,7 @@ class Study:
             if algorithm.is_contextual:
                 return contextual_observations(algorithm, frame)
             found = observations(algorithm.domain, frame, nearest)
-            return [ExternalObservation(index, check_reward(reward)) for index, reward in found]
+            return [algorithm.check_observation(index, reward) for index, reward in found]
 
         return self._store_observations(make, key, sure)
 
@@ -256,17 +274,32 @@ class Study:
 
     # -- telling -----------------------------------------------------------------------------------------------
 
-    def tell(self, trial: AnyTrial, reward: float, if_told: IfTold = "raise", key: str | None = None) -> None:
+    def tell(
+        self,
+        trial: AnyTrial | None,
+        reward: AnyReward,
+        if_told: IfTold = "raise",
+        key: str | None = None,
+        *,
+        candidate: Name | None = None,
+        note: str = "",
+    ) -> None:
         """Report the reward of a trial, by the trial or its id, from any process and in any order.
+
+        On a table the name of the candidate, in place of the trial or as `candidate`, names its pending trial; with
+        both they must agree. A list of rewards is as many measurements of one experiment: the first is the reward of
+        the trial, the others become observations of the same candidate, in the same transaction.
+
+        Log, export and report keep a `note`, for instance what was unusual.
 
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward and raise
         for another one, or "amend" it.
         """
-        self.tell_many([(trial, reward)], if_told, key)
+        self.tell_many([TrialResult(trial, reward, candidate, note)], if_told, key)
 
     def tell_many(
         self,
-        results: Iterable[tuple[AnyTrial, float]] | Mapping[int, float] | Mapping[str, float],
+        results: Results,
         if_told: IfTold = "raise",
         key: str | None = None,
         *,
@@ -274,60 +307,93 @@ class Study:
     ) -> TellCounts:
         """Report several rewards at once: all, or, if any is wrong, none. Returns how many were new, known and amended.
 
-        Rewards far outside those so far are stored with a warning; with `sure=False` they raise
-        `SuspiciousRewardError` instead, and nothing is changed.
+        "failed" in place of a reward reports a failed experiment, see `fail`. Rewards far outside those so far are
+        stored with a warning; with `sure=False` they raise `SuspiciousRewardError` instead, and nothing is changed.
         """
-        pairs = list(results.items() if isinstance(results, Mapping) else results)
+        given = [TrialResult(*one) for one in (results.items() if isinstance(results, Mapping) else results)]
 
-        def check(replica: Replica) -> list[CheckedTell]:
-            checked = [replica.check_tell(trial, reward, if_told) for trial, reward in pairs]
+        def check(replica: Replica) -> list[Checked]:
+            checked = [_check_result(replica, one, if_told) for one in given]
             _check_distinct([told.trial for told in checked])
             return checked if sure else _plausible(replica, checked)
 
-        return self._store_rewards(pairs, check, if_told == "amend", key)
+        return self._store_results(given, check, if_told == "amend", key)
 
-    def amend(self, trial: AnyTrial, reward: float, key: str | None = None, *, sure: bool = True) -> None:
-        """Correct a reward that was told or added, or give one again to a trial whose reward was retracted.
+    def fail(
+        self,
+        trial: AnyTrial | None,
+        reason: str = "",
+        if_told: IfTold = "raise",
+        key: str | None = None,
+        *,
+        candidate: Name | None = None,
+    ) -> None:
+        """Report that the experiment of a pending trial failed: a broken vial, tar instead of a product.
+
+        The candidate is not proposed again, the trial takes no reward, and log, export and report keep the reason.
+        `EvidenceMixture` learns from failures where further ones are to be expected. Where the trial has a reward or
+        has failed already, `if_told` decides: "raise" an error, accept the "same" failure, or "amend" the reward.
+        `amend` gives a failed trial a reward after all, `retract` takes the failure back.
+        """
+
+        def check(replica: Replica) -> list[Checked]:
+            return [replica.algorithm.check_fail(trial, reason, if_told, candidate)]
+
+        self._store_results([TrialResult(trial, FAILED, candidate)], check, if_told == "amend", key)
+
+    def amend(
+        self, trial: AnyTrial, reward: float | Sequence[float], key: str | None = None, *, sure: bool = True
+    ) -> None:
+        """Correct a reward that was told or added, or give one to a trial that was retracted or had failed.
 
         The state is then that of a run in which the new reward was told at once; trials stay as they were asked for.
         The log keeps both rewards. `sure` is as for `tell_many`.
         """
 
-        def check(replica: Replica) -> list[CheckedTell]:
-            checked = [replica.check_amend(trial, reward)]
+        def check(replica: Replica) -> list[Checked]:
+            checked: list[Checked] = [replica.check_amend(trial, reward)]
             return checked if sure else _plausible(replica, checked)
 
-        self._store_rewards([(trial, reward)], check, True, key)
+        self._store_results([TrialResult(trial, reward)], check, True, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
-        """Withdraw a reward that was told or added. The trial counts as abandoned; `amend` gives it a reward again."""
+        """Withdraw a reward that was told or added, or a failure.
 
-        def check(replica: Replica) -> dict[int, float | None]:
-            return {replica.algorithm.check_retract(trial): None}
+        The trial counts as abandoned; `amend` gives it a reward again.
+        """
+
+        def check(replica: Replica) -> dict[int, Entry]:
+            return replica.algorithm.withdrawal(replica.algorithm.check_retract(trial))
 
         _, events = self._follower.act(check, Replica.amend, Replica.prepare_amend, key)
-        same_call(key, events, "retract", 1)
+        same_call(key, events, "retract", len(events))
 
-    def _store_rewards(
+    def _store_results(
         self,
-        pairs: list[tuple[AnyTrial, float]],
-        check: Callable[[Replica], list[CheckedTell]],
+        given: Sequence[TrialResult],
+        check: Callable[[Replica], list[Checked]],
         may_amend: bool,
         key: str | None,
     ) -> TellCounts:
-        def act(replica: Replica, tells: list[CheckedTell]) -> list[Event]:
-            warn_of(replica.algorithm.suspects(tells).values())
-            events = [replica.tell(told.trial, told.reward) for told in tells if told.action == "tell"]
-            return events + replica.amend(_amendments(tells))
+        def act(replica: Replica, results: list[Checked]) -> list[Event]:
+            warn_of(replica.algorithm.suspects(_tells(results)).values())
+            events = [event for one in results for event in _store_new(replica, one)]
+            changes, added = _amendments(replica, results)
+            notes = {one.trial: one.note for one in _tells(results) if one.action == "amend"}
+            events += replica.amend(changes, notes)
+            return events + [event for trial, more in added.items() for event in replica.replicates(trial, more)]
 
-        def prepare(replica: Replica, tells: list[CheckedTell]) -> None:
-            replica.prepare_amend(_amendments(tells))
+        def prepare(replica: Replica, results: list[Checked]) -> None:
+            replica.prepare_amend(_amendments(replica, results)[0])
 
         replica, events = self._follower.act(check, act, prepare if may_amend else None, key)
+        log = replica.algorithm.log
+        heads = [log.head_of(event.trial) for event in events] if log.replicates else [event.trial for event in events]
         if key is not None:
-            same_rewards(key, events, {replica.algorithm.log.check_id(trial): reward for trial, reward in pairs})
-        kinds = [event.kind for event in events]
-        return TellCounts(kinds.count("tell"), len(pairs) - len(events), kinds.count("amend"))
+            rewards = {_stored_trial(replica, one, heads): one.reward for one in given}
+            same_rewards(key, events, heads, rewards)
+        new = {event.trial for event in events if event.kind in ("tell", "fail")}
+        return TellCounts(len(new), len(given) - len(set(heads)), len(set(heads) - new))
 
     def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
         """Abandon a pending trial, for instance a broken vial, or several: all, or, if any is wrong, none.
@@ -425,7 +491,7 @@ class Study:
 
     @property
     def counts(self) -> Counts:
-        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted)."""
+        """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted), failed."""
         with self._follower.mutex:
             return counts(self.algorithm)
 
@@ -441,7 +507,7 @@ class Study:
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, reward, state.
 
-        `state` is "told", "pending", "abandoned", "retracted", or "observed" for external measurements.
+        `state` is "told", "pending", "abandoned", "failed", "retracted", or "observed" for external measurements.
         """
         with self._follower.mutex:
             algorithm = self.algorithm
@@ -684,15 +750,52 @@ def _as_given(trial: Trial, offer: Offer) -> Trial:
     return trial if offer.is_whole else replace(trial, x=offer.actions[trial.index], context=offer.context)
 
 
-def _plausible(replica: Replica, tells: list[CheckedTell]) -> list[CheckedTell]:
-    """The tells, unchanged; raises if a reward looks like a typing error."""
-    if reasons := list(replica.algorithm.suspects(tells).values()):
+def _plausible(replica: Replica, results: list[Checked]) -> list[Checked]:
+    """The results, unchanged; raises if a reward looks like a typing error."""
+    if reasons := list(replica.algorithm.suspects(_tells(results)).values()):
         raise SuspiciousRewardError("\n".join(reasons))
-    return tells
+    return results
 
 
-def _amendments(tells: list[CheckedTell]) -> dict[int, float | None]:
-    return {told.trial: told.reward for told in tells if told.action == "amend"}
+def _check_result(replica: Replica, one: TrialResult, if_told: IfTold) -> Checked:
+    if isinstance(one.reward, str) and one.reward == FAILED:
+        return replica.algorithm.check_fail(one.trial, one.note, if_told, one.candidate)
+    return replica.check_tell(one.trial, one.reward, if_told, one.candidate, one.note)
+
+
+def _stored_trial(replica: Replica, one: TrialResult, stored: Sequence[int]) -> int:
+    """The trial of a result after its call; a name means the trial that the call was about."""
+    log, domain = replica.algorithm.log, replica.algorithm.domain
+    name = one.trial if one.candidate is None else str(one.candidate)
+    if isinstance(domain, FiniteSet) and isinstance(name, str):
+        for trial in stored:
+            if domain.name_of(log.index[trial]) == name:
+                return trial
+    return find_trial(log, domain, one.trial, one.candidate)
+
+
+def _store_new(replica: Replica, one: Checked) -> list[Event]:
+    """Store a result of a pending trial; nothing for others."""
+    if one.action not in ("tell", "fail"):
+        return []
+    if isinstance(one, CheckedFail):
+        return [replica.fail(one.trial, one.reason)]
+    return replica.tell(one.trial, one.reward, one.more, one.note)
+
+
+def _tells(results: Sequence[Checked]) -> list[CheckedTell]:
+    return [one for one in results if isinstance(one, CheckedTell)]
+
+
+def _amendments(replica: Replica, results: Sequence[Checked]) -> tuple[dict[int, Entry], dict[int, tuple[float, ...]]]:
+    """Entries that change, and measurements that are added, by trial."""
+    changes: dict[int, Entry] = {}
+    added: dict[int, tuple[float, ...]] = {}
+    for one in results:
+        if one.action == "amend":
+            own, added[one.trial] = replica.algorithm.entries(one)
+            changes |= own
+    return changes, added
 
 
 def _check_distinct(trial_ids: list[int]) -> None:

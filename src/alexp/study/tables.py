@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isclose, isfinite
+from datetime import UTC, datetime
+from math import inf, isclose, isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alexp.algorithms.base import CheckedTell
+from alexp.algorithms.base import CheckedFail
 from alexp.algorithms.log import Trial
+from alexp.algorithms.naming import find_trial
 from alexp.common.arrays import FloatArray
 from alexp.common.cells import from_csv, to_csv
 from alexp.common.files import read_array, read_text, write_text
 from alexp.common.validation import did_you_mean, matrix
-from alexp.study.candidates import column_names, trial_columns
+from alexp.study.candidates import WITHOUT_REWARD, column_names, trial_columns
+from alexp.study.events import FAILED, EventDict, entry_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from alexp.study.study import Study
+    from alexp.study.replay import Replica
+    from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
 _LARGEST = 2**63
@@ -46,6 +50,10 @@ class Lines:
         if name.lower() not in names:
             raise FileError(f"{self.path} needs a column {name!r}, it has {', '.join(map(repr, self.header))}")
         return names.index(name.lower())
+
+    def maybe(self, name: str) -> int | None:
+        """Position of a column; None where there is none."""
+        return self.column(name) if name.lower() in [title.lower() for title in self.header] else None
 
 
 def read_lines(path: Path) -> Lines:
@@ -91,10 +99,19 @@ def candidates_of(lines: Lines) -> pd.DataFrame:
 
 
 def read_observations(path: Path) -> pd.DataFrame:
-    """Measurements, one per line; the index of the frame holds the line numbers."""
+    """Measurements, one per line; the index of the frame holds the line numbers.
+
+    Of an exported file, trials without a reward are left out.
+    """
     import pandas as pd
 
-    frame, lines = read_candidates(path), read_lines(path)
+    lines = read_lines(path)
+    if (state := lines.maybe("state")) is not None:
+        kept = [(line, row) for line, row in lines.rows if row[state] not in WITHOUT_REWARD]
+        if not kept:
+            raise FileError(f"{path} holds no rewards: no trial in it is told or observed")
+        lines = Lines(lines.path, lines.header, kept)
+    frame = candidates_of(lines)
     frame.index = pd.Index([line for line, _ in lines.rows], name=f"{path}, line")
     return frame
 
@@ -173,39 +190,87 @@ def _match(lines: Lines, keys: list[str]) -> list[int]:
 # -- results ---------------------------------------------------------------------------------------------------
 
 
-def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[CheckedTell]:
-    """The rewards of a file with columns `trial` and `reward`, checked but not yet told.
+def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[Checked]:
+    """The results of a file, checked but not yet told.
 
-    Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`,
-    lines without a reward are skipped. A reward that differs from the stored one is an error unless `amend`.
+    A line names its experiment in the column `trial`, or in the id column of the candidates (their first). In the
+    column `reward` it has a number, several measurements ("71.2; 72.9"), or the word "failed". Several lines of one
+    trial are as many measurements. A column `note` is kept, for failures as their reason. Columns that describe the
+    candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`, lines without a reward
+    are skipped. A reward that differs from the stored one is an error unless `amend`.
     """
     lines = read_lines(path)
-    ids, rewards = lines.column("trial"), lines.column("reward")
     algorithm = (replica := study.refresh()).algorithm
-    _check_header(lines, ["trial", "reward", *column_names(algorithm)])
-    results: list[CheckedTell] = []
+    own = column_names(algorithm)
+    ids, names, rewards = lines.maybe("trial"), lines.maybe(own[0]), lines.column("reward")
+    notes = None if "note" in own else lines.maybe("note")
+    if ids is None and (names is None or algorithm.is_contextual):
+        lines.column("trial")  # raises
+    _check_header(lines, ["trial", "reward", *own])
+    found: dict[int, list[tuple[int, float | str]]] = {}
+    written: dict[int, list[str]] = {}
     mistakes: list[str] = []
-    seen: dict[int, int] = {}
     for line, row in lines.rows:
         if row[rewards] == "" and partial:
             continue
         try:
-            told = replica.check_tell(_id(row[ids]), _reward(row[rewards]), "amend")
-            if told.trial in seen:
-                raise ValueError(f"trial {told.trial} was on line {seen[told.trial]} already")
-            _check_candidate(lines.header, row, trial_columns(algorithm, told.trial))
-            if told.action == "amend" and not amend:
-                stored = algorithm.log.reward[told.trial]
-                raise ValueError(f"trial {told.trial} has the reward {stored}, the file says {told.reward}; {_AMEND}")
+            trial = None if ids is None else _id(row[ids])
+            name = row[names] if ids is None and names is not None else None
+            number = find_trial(algorithm.log, algorithm.domain, trial, name)
+            _check_candidate(lines.header, row, trial_columns(algorithm, number))
+            measured = [(line, value) for value in _measured(row[rewards])]
+            found.setdefault(number, []).extend(measured)
+            if notes is not None and row[notes].strip():
+                written.setdefault(number, []).append(row[notes].strip())
         except (ValueError, TypeError) as error:
             mistakes.append(f"{path}, line {line}: {error}")
-            continue
-        seen[told.trial] = line
-        results.append(told)
+    results: list[Checked] = []
+    for number, values in found.items():
+        try:
+            results.append(_checked(replica, number, values, amend, "; ".join(dict.fromkeys(written.get(number, [])))))
+        except (ValueError, TypeError) as error:
+            mistakes.append(f"{path}, line {values[0][0]}: {error}")
     _raise_if_any(mistakes)
     if not results:
         raise FileError(f"{path} holds no rewards")
     return results
+
+
+def _measured(cell: str) -> list[float | str]:
+    """The measurements in a cell, or the word "failed"."""
+    if cell.strip().lower() == FAILED:
+        return [FAILED]
+    return [_reward(part.strip()) for part in cell.split(";")]
+
+
+def _checked(
+    replica: Replica, trial: int, values: Sequence[tuple[int, float | str]], amend: bool, note: str
+) -> Checked:
+    """What telling the values of one trial, by line, would do."""
+    log, rewards = replica.algorithm.log, [value for _, value in values if not isinstance(value, str)]
+    told: Checked
+    if not rewards:
+        told = replica.algorithm.check_fail(trial, note, "amend")
+    elif len(rewards) < len(values):
+        lines = ", ".join(str(line) for line in dict.fromkeys(line for line, _ in values))
+        raise ValueError(f"trial {trial} has rewards and the word {FAILED!r} on lines {lines}; which is right?")
+    else:
+        told = replica.check_tell(
+            trial,
+            rewards if len(rewards) > 1 else rewards[0],
+            "amend",
+            note=note if amend or isnan(log.reward[trial]) else "",
+        )
+    if told.action == "amend" and not amend:
+        known = log.measurements(trial)
+        has = f"the reward {_joined(known)}" if known else "failed" if trial in log.failed else "no reward any more"
+        says = FAILED if isinstance(told, CheckedFail) else _joined((told.reward, *told.more))
+        raise ValueError(f"trial {trial} has {has}, the file says {says}; {_AMEND}")
+    return told
+
+
+def _joined(values: Sequence[float]) -> str:
+    return "; ".join(map(str, values))
 
 
 def _check_header(lines: Lines, known: Sequence[str]) -> None:
@@ -239,7 +304,7 @@ def _reward(cell: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise ValueError(f"reward must be a number, got {cell!r}") from None
+        raise ValueError(f'reward must be a number, or the word "{FAILED}", got {cell!r}') from None
 
 
 def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mapping[str, object]) -> None:
@@ -274,21 +339,48 @@ def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
 
 
 def export(study: Study) -> Iterator[list[str]]:
-    """Lines of a file with all trials: candidate, model, propensity, reward, state and times."""
+    """Lines of a file with all trials: candidate, model, propensity, reward, state, note, times, workers, corrections.
+
+    `told_at` and `told_by` are of the latest reward or failure. `entries` has all of them, with workers and times, for
+    trials that were corrected; `replicate_of` is there if there are replicates.
+    """
+    import pandas as pd
+
     view, algorithm = study.view(history=False, certificates=False, curve=False), study.algorithm
-    events = study.events_dataframe().head(view.n_events)  # of the moment that the view shows
-    asked = events[events["kind"].isin(["ask", "observe"])].set_index("trial")["at"].to_dict()
-    told = events[events["kind"].isin(["tell", "observe", "amend"])].groupby("trial")["at"].last().to_dict()
+    events = study.events(limit=view.n_events) if view.n_events else []  # of the moment that the view shows
+    asked = {event["trial"]: event for event in events if event["kind"] in ("ask", "observe")}
+    told: dict[int, list[EventDict]] = {}
+    for event in events:
+        if event["kind"] in ("tell", "observe", "amend", "fail", "retract"):
+            told.setdefault(event["trial"], []).append(event)
     frame = view.trials.dataframe().drop(columns="label").rename(columns={"id": "trial", "index": "candidate"})
     frame["model"] = [None if j is None else algorithm.models.names[j] for j in view.trials.model]
-    frame["asked_at"] = [asked[trial] for trial in frame["trial"]]
-    rewarded = zip(frame["trial"], frame["reward"].notna(), strict=True)
-    frame["told_at"] = [told[trial] if has_reward else None for trial, has_reward in rewarded]
+    frame["asked_at"] = [asked[trial]["at"] for trial in frame["trial"]]
+    settled = frame["reward"].notna() | (frame["state"] == "failed")
+    last = [told[trial][-1] if has else None for trial, has in zip(frame["trial"], settled, strict=True)]
+    frame["told_at"] = [None if one is None else one["at"] for one in last]
+    frame["asked_by"] = [asked[trial]["worker"] for trial in frame["trial"]]
+    frame["told_by"] = [None if one is None else one["worker"] for one in last]
+    frame["entries"] = [_history(told.get(trial, [])) for trial in frame["trial"]]
+    if replicates := algorithm.log.replicates:
+        heads = {one: head for head, own in replicates.items() for one in own}
+        frame["replicate_of"] = pd.array([heads.get(trial) for trial in frame["trial"]], dtype="Int64")
     own = [f"candidate.{name}" if name in frame.columns else name for name in column_names(algorithm)]
     yield [*frame.columns[:2], *own, *frame.columns[2:]]
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):
         described = map(_cell, trial_columns(algorithm, row[0]).values())
         yield [str(row[0]), str(row[1]), *described, *("" if value is None else _cell(value) for value in row[2:])]
+
+
+def _history(entries: Sequence[EventDict]) -> str:
+    """All entries of a trial that was corrected, in one line; empty for other trials."""
+    if len(entries) < 2:
+        return ""
+    return "; ".join(f"{entry_text(one)} by {one['worker']} at {_utc(one['at'])}" for one in entries)
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _or_none(column: pd.Series[Any]) -> list[Any]:

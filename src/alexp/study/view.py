@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
@@ -14,20 +14,24 @@ from alexp.common.codec import Packable, State, jsonable
 if TYPE_CHECKING:
     import pandas as pd
 
-TrialState = Literal["told", "pending", "abandoned", "retracted", "observed"]
+TrialState = Literal["told", "pending", "abandoned", "failed", "retracted", "observed"]
 
 
 class Counts(TypedDict):
-    """Numbers of trials: all of them, told (with external observations), pending, abandoned (with retracted)."""
+    """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted).
+
+    `failed` is there where any trial has failed.
+    """
 
     trials: int
     told: int
     pending: int
     abandoned: int
+    failed: NotRequired[int]
 
 
 class TellCounts(NamedTuple):
-    """Numbers of rewards that were stored, known already (skipped), and changed (amended)."""
+    """Numbers of rewards and failures that were stored, known already (skipped), and changed (amended)."""
 
     told: int
     skipped: int
@@ -45,6 +49,7 @@ class StudySummary:
     told: int
     pending: int
     abandoned: int
+    failed: int
     latest: float | None
 
 
@@ -69,7 +74,8 @@ class TrialColumns:
     explored : whether it came from the exploration distribution.
     propensity : probability with which it was played; NaN for external observations.
     reward : NaN while there is none.
-    state : "told", "pending", "abandoned", "retracted", or "observed" for external observations.
+    state : "told", "pending", "abandoned", "failed", "retracted", or "observed" for external observations.
+    note : what was written about it, for instance why it failed; empty where nothing was.
     """
 
     id: IntArray
@@ -80,6 +86,7 @@ class TrialColumns:
     propensity: FloatArray
     reward: FloatArray
     state: list[TrialState]
+    note: list[str]
 
     def dataframe(self) -> pd.DataFrame:
         """One row per trial."""
@@ -132,6 +139,18 @@ class PendingTrial:
     at: float
     worker: str
     until: float | None = None
+
+
+@dataclass(frozen=True)
+class NotedEvent:
+    """A failure, a correction, or a reward with a note: what, by which worker and when (seconds since 1970, UTC)."""
+
+    trial: int
+    label: str
+    what: str
+    note: str
+    worker: str
+    at: float
 
 
 @dataclass(frozen=True)
@@ -295,6 +314,7 @@ class StudyView:
     n_models, n_candidates, domain : sizes of the problem, and the class name of its domain; zero candidates for
         `Candidates`.
     listed, names : numbers and names of the models listed: all, or the leading ones of very many.
+    noted : failures, corrections, and rewards with notes, oldest first.
     counts, trials, pending : numbers of trials; all trials or the last ones, as requested; all pending trials.
     best : the recommendation; None before the first reward, and in contextual studies.
     standing : probabilities of the models; None for algorithms that have none.
@@ -321,6 +341,7 @@ class StudyView:
     counts: Counts
     trials: TrialColumns
     pending: list[PendingTrial]
+    noted: list[NotedEvent]
     best: Best | None
     standing: Standing | None
     certificates: Certificates | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Protocol
@@ -31,6 +31,7 @@ from alexp.study.view import (
     Explanation,
     History,
     Leader,
+    NotedEvent,
     PendingTrial,
     SettingLine,
     Standing,
@@ -40,6 +41,7 @@ from alexp.study.view import (
 
 if TYPE_CHECKING:
     from alexp.study.leases import Lease
+    from alexp.study.logbook import Noted
 
 _CERTIFIED_WORK = 20_000_000  # models x candidates up to which certificates are computed
 _MOST_POINTS = 2001  # of a curve
@@ -80,12 +82,14 @@ class Identity:
 
 
 class Recorded(Protocol):
-    """What is known of a run beside its algorithm: earlier beliefs, and time and worker of asks by pending trial."""
+    """What is known of a run beside its algorithm: earlier beliefs, times and workers of pending asks, and notes."""
 
     @property
     def beliefs(self) -> Sequence[tuple[int, BeliefRecord]]: ...
     @property
     def asked(self) -> Mapping[int, tuple[float, str]]: ...
+    @property
+    def noted(self) -> Sequence[Noted]: ...
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,8 @@ class InMemory:
     """What an optimiser in memory knows of its run."""
 
     beliefs: list[tuple[int, BeliefRecord]]
-    asked: dict[int, tuple[float, str]] = field(default_factory=dict)
+    asked: dict[int, tuple[float, str]]
+    noted: tuple[Noted, ...] = ()
 
 
 def view_of(algorithm: Algorithm, delta: float = DELTA) -> StudyView:
@@ -118,8 +123,10 @@ def _looked_back(algorithm: Algorithm) -> list[tuple[int, BeliefRecord]]:
 
 def counts(algorithm: Algorithm) -> Counts:
     """Numbers of trials by state."""
-    asked, told, abandoned = algorithm.n_asked, algorithm.n_told, len(algorithm.log.abandoned)
-    return {"trials": asked, "told": told, "pending": asked - told - abandoned, "abandoned": abandoned}
+    log, asked, told = algorithm.log, algorithm.n_asked, algorithm.n_told
+    lost, failed = len(log.abandoned), len(log.failed)
+    out: Counts = {"trials": asked, "told": told, "pending": asked - told - lost, "abandoned": lost - failed}
+    return out | {"failed": failed} if failed else out
 
 
 def make_view(
@@ -157,6 +164,7 @@ def make_view(
         counts=counts(algorithm),
         trials=trials,
         pending=_pending(algorithm, recorded, held, name),
+        noted=[NotedEvent(one.trial, name(one.trial), *one[1:]) for one in recorded.noted],
         best=_best(algorithm),
         standing=standing,
         certificates=certificates,
@@ -179,6 +187,7 @@ def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) 
         propensity=np.array(log.propensity[part], dtype=np.float64),
         reward=np.array(log.reward[part], dtype=np.float64),
         state=trial_states(log, shown),
+        note=[log.remarks.get(trial, "") for trial in shown],
     )
 
 
@@ -319,6 +328,7 @@ def _curve(algorithm: Algorithm, certificates: Certificates | None, trials: Tria
     elif offers(subject, Estimates) and (fit := subject.fit) is not None:
         sign = 1.0 if algorithm.direction == "maximize" else -1.0
         estimate = sign * predict(fit, algorithm.features()[shown].T)
+        estimate = algorithm.within_range(estimate)
     if certificates is not None and offers(subject, Certifies):
         lower, upper = subject.confidence(points, certificates.delta)
     return Curve(points, estimate, spread, lower, upper, domain.points[trials.index])
@@ -363,6 +373,7 @@ _MEANING = {
     "noise_std": "σ, standard deviation of the noise",
     "reward_bound": "B, bound on the size of the reward",
     "norm_bound": "bound on the norm of the coefficients",
+    "reward_range": "lowest and highest reward that is possible",
     "repeats": "whether a measured candidate may be proposed again",
     "direction": "whether large or small rewards are good",
 }

@@ -35,6 +35,8 @@ export function showCreate(place) {
   );
   const algorithm = put("algorithm", h("select", {}, ALGORITHMS.map(option)));
   const noise = put("settings.noise_std", numeric("", { min: "0", placeholder: "not known" }));
+  const low = put("settings.reward_range", numeric("", { placeholder: "0" }));
+  const high = put("settings.reward_range[1]", numeric("", { placeholder: "100" }));
   const bound = put("settings.reward_bound", numeric("", { min: "0", placeholder: "not known" }));
   const seed = put("random_state", numeric("", { min: "0", step: "1", placeholder: "a random one" }));
   const repeats = h("input", { type: "checkbox", id: newId("repeats") });
@@ -65,6 +67,12 @@ export function showCreate(place) {
     const problem = kind.problem();
     if (problem === null) return;
     const settings = {};
+    const ends = [low.value, high.value];
+    if (ends.some(Boolean) && !ends.every(Boolean)) {
+      mark(low.value ? high : low, "A range has two ends");
+      return (low.value ? high : low).focus();
+    }
+    if (low.value) settings.reward_range = ends.map(Number);
     if (noise.value) settings.noise_std = Number(noise.value);
     if (bound.value) settings.reward_bound = Number(bound.value);
     const body = {
@@ -124,6 +132,8 @@ export function showCreate(place) {
             hint: "Certificates need noise and bound; leave blank what you do not know.",
           }),
           field("Largest size of a reward", bound),
+          field("Lowest possible reward", low, { hint: "Yields: 0 and 100. A reward outside is refused." }),
+          field("Highest possible reward", high),
           field("Seed", seed),
         ),
         h(

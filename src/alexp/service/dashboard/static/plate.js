@@ -1,7 +1,7 @@
 // The plate: ask for experiments, show pending ones with their workers, and tell rewards.
 
 import { ahead, of } from "./api.js";
-import { careful, placed, typed } from "./writing.js";
+import { careful, placed, typedReward } from "./writing.js";
 import { field, fill, h, mark, note, question, table } from "./dom.js";
 import { many, span } from "./words.js";
 
@@ -13,7 +13,7 @@ export class Plate {
     this.asking = h("form", { class: "inline", novalidate: true, onsubmit: (event) => this.ask(event) });
     this.table = table(
       "Pending trials",
-      ["Trial", "Candidate", "Asked", "Worker", "Reward", "Actions"],
+      ["Trial", "Candidate", "Asked", "Worker", "Reward", "Note", "Actions"],
       [],
       [0],
       true,
@@ -38,7 +38,8 @@ export class Plate {
         h(
           "span",
           { class: "hint" },
-          "Leave blank what is not measured yet. A column copied from a spreadsheet can be pasted.",
+          "Leave blank what is not measured yet; write failed where an experiment failed, and replicates as 71.2; 72.9. " +
+            "A column copied from a spreadsheet can be pasted.",
         ),
       ),
     );
@@ -119,8 +120,16 @@ export class Plate {
   }
 
   row(trial) {
+    const written = h("input", {
+      type: "text",
+      maxlength: "2000",
+      autocomplete: "off",
+      size: "12",
+      "aria-label": `Note on trial ${trial.id}`,
+    });
     const input = h("input", {
       type: "text",
+      class: "reward",
       inputmode: "decimal",
       autocomplete: "off",
       size: "10",
@@ -141,6 +150,16 @@ export class Plate {
       },
       "Abandon",
     );
+    const fail = h(
+      "button",
+      {
+        type: "button",
+        class: "plain small",
+        "aria-label": `Trial ${trial.id} failed`,
+        onclick: () => this.fail(trial),
+      },
+      "Failed",
+    );
     const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
     const number = cell("Trial", String(trial.id));
     number.className = "n";
@@ -150,13 +169,14 @@ export class Plate {
       asked,
       worker,
       cell("Reward", input, problem),
-      cell("Actions", give),
+      cell("Note", written),
+      cell("Actions", h("span", { class: "buttons tight" }, this.contextual ? null : fail, give)),
     ];
-    return { element: h("tr", { role: "row" }, cells), asked, worker, input };
+    return { element: h("tr", { role: "row" }, cells), asked, worker, input, written };
   }
 
   inputsInOrder() {
-    return [...this.body.querySelectorAll("input")];
+    return [...this.body.querySelectorAll("input.reward")];
   }
 
   next(event) {
@@ -211,15 +231,16 @@ export class Plate {
     const results = [];
     const inputs = [];
     let wrong = null;
-    for (const [trial, { input }] of this.rows) {
+    for (const [trial, { input, written }] of this.rows) {
       mark(input, null);
       if (!input.value.trim()) continue;
-      const reward = typed(input.value);
+      const reward = typedReward(input.value);
       if (reward === null) {
         mark(input, "This is not a number");
         wrong ??= input;
       }
-      results.push({ trial, reward });
+      const remark = written.value.trim();
+      results.push(remark ? { trial, reward, note: remark } : { trial, reward });
       inputs.push(input);
     }
     if (wrong) return wrong.focus();
@@ -236,10 +257,37 @@ export class Plate {
     );
   }
 
+  async fail(trial) {
+    const input = h("input", { type: "text", maxlength: "2000", autocomplete: "off", placeholder: "vial broke" });
+    const reason = await question({
+      title: `Trial ${trial.id} failed?`,
+      body: h(
+        "div",
+        {},
+        h(
+          "p",
+          { class: "hint" },
+          `${trial.label} will not be proposed again, and the models learn where failures lie. ` +
+            "Trials, below, can be corrected.",
+        ),
+        field("Why, if you like", input),
+      ),
+      confirm: "It failed",
+      danger: true,
+      answer: () => input.value.trim(),
+    });
+    if (reason === null) return;
+    await this.write(null, async () => {
+      await careful(of(this.name, "fail"), { trial: trial.id, reason });
+      fill(this.message, note("good", `Trial ${trial.id} has failed.`));
+      await this.changed();
+    });
+  }
+
   async abandon(trial) {
     const sure = await question({
       title: `Abandon trial ${trial.id}?`,
-      body: h("p", {}, `${trial.label} will take no reward any more, for instance because its vial broke.`),
+      body: h("p", {}, `${trial.label} will take no reward any more, and may be proposed again. If the experiment failed, say so instead.`),
       confirm: "Abandon it",
       danger: true,
     });

@@ -9,6 +9,7 @@ const STATES = {
   told: "told",
   pending: "pending",
   abandoned: "abandoned",
+  failed: "failed",
   retracted: "withdrawn",
   observed: "external measurement",
 };
@@ -49,7 +50,7 @@ export class Trials {
       trials.label[k],
       ...(chosen ? [trials.explored[k] ? "exploration" : by(k)] : []),
       number(trials.reward[k], 6),
-      STATES[trials.state[k]],
+      trials.note[k] ? `${STATES[trials.state[k]]}: ${trials.note[k]}` : STATES[trials.state[k]],
       this.buttons(trials.id[k], trials.label[k], trials.reward[k], trials.state[k]),
     ]);
     const focused = document.activeElement?.dataset?.action;
@@ -85,7 +86,7 @@ export class Trials {
       {
         type: "button",
         class: "plain small",
-        "aria-label": `Withdraw the reward of trial ${id}`,
+        "aria-label": `Withdraw the ${state === "failed" ? "failure" : "reward"} of trial ${id}`,
         dataset: { action: `retract-${id}` },
         onclick: () => this.retract(id, label),
       },

@@ -12,6 +12,14 @@ export function typed(text) {
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(clean) && Number.isFinite(Number(clean)) ? Number(clean) : null;
 }
 
+/** What a reward cell says: a number, a list of measurements ("71.2; 72.9"), "failed", or null if it is none of them. */
+export function typedReward(text) {
+  if (text.trim().toLowerCase() === "failed") return "failed";
+  const values = text.split(";").map(typed);
+  if (values.includes(null)) return null;
+  return values.length === 1 ? values[0] : values;
+}
+
 /** Send a request that writes; if a reward is suspicious, ask for confirmation. Null if it is not confirmed. */
 export async function careful(address, body) {
   const key = newKey();
