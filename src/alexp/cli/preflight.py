@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from alexp.cli.tables import FeatureFiles, pairs
+
 if TYPE_CHECKING:
     from alexp.problem import Domain, ModelClass
 
 
 def preflight(
-    candidates: Annotated[Path | None, typer.Option(help="CSV file with one candidate per line.")] = None,
-    features: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE, a CSV or NPY file with one line per candidate; repeat.")
+    candidates: Annotated[
+        Path | None, typer.Option(help="CSV, .xlsx or Parquet file with one candidate per line.")
     ] = None,
+    features: FeatureFiles = None,
     degree: Annotated[int, typer.Option(min=0, help="Without files: Legendre polynomials up to this degree,")] = 10,
     size: Annotated[int, typer.Option(min=1, help="... in all subsets of this size,")] = 3,
     resolution: Annotated[int, typer.Option(min=1, help="... on this many points of [-1, 1].")] = 401,
@@ -43,16 +45,14 @@ def preflight(
 def _problem(
     candidates: Path | None, features: list[str] | None, degree: int, size: int, resolution: int
 ) -> tuple[ModelClass, Domain]:
-    from alexp.problem import FiniteSet, Interval, ModelClass
-    from alexp.study.tables import read_candidates, read_features
+    from alexp.problem import Interval, ModelClass
+    from alexp.table import Table
 
-    if (candidates is None) != (not features):
-        raise ValueError("--candidates and --features go together")
-    if candidates is None or not features:
+    if candidates is None and features:
+        raise ValueError("--features describe --candidates, which are missing")
+    if candidates is None:
         return ModelClass.legendre(degree, size), Interval(-1.0, 1.0, resolution)
-    table = read_candidates(candidates)
-    pairs = [text.partition("=") for text in features]
-    if not all(name and file for name, _, file in pairs):
-        raise ValueError("--features must look like NAME=FILE")
-    matrices = {name: read_features(Path(file), table) for name, _, file in pairs}
-    return ModelClass.from_matrices(matrices), FiniteSet(table)
+    table = Table.read(candidates)
+    for name, file in pairs(features or [], "--features").items():
+        table.describe(name, Path(file))
+    return table.models("linear"), table.domain

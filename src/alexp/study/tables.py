@@ -1,10 +1,10 @@
-"""Reading and writing CSV and NPY files; messages name file and line of every error."""
+"""Files of results: plates to fill in, rewards that are read back, exported trials."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import inf, isclose, isfinite
+from dataclasses import replace
+from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,14 @@ import numpy as np
 
 from alexp.algorithms.base import CheckedTell
 from alexp.algorithms.log import Trial
-from alexp.common.arrays import FloatArray
-from alexp.common.cells import from_csv, to_csv
-from alexp.common.files import read_array, read_text, write_text
-from alexp.common.validation import did_you_mean, matrix
-from alexp.study.candidates import column_names, trial_columns
+from alexp.common.cells import to_csv
+from alexp.common.files import write_text
+from alexp.common.validation import did_you_mean
+from alexp.problem.domains import ContextualDomain, Domain
+from alexp.study.candidates import candidate_columns, column_names, trial_columns
+from alexp.table.columns import decimal_sign, number_column
+from alexp.table.files import FileError, Lines, read_lines, text_of
+from alexp.table.numbers import Decimal, is_unit, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,173 +27,77 @@ if TYPE_CHECKING:
     from alexp.study.study import Study
 
 _MOST_MISTAKES = 20
-_LARGEST = 2**63
 _AMEND = "--amend takes the one of the file"
-
-
-class FileError(ValueError):
-    """A file has errors; the message names the file and the lines."""
-
-
-@dataclass(frozen=True)
-class Lines:
-    """The cells of a CSV file: its path or name, the header, and (line number, cells) of every row."""
-
-    path: Path | str
-    header: list[str]
-    rows: list[tuple[int, list[str]]]
-
-    def column(self, name: str) -> int:
-        """Position of a column, by its name in any case."""
-        names = [title.lower() for title in self.header]
-        if name.lower() not in names:
-            raise FileError(f"{self.path} needs a column {name!r}, it has {', '.join(map(repr, self.header))}")
-        return names.index(name.lower())
-
-
-def read_lines(path: Path) -> Lines:
-    """Read a CSV file (UTF-8, separated by comma, semicolon or tab; blank lines do not count)."""
-    try:
-        text = read_text(path)
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path} is not UTF-8 text: {error}") from None
-    return lines_of(text, path)
-
-
-def lines_of(text: str, path: Path | str) -> Lines:
-    """Read CSV text; messages name it `path`."""
-    try:
-        filled = from_csv(text)
-    except ValueError as error:
-        raise FileError(f"{path}, {error}") from None
-    if len(filled) < 2:
-        raise FileError(f"{path} must have a header and at least one line")
-    header = filled[0][1]
-    if len(set(header)) != len(header) or "" in header:
-        raise FileError(f"{path}, line {filled[0][0]}: columns must have distinct names, got {str(header)[:200]}")
-    for line, row in filled[1:]:
-        if len(row) != len(header):
-            raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {len(header)}")
-    return Lines(path, header, filled[1:])
-
-
-# -- problems --------------------------------------------------------------------------------------------------
-
-
-def read_candidates(path: Path) -> pd.DataFrame:
-    """Candidates, one per line; columns of numbers become numbers, all others stay text."""
-    return candidates_of(read_lines(path))
-
-
-def candidates_of(lines: Lines) -> pd.DataFrame:
-    """Candidates from the lines of a file."""
-    import pandas as pd
-
-    columns = {name: _numbers_or_text([row[k] for _, row in lines.rows]) for k, name in enumerate(lines.header)}
-    return pd.DataFrame(columns)
-
-
-def read_observations(path: Path) -> pd.DataFrame:
-    """Measurements, one per line; the index of the frame holds the line numbers."""
-    import pandas as pd
-
-    frame, lines = read_candidates(path), read_lines(path)
-    frame.index = pd.Index([line for line, _ in lines.rows], name=f"{path}, line")
-    return frame
-
-
-def check_reserved(candidates: pd.DataFrame, path: Path | str) -> None:
-    """Raise if a column of the candidates is named like one of a file of results."""
-    for name in candidates.columns:
-        if str(name).lower() in ("trial", "reward"):
-            raise FileError(f"{path}: candidates must not have a column {name!r}; files of results use it")
-
-
-def _numbers_or_text(cells: list[str]) -> Sequence[int | float | str]:
-    for kind, limit in ((int, _LARGEST), (float, inf)):
-        try:
-            values = [kind(cell) for cell in cells]
-            lost = not all(isfinite(value) for value in values)
-        except (ValueError, OverflowError):  # not a number, or a whole one beyond all floats
-            continue
-        # "007" is a label: text becomes a number only if no character is lost
-        if not lost and not any(_is_padded(cell) for cell in cells):
-            return values if all(abs(value) < limit for value in values) else cells
-    return cells
-
-
-def _is_padded(cell: str) -> bool:
-    digits = cell.lstrip("+-")
-    return cell.startswith("+") or "_" in cell or (len(digits) > 1 and digits[0] == "0" and digits[1].isdigit())
-
-
-def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
-    """Features of all candidates, shape (N, d), from an .npy file or from a CSV file.
-
-    If the first column of a CSV file has the name of the candidates' first column, rows are matched by it, in any
-    order; otherwise line i belongs to candidate i.
-    """
-    if path.suffix.lower() in (".npy", ".npz"):
-        try:
-            return matrix(str(path), read_array(path), len(candidates))
-        except (ValueError, TypeError) as error:
-            raise FileError(f"{path}: {error}") from None
-    return features_of(read_lines(path), candidates)
-
-
-def features_of(lines: Lines, candidates: pd.DataFrame) -> FloatArray:
-    """Features from the lines of a file, shape (N, d)."""
-    n, key = len(candidates), str(candidates.columns[0])
-    keyed = lines.header[0] == key
-    if len(lines.rows) != n:
-        raise FileError(f"{lines.path} has {len(lines.rows)} lines, but there are {n} candidates")
-    values = np.array([[_number(lines, line, k, row) for k in range(keyed, len(row))] for line, row in lines.rows])
-    return values[_match(lines, [str(value) for value in candidates[key]])] if keyed else values
-
-
-def _number(lines: Lines, line: int, column: int, row: list[str]) -> float:
-    try:
-        value = float(row[column])
-    except ValueError:
-        value = float("nan")
-    if not isfinite(value):
-        title = lines.header[column]
-        raise FileError(f"{lines.path}, line {line}: {title!r} must be a finite number, got {row[column]!r}")
-    return value
-
-
-def _match(lines: Lines, keys: list[str]) -> list[int]:
-    place: dict[str, int] = {}
-    for k, (line, row) in enumerate(lines.rows):
-        if place.setdefault(row[0], k) != k:
-            raise FileError(f"{lines.path}, line {line}: {row[0]!r} comes twice")
-    missing = [key for key in keys if key not in place]
-    if missing:
-        raise FileError(f"{lines.path} has no line for candidate {missing[0]!r} ({len(missing)} missing)")
-    return [place[key] for key in keys]
 
 
 # -- results ---------------------------------------------------------------------------------------------------
 
 
-def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[CheckedTell]:
+def read_observations(path: Path, domain: Domain, decimal: Decimal | None = None) -> pd.DataFrame:
+    """Measurements, one per line; the index of the frame holds the line numbers.
+
+    Numbers are read where the candidates have numbers, and text where they have text. Lines of an exported file that
+    have no reward, because their trial is pending or was abandoned, are left out.
+    """
+    import pandas as pd
+
+    lines = _without_unrewarded(read_lines(path))
+    own = {} if isinstance(domain, ContextualDomain) else candidate_columns(domain, 0)
+    columns: dict[str, list[Any]] = {}
+    for k, name in enumerate(lines.header):
+        known = own.get(name.removeprefix("candidate."))
+        if name in ("reward", "index") or isinstance(known, int | float | np.number):
+            columns[name] = _numbers(lines, k, decimal)
+        else:
+            columns[name] = [text_of(row[k]) for _, row in lines.rows]
+    return pd.DataFrame(columns, index=pd.Index([line for line, _ in lines.rows], name=f"{path}, line"))
+
+
+def _numbers(lines: Lines, k: int, decimal: Decimal | None) -> list[Any]:
+    """The numbers of a column, whole ones as int; blank cells are refused."""
+    values = number_column(lines, k, decimal)
+    for row, value in enumerate(values):
+        if value is None:
+            raise FileError(f"{lines.at(row, k)}: the cell is blank; fill it in, or remove the line")
+    return [
+        int(value) if value == int(value) and abs(value) < 2**53 else value for value in values if value is not None
+    ]
+
+
+def _without_unrewarded(lines: Lines) -> Lines:
+    """Exported lines without those that say that their trial has no reward."""
+    titles = [title.lower() for title in lines.header]
+    if "state" not in titles or "reward" not in titles:
+        return lines
+    state, reward = titles.index("state"), titles.index("reward")
+    rows = [row for row in lines.rows if row[1][reward] is not None or row[1][state] in ("told", "observed", None)]
+    if not rows:
+        raise FileError(f"{lines.path} holds no rewards")
+    return replace(lines, rows=rows)
+
+
+def read_results(
+    path: Path, study: Study, partial: bool = False, amend: bool = False, decimal: Decimal | None = None
+) -> list[CheckedTell]:
     """The rewards of a file with columns `trial` and `reward`, checked but not yet told.
 
     Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`,
     lines without a reward are skipped. A reward that differs from the stored one is an error unless `amend`.
     """
-    lines = read_lines(path)
+    lines = read_lines(path).texts()
     ids, rewards = lines.column("trial"), lines.column("reward")
+    sign = decimal_sign(lines, rewards, decimal)
     algorithm = (replica := study.refresh()).algorithm
     _check_header(lines, ["trial", "reward", *column_names(algorithm)])
     results: list[CheckedTell] = []
     mistakes: list[str] = []
     seen: dict[int, int] = {}
-    for line, row in lines.rows:
+    for line, cells in lines.rows:
+        row = [text_of(cell) for cell in cells]
         if row[rewards] == "" and partial:
             continue
         try:
-            told = replica.check_tell(_id(row[ids]), _reward(row[rewards]), "amend")
+            told = replica.check_tell(_id(row[ids]), _reward(row[rewards], sign), "amend")
             if told.trial in seen:
                 raise ValueError(f"trial {told.trial} was on line {seen[told.trial]} already")
             _check_candidate(lines.header, row, trial_columns(algorithm, told.trial))
@@ -233,13 +140,13 @@ def _id(cell: str) -> int:
         raise ValueError(f"trial must be a whole number, got {cell!r}") from None
 
 
-def _reward(cell: str) -> float:
+def _reward(cell: str, decimal: Decimal) -> float:
     if cell == "":
         raise ValueError("reward is empty; to tell only the lines that have one, use --partial")
-    try:
-        return float(cell)
-    except ValueError:
-        raise ValueError(f"reward must be a number, got {cell!r}") from None
+    number = written(cell)
+    if number is None or number.bound or (number.unit and not is_unit(number.unit)):
+        raise ValueError(f"reward must be a number, got {cell!r}")
+    return number.value(decimal)
 
 
 def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mapping[str, object]) -> None:
@@ -251,10 +158,9 @@ def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mappin
 def _agrees(cell: str, value: object) -> bool:
     """Whether a cell equals a value, up to the rounding of a spreadsheet."""
     if isinstance(value, float | np.floating):
-        try:
-            return isclose(float(cell), float(value), rel_tol=1e-6, abs_tol=1e-9)
-        except ValueError:
-            return False
+        number = written(cell)
+        readings = [] if number is None or number.bound else [number.value(sign) for sign in number.readings]
+        return any(isclose(reading, float(value), rel_tol=1e-6, abs_tol=1e-9) for reading in readings)
     return cell.strip() == _cell(value).strip()
 
 
