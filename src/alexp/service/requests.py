@@ -165,7 +165,7 @@ class TableProblem(Body):
         """The table; raises if it exceeds the limits."""
         given = {"file": self.file, "csv": self.csv, "columns": self.columns}
         if sum(value is not None for value in given.values()) != 1:
-            raise ValueError("file, csv or columns must be given, and only one of them")
+            raise ValueError("csv, columns or file must be given, and only one of them")
         options: Reading = {
             "id": self.id,
             "sheet": self.sheet,
@@ -435,7 +435,7 @@ def _prefixed(field: str) -> Iterator[None]:
     """Begin error messages with a field, which `problems` then finds in the body."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{field}: {error}") from None
 
 

@@ -270,7 +270,8 @@ def _numeric(
     remarks: tuple[str, ...] = (),
 ) -> Column:
     if (large := np.flatnonzero(np.abs(values) > LARGEST)).size:
-        raise FileError(f"{lines.at(int(large[0]), k)}: {cells[large[0]]!r} is too large; use another unit")
+        shown = f"{text_of(lines.rows[large[0]][1][k])!r:.40}"
+        raise FileError(f"{lines.at(int(large[0]), k)}: {shown} exceeds {LARGEST:g} in size; use another unit")
     there = values[~np.isnan(values)]
     fractions = any(
         isinstance(cell, float) or (isinstance(cell, str) and ("." in cell or "," in cell)) for cell in cells

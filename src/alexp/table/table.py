@@ -303,6 +303,8 @@ class Table:
                 f"description. Its columns are:\n{self.understood}"
             )
         self._warn_of_twins(matrices)
+        if isinstance(kernels, Mapping) and OWN in matrices:
+            kernels = {OWN: AUTO, **kernels}
         if kernels != AUTO or not components:
             return ModelClass.from_matrices(matrices, kernels=kernels, intercept=intercept)
         if list(matrices) == [OWN]:
