@@ -112,7 +112,7 @@ def test_blank_cells_are_filled_flagged_dropped_or_left_out():
     assert "1 blank: the median, and a column that says so" in median.understood["x"].becomes
     dropped = Table.from_frame(frame, missing="drop")
     assert dropped.domain.candidates["y"].tolist() == [1, 5]
-    assert "2 candidates with blank cells were left out (row 1, 2)" in str(dropped.understood)
+    assert "2 candidates with blank cells left out (row 1, 2)" in str(dropped.understood)
     assert list(Table.from_frame(frame, missing="leave out").features()["table"].ravel()) == [1.0, 2.0, 3.0, 5.0]
     with pytest.raises(ValueError, match="missing must be one of 'refuse', 'median'"):
         Table.from_frame(frame, missing="mean")

@@ -398,7 +398,8 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
             raise FileError(f"{lines.path}: every line has a blank cell, and missing='drop' leaves none")
         numbers = ", ".join(str(lines.rows[row][0]) for row in sorted(blank)[:MOST_LISTED])
         more = ", ..." if len(blank) > MOST_LISTED else ""
-        remarks.append(f"{len(blank)} candidates with blank cells were left out ({lines.place} {numbers}{more})")
+        what = "1 candidate" if len(blank) == 1 else f"{len(blank)} candidates"
+        remarks.append(f"{what} with blank cells left out ({lines.place} {numbers}{more})")
         columns, named = ([one.taken(kept) for one in listed] for listed in (columns, named))
     return [*named, *_without_blanks(lines, columns, options, kept)], kept, remarks
 
