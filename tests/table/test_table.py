@@ -169,3 +169,27 @@ def test_a_frame_keeps_its_index_as_ids():
     assert table.id.cells == ["a", "b"]
     with pytest.raises(TypeError, match="frame must be a pandas DataFrame"):
         Table.from_frame({"x": [1]})
+
+
+def test_preflight_speaks_about_a_table():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 3))
+    x[7] = x[3] + 1e-6
+    frame = pd.DataFrame(x, columns=list("abc")).assign(same=1, nearly=[2] + [1] * 59)
+    frame.insert(0, "name", [f"m{k}" for k in range(60)])
+    frame["nearly"] = 1
+    frame.loc[[3, 7], "nearly"] = 2
+    table = Table.from_frame(frame).describe("other units", x[:, :3] * [10.0, 2.0, 5.0] + 3.0)
+    table.describe("random", rng.normal(size=(60, 4)) + 0.0)
+    found = alexp.preflight(Table.from_frame(frame))
+    assert found.constant == ["same"]
+    assert found.nearly_constant == ["nearly"]
+    assert found.near_duplicates == [["'m3'", "'m7'"]]
+    assert "'m3' and 'm7' hardly differ" in str(found)
+    alike = alexp.preflight(Table.from_frame(frame[["name"]]).describe("a", x).describe("b", x * 2.5 + 1.0))
+    assert alike.alike == [["a", "b"]]
+    assert alexp.preflight(table).alike == []
+    assert alexp.preflight(table).near_duplicates == []
+    random = np.random.default_rng(0)
+    hits = [random.permutation(60)[: found.experiments].min() < 3 for _ in range(4000)]
+    assert np.mean(hits) == pytest.approx(0.95, abs=0.025)

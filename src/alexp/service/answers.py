@@ -106,7 +106,7 @@ class ExplainedSetting(BaseModel):
     value: str
 
 
-class UnderstoodColumn(BaseModel):
+class ColumnAnswer(BaseModel):
     """A column of a table: what it was taken for, and what models see of it."""
 
     name: str
@@ -116,12 +116,12 @@ class UnderstoodColumn(BaseModel):
     description: str = Field(description="The description that it belongs to; empty for the table itself.")
 
 
-class Understood(StudyAnswer):
+class TableAnswer(StudyAnswer):
     """What a table was understood as."""
 
     file: str
     n_candidates: int
-    columns: list[UnderstoodColumn]
+    columns: list[ColumnAnswer]
     remarks: list[str]
 
 

@@ -316,7 +316,7 @@ def table_routes(limits: Limits) -> APIRouter:
     """The route below /v1/tables."""
     router = APIRouter(prefix="/v1/tables", tags=["tables"], route_class=StrictRoute)
 
-    @router.post("/preview", response_model=answers.Understood, responses=problems(413, 415), summary="Read a table")
+    @router.post("/preview", response_model=answers.TableAnswer, responses=problems(413, 415), summary="Read a table")
     def preview(body: requests.TableProblem) -> Response:
         """What a table would be understood as, column by column; nothing is made."""
         with as_problems(fields_of(body)), gathered() as warnings:

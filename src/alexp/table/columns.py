@@ -270,8 +270,8 @@ def _numeric(
     remarks: tuple[str, ...] = (),
 ) -> Column:
     if (large := np.flatnonzero(np.abs(values) > LARGEST)).size:
-        shown = f"{text_of(lines.rows[large[0]][1][k])!r:.40}"
-        raise FileError(f"{lines.at(int(large[0]), k)}: {shown} exceeds {LARGEST:g} in size; use another unit")
+        cell = f"{text_of(lines.rows[large[0]][1][k])!r:.40}"
+        raise FileError(f"{lines.at(int(large[0]), k)}: {cell} exceeds {LARGEST:g} in size; use another unit")
     there = values[~np.isnan(values)]
     fractions = any(
         isinstance(cell, float) or (isinstance(cell, str) and ("." in cell or "," in cell)) for cell in cells

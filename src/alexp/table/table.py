@@ -49,7 +49,7 @@ _MOST_LISTED_COLUMNS = 1_000  # columns of a description that `understood` lists
 
 
 @dataclass(frozen=True)
-class Description:
+class DescribedBy:
     """Further features of the candidates, (N, d); `component` is the column whose words they describe, if one."""
 
     values: FloatArray
@@ -80,7 +80,7 @@ class Table:
     def __init__(self, lines: Lines, options: Options) -> None:
         self._lines, self._options = lines, options.checked(lines)
         self._columns, self._kept, self._remarks = _columns(lines, self._options)
-        self._descriptions: dict[str, Description] = {}
+        self._descriptions: dict[str, DescribedBy] = {}
 
     @classmethod
     def read(
@@ -186,11 +186,11 @@ class Table:
         self.__dict__.pop("understood", None)
         return self
 
-    def _array(self, name: str, values: object) -> Description:
+    def _array(self, name: str, values: object) -> DescribedBy:
         kept = matrix(name, values, len(self._lines.rows))[self._kept]
-        return Description(kept, [f"{k}" for k in range(kept.shape[1])], "matched by the order of lines")
+        return DescribedBy(kept, [f"{k}" for k in range(kept.shape[1])], "matched by the order of lines")
 
-    def _own(self, name: str, columns: Sequence[str]) -> Description:
+    def _own(self, name: str, columns: Sequence[str]) -> DescribedBy:
         there = {column.name: column for column in self._columns}
         for one in columns:
             if one not in there:
@@ -202,9 +202,9 @@ class Table:
                 raise ValueError(f"{name} names {one!r}, which has more than {MOST_WORDS} different texts")
         used = tuple(there[one] for one in dict.fromkeys(columns))
         values, names = _features(used)
-        return Description(values, names, "columns of the table", used)
+        return DescribedBy(values, names, "columns of the table", used)
 
-    def _described(self, name: str, lines: Lines, options: Options) -> Description:
+    def _described(self, name: str, lines: Lines, options: Options) -> DescribedBy:
         options = options.checked(lines)
         own = {one.name.lower(): one for one in self._columns if one.kind == "id" or one.values is None}
         names = [one for one in own.values() if one.kind == "id"]
@@ -231,7 +231,7 @@ class Table:
             shown = "; ".join(f"{column.name!r} is {column.becomes}" for column in used) or "it has only ids"
             raise FileError(f"{lines.path} has no column that tells candidates apart: {shown}")
         values, titles = _features(telling)
-        return Description(values, titles, matched, tuple(used), component)
+        return DescribedBy(values, titles, matched, tuple(used), component)
 
     def _in_order(self, lines: Lines, options: Options) -> list[int]:
         """Line i for candidate i; raises unless there are as many lines, and no column that looks like ids."""
@@ -346,14 +346,15 @@ class Table:
 
     def _warn_of_twins(self, matrices: Mapping[str, FloatArray]) -> None:
         if (twins := self.twins(matrices)) is not None:
-            first, second = (self._called(k) for k in twins)
+            first, second = (self.called(k) for k in twins)
             caution(
                 f"{self._lines.path}: {first} and {second} have the same features, so that no model tells them apart; "
                 "remove one, or add a column in which they differ",
                 UserWarning,
             )
 
-    def _called(self, k: int) -> str:
+    def called(self, k: int) -> str:
+        """The name of a candidate: its id, or its place in the file."""
         return (
             f"{self._lines.place} {self._lines.rows[self._kept[k]][0]}" if self.id is None else repr(self.id.cells[k])
         )
