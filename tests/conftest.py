@@ -23,6 +23,7 @@ SLOW = (
     "study/test_locking.py",
     "study/test_memory.py",
     "study/test_report.py",
+    "table/test_files.py::test_fifty_megabytes*",
     "gpu/*",  # devices on a strict stand-in for a GPU
     "estimation/test_screen.py",
     "estimation/test_group_lasso_extremes.py",

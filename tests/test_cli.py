@@ -45,7 +45,7 @@ def test_preflight_of_tables(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--candidates", "nowhere.csv"], "go together"),
+        (["--features", "f=nowhere.csv"], "which are missing"),
         (["--candidates", "nowhere.csv", "--features", "f"], "nowhere.csv"),
         (["--degree", "2", "--size", "7"], "at most the 3 columns"),
     ],

@@ -11,6 +11,7 @@ A table of candidates, several descriptions of them, and no idea which one expla
 What there is, by task (`help(alexp.EvidenceMixture)` and so on say more):
 
     models        ModelClass, kernels, Legendre, Fourier, Polynomial, RandomFourier
+    tables        Table: candidates and models from a file or data frame
     candidates    FiniteSet, Interval, Box; Arms, Candidates for contextual rounds; Ball
     algorithms    EvidenceMixture; ALExp, of the paper; LMUCB, EvidenceSampling
     rules         alexp.rules: IDS, UCB, ExpectedImprovement, Thompson, Matching, or one of your own
@@ -234,6 +235,9 @@ from alexp.simulation import (
 )
 from alexp.simulation import (
     simulate as simulate,
+)
+from alexp.table import (
+    Table as Table,
 )
 
 if TYPE_CHECKING:

@@ -237,8 +237,8 @@ def test_tables_come_back_as_they_were():
 
 
 def test_lines_are_counted_and_mistakes_named():
-    assert from_csv('a;b\n\n"x\ny"; 2\n') == [(1, ["a", "b"]), (4, ["x\ny", "2"])]
-    assert from_csv('"a,b";c\n1;2') == [(1, ["a,b", "c"]), (2, ["1", "2"])]
+    assert from_csv('a;b\n\n"x\ny"; 2\n', ";") == [(1, ["a", "b"]), (3, ["x\ny", "2"])]
+    assert from_csv('"a,b";c\n1;2', ";") == [(1, ["a,b", "c"]), (2, ["1", "2"])]
     assert from_csv("") == []
     with pytest.raises(ValueError, match="line 2: .*field larger"):
         from_csv("a\n" + "x" * 17_000_000)

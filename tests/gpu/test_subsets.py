@@ -16,8 +16,8 @@ from alexp.gpu.subsets import SharedSums, engine_for, level_subsets, rank_of, ra
 from alexp.problem.candidates import NOTHING, CandidateTable, Pending
 from alexp.problem.dictionaries import Legendre
 from alexp.problem.groups import AllSubsets, binomial_table
+from alexp.problem.matrices import Matrices
 from alexp.problem.models import ANYWHERE
-from alexp.problem.tables import Matrices
 
 DEGREE, N = 7, 30
 DOMAIN = alexp.Interval(-1.0, 1.0, resolution=N)

@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 import alexp
 from alexp.kernels import Linear, Matern
 from alexp.problem.kernels import kernel_from_dict
+from alexp.problem.matrices import SMALL, Block
 from alexp.problem.rows import column_scales, column_units, rounding
-from alexp.problem.tables import SMALL, Block
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 2, 40).astype(np.float64)

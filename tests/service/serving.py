@@ -22,6 +22,7 @@ TABLE = {
     "kind": "table",
     "csv": "solvent,celsius\n" + "".join(f"{s},{t}\n" for s in ("water", "ethanol", "dmf") for t in (20, 40, 60)),
     "models": {"solvent": ["solvent"], "both": ["solvent", "celsius"]},
+    "kernels": "linear",
 }
 INTERVAL = {
     "kind": "interval",

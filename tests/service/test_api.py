@@ -143,7 +143,6 @@ def test_a_table_means_what_it_says(http, where):
         (TABLE | {"csv": None}, "body.problem.csv"),
         (TABLE | {"csv": "a,b\n1\n"}, "body.problem.csv"),
         (TABLE | {"csv": "reward\n1\n"}, "body.problem.csv"),
-        (TABLE | {"models": {}}, "body.problem.models"),
         (TABLE | {"models": {"m": ["nothing"]}}, "body.problem.models"),
         (TABLE | {"models": {"m": [[1.0], [2.0]]}}, "body.problem.models"),
         (TABLE | {"models": {"m": [[1.0], [2.0, 3.0]]}}, "body.problem.models"),

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
+import alexp
 from alexp.study import load_study
 from tests.service.browsing import AXE, DESK, PHONE, browser, faults, page_of, unexpected, why_not
 from tests.service.serving import ARMS, READER, WRITER, Caller, client, create, process, serving
@@ -79,12 +80,12 @@ def test_a_day_at_the_bench(page, address, storage):
     assert page.get_by_text("A study needs a name").is_visible()  # beside its input
     page.get_by_label("Name", exact=True).fill("bench 1/2")
     page.get_by_label("Table, one candidate per line").fill(CSV)
-    assert page.get_by_text("16 candidates, 4 columns.").is_visible()
-    assert page.locator(".model").count() == 5  # all columns, and each of them
+    page.get_by_text("16 candidates, 4 columns.").wait_for()
+    assert page.get_by_label("Kind of solvent").input_value() == "words"
     page.get_by_label("Seed").fill("0")
     page.get_by_role("button", name="Create the study").click()
     page.get_by_role("heading", name="bench 1/2").wait_for()
-    assert page.locator(".headline").inner_text() == "No reward yet: all 5 models are equal."
+    assert page.locator(".headline").inner_text() == "No reward yet: all 56 models are equal."
 
     page.get_by_label("How many").fill("0")  # the service's own word on it, beside the input
     page.get_by_role("button", name="Ask").click()
@@ -139,6 +140,44 @@ def test_a_day_at_the_bench(page, address, storage):
     with page.expect_download() as table:
         page.get_by_role("link", name="CSV").click()
     assert len(table.value.path().read_text(encoding="utf-8").splitlines()) == 9
+
+
+def test_a_file_is_uploaded_looked_at_and_corrected(page, address, storage, tmp_path):
+    """A European export: the service reads it, the page shows each column, the user corrects one, and creates."""
+    lines = ["Kürzel;Lösungsmittel;T (°C);Anteil;Charge", *(
+        f"r{k};{'DMF' if k % 2 else 'Wasser'};{60 + k};{k},5 %;{k % 3}" for k in range(12)
+    )]  # fmt: skip
+    (tmp_path / "Reaktionen.csv").write_text("\n".join(lines), encoding="cp1252")
+    page.goto(f"{address}/#/new")
+    page.get_by_label("Name", exact=True).fill("uploaded")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "Reaktionen.csv")
+    page.get_by_text("12 candidates, 5 columns. Reaktionen.csv, text in Windows-1252").wait_for()
+    shown = page.get_by_role("region", name="What the columns are").get_by_role("row")
+    assert "a number from 0.5 to 11.5 %; decimal commas" in shown.nth(4).inner_text()
+    assert page.get_by_label("Kind of Charge").input_value() == "number"
+    page.get_by_label("Kind of Charge").select_option("words")
+    page.get_by_text("a component with 3 words").wait_for()
+    assert page.get_by_label("Kind of Charge").input_value() == "words"
+    page.get_by_label("Seed").fill("0")
+    page.get_by_role("button", name="Create the study").click()
+    page.get_by_role("heading", name="uploaded").wait_for()
+    made = alexp.load_study("uploaded", storage).algorithm
+    same = alexp.Table.read(tmp_path / "Reaktionen.csv", kinds={"Charge": "words"})
+    assert made.models.names == same.models().names
+    assert (made.repeats, made.goal, made.domain[3]["Anteil"]) == (False, "best", 3.5)
+
+
+def test_a_file_that_is_refused_says_why_and_how_to_go_on(page, address, tmp_path):
+    (tmp_path / "t.csv").write_text("name,x,y\na,1,2\nb,,3\nc,4,5\nd,tar,7\n")
+    page.goto(f"{address}/#/new")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "t.csv")
+    page.get_by_text("t.csv, line 5, column 'x': 'tar' is not a number, but 2 of 3 cells are").wait_for()
+    (tmp_path / "u.csv").write_text("name,x,y\na,1,2\nb,,3\nc,4,5\nd,6,7\n")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "u.csv")
+    page.get_by_text("u.csv, line 3, column 'x': the cell is blank").wait_for()
+    page.get_by_text("How to read it").click()
+    page.get_by_label("Blank cells (missing)").select_option("drop")
+    page.get_by_text("1 candidate with blank cells left out (line 3)").wait_for()
 
 
 def test_the_page_follows_what_another_process_does(page, address, storage, http):
@@ -278,6 +317,8 @@ def test_no_serious_fault_of_accessibility(page, address, http):
     look()
     page.goto(f"{address}/#/new")
     page.get_by_label("Table, one candidate per line").fill(CSV)
+    page.get_by_label("Kind of solvent").wait_for()
+    page.get_by_text("How to read it").click()
     look()
     page.goto(at(address, "read"))
     page.locator("[data-plot=plausible] .main-svg").first.wait_for()

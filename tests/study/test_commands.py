@@ -54,9 +54,11 @@ def fill(path, value=lambda row: float(row["mass"]) / 300.0, order=slice(None, N
 
 
 def test_a_study_from_files_to_files(lab):
-    assert "24 candidates; models fp (6 features), desc (2 features)" in run(*CREATE)
+    said = run(*CREATE)
+    assert "24 candidates; 13 models of table (2 features), fp (6 features), desc (2 features)" in said
+    assert "mass        number" in said
     desc = pd.read_csv("desc.csv", float_precision="round_trip").sort_values("name")[["logp", "tpsa"]].to_numpy()
-    np.testing.assert_array_equal(load_study("screen").algorithm.features()[:, 6:], desc)
+    np.testing.assert_array_equal(load_study("screen").algorithm.features()[:, 8:], desc)
     assert "8 trials written to plate.csv" in run("ask", "screen", "-n", 8, "--out", "plate.csv")
     rows = fill("plate.csv")
     assert list(rows[0]) == ["trial", "name", "mass", "id", "reward"]
@@ -111,7 +113,7 @@ def test_wrong_results_are_named_by_line_and_nothing_is_written(lab):
         return ",".join(row)
 
     refused(*good[:3], changed(3, 4, "n/a"), changed(4, 4, "nan"), *good[5:],
-            says=["bad.csv, line 4: reward must be a number, or the word", "line 5: reward must be finite",
+            says=["bad.csv, line 4: reward must be a number, or the word", "line 5: reward must be a number,",
                   "nothing was written"])  # fmt: skip
     refused(*good, changed(2, 4, "failed"), says=["line 3: trial 1 has rewards and the word 'failed' on lines 3, 8"])
     refused(*good[:-1], changed(6, 0, "77"), says=["line 7: there is no trial 77"])
@@ -145,8 +147,8 @@ def test_spreadsheets_may_change_the_form(lab):
         (("--features", "other=missing.npy"), "missing.npy"),
         (("--features", "fp"), "--features must look like NAME=VALUE"),
         (("--features", "fp=desc.csv"), "distinct names"),
-        (("--features", "short=short.csv"), "short.csv has 1 lines, but there are 24 candidates"),
-        (("--features", "text=text.csv"), "text.csv, line 2: 'logp' must be a finite number, got 'high'"),
+        (("--features", "short=short.csv"), "short.csv has 1 lines, and the table 24"),
+        (("--features", "text=text.csv"), "text.csv has no column that tells candidates apart: 'logp' is left out"),
         (("--features", "objects=objects.npy"), "objects.npy"),
         (("--noise-std", "-1"), "noise_std must be positive"),
         (("--algorithm", "magic"), "algorithm must be one of"),
@@ -182,7 +184,7 @@ def test_unknown_study_and_labels_that_look_like_numbers(lab):
     assert load_study("screen").algorithm.domain[7]["code"] == "007"
     assert load_study("screen").algorithm.features()[7, 6] == 7.0
     assert "old.csv, line 3: no candidate has {'code': '1'}" in _observed(lab, "code,reward\n001,1.0\n1,2.0\n")
-    assert "reward in old.csv, line 2" in _observed(lab, "code,reward\n001,high\n")
+    assert "old.csv, line 2, column 'reward': 'high' is not a number" in _observed(lab, "code,reward\n001,high\n")
     assert load_study("screen").counts["trials"] == 0
 
 
@@ -342,7 +344,8 @@ STRANGE = [
 def test_names_that_a_spreadsheet_would_run(tmp_path, monkeypatch):
     """A file of trials goes out with every name as text, and comes back with the names as they were."""
     import alexp
-    from alexp.study.tables import export, plate, read_candidates, read_results, write_csv
+    from alexp.study.tables import export, plate, read_results, write_csv
+    from alexp.table.files import read_lines
 
     monkeypatch.chdir(tmp_path)
     table = pd.DataFrame({"=name": STRANGE, "@kind": STRANGE[::-1], "n": range(len(STRANGE))})
@@ -352,7 +355,13 @@ def test_names_that_a_spreadsheet_would_run(tmp_path, monkeypatch):
     with open("plate.csv", newline="") as file:
         cells = [cell for line in csv.reader(file) for cell in line]
     assert all(cell[:1] not in tuple("=+-@\t\r") or cell in ("+1", "-5") for cell in cells)
-    again = read_candidates(tmp_path / "plate.csv").set_index("n").sort_index()
+
+    def frame(name):
+        lines = read_lines(tmp_path / name)
+        found = pd.DataFrame([row for _, row in lines.rows], columns=lines.header)
+        return found.set_index(found["n"].astype(int)).sort_index()
+
+    again = frame("plate.csv")
     assert again["=name"].tolist() == STRANGE
     assert again["@kind"].tolist() == STRANGE[::-1]
     text = (tmp_path / "plate.csv").read_bytes().decode()
@@ -360,8 +369,7 @@ def test_names_that_a_spreadsheet_would_run(tmp_path, monkeypatch):
         file.write(text.replace(",\n", ",1.0\n"))
     assert len(read_results(tmp_path / "results.csv", study)) == len(table)
     write_csv(tmp_path / "export.csv", export(study))
-    exported = read_candidates(tmp_path / "export.csv")
-    assert exported.set_index("n").sort_index()["=name"].tolist() == STRANGE
+    assert frame("export.csv")["=name"].tolist() == STRANGE
 
 
 def test_leases_on_the_command_line(lab):
@@ -385,3 +393,68 @@ def test_leases_on_the_command_line(lab):
     for wrong in ("0", "-1", "1w", "x", "1e9d"):
         assert "seconds" in run("ask", "screen", "--lease", wrong, code=2)
     assert "expired" in run(*CREATE[:1], "other", *CREATE[2:], "--expired", "forget", code=2)
+
+
+# -- files as laboratories write them --------------------------------------------------------------------------
+
+
+def test_a_study_needs_candidates_only_and_says_what_it_understood(lab):
+    lines = [
+        "Nr;Lösungsmittel;T (°C);Anteil",
+        *(f"r{k};{'DMF' if k % 2 else 'Wasser'};{60 + k};{k},5 %" for k in range(8)),
+    ]
+    (lab / "reactions.csv").write_text("\n".join(lines), encoding="latin-1")
+    said = run("create", "first", "--candidates", "reactions.csv", "--preview")
+    assert "reactions.csv, text in Windows-1252, separated by semicolons: 8 candidates" in said
+    assert "Anteil         number  0,5 %    a number from 0.5 to 7.5 %; decimal commas" in said
+    assert "no studies" in run("list")
+    assert "created 'first'" in run("create", "first", "--candidates", "reactions.csv", "--seed", "1")
+    algorithm = load_study("first").algorithm
+    assert (algorithm.repeats, algorithm.goal) == (False, "best")
+    assert algorithm.models.names[0].startswith("product")
+    assert algorithm.domain[3]["Anteil"] == 3.5
+    run("create", "second", "--candidates", "reactions.csv", "--kind", "Lösungsmittel=label", "--ignore", "Anteil")
+    assert load_study("second").algorithm.models.names[0] == "table: linear"
+
+
+def test_rewards_with_decimal_commas_and_from_workbooks(lab):
+    import openpyxl
+
+    run(*CREATE)
+    run("ask", "screen", "-n", 6, "--out", "plate.csv")
+    rows = list(cells("plate.csv").values())
+    lines = ["trial;reward", *(f"{row['trial']};{k},25 %" for k, row in enumerate(rows[:3]))]
+    (lab / "results.csv").write_text("\n".join(lines))
+    assert "told 3 rewards" in run("tell", "screen", "results.csv", "--yes")
+    assert load_study("screen").algorithm.log.reward[2] == 2.25
+    book = openpyxl.Workbook()
+    book.active.append(["trial", "name", "reward"])
+    for row in rows[3:]:
+        book.active.append([int(row["trial"]), row["name"], 1.125])
+    book.save("results.xlsx")
+    assert "told 3 rewards; 6 in all" in run("tell", "screen", "results.xlsx")
+    (lab / "doubt.csv").write_text("trial;reward\n0;1,234\n")
+    assert "doubt.csv, line 2, column 'reward': '1,234' may be 1.234 or 1234.0" in run(
+        "tell", "screen", "doubt.csv", code=1
+    )
+    assert "the file says 1.234" in run("tell", "screen", "doubt.csv", "--decimal", ",", code=1)
+
+
+def test_observe_names_the_line_and_takes_what_export_wrote(lab):
+    run(*CREATE)
+    assert "old.csv, line 3, column 'reward': the cell is blank" in _observed(
+        lab, "name,reward\nmol-01,12.9\nmol-02,\nmol-03,1.0\n"
+    )
+    assert "old.csv, line 4, column 'reward': 'tar' is not a number" in _observed(
+        lab, "name,reward\nmol-01,12.9\n\nmol-02,tar\n"
+    )
+    run("ask", "screen", "-n", 4, "--out", "plate.csv")
+    fill("plate.csv", only=[0, 1])
+    run("tell", "screen", "plate.csv", "--partial")
+    run("abandon", "screen", "2")
+    run("export", "screen", "--out", "all.csv")
+    again = ("create", "again", *CREATE[2:])
+    run(*again)
+    assert "added 2 observations; 2 rewards in all" in run("observe", "again", "all.csv")
+    rewards = load_study("screen").algorithm.log.reward
+    assert sorted(load_study("again").algorithm.log.reward) == sorted(r for r in rewards if r == r)

@@ -103,6 +103,6 @@ def test_kernels_from_the_command_line(tmp_path, monkeypatch):
     assert "error: Corral needs models that are linear" in run(
         "--kernels", "auto", "--algorithm", "corral", "--setting", "horizon=20", code=1
     )
-    assert "; 3 kernel models" in run("--kernels", "bits=linear+tanimoto", "--kernels", "desc=matern:0.5")
+    assert "; 3 models of bits (" in run("--kernels", "bits=linear+tanimoto", "--kernels", "desc=matern:0.5")
     with alexp.load_study("s", "sqlite:///alexp.db") as study:
         assert list(study.algorithm.models.names) == ["bits: linear", "bits: Tanimoto", "desc: Matern 5/2, 0.5"]

@@ -1,5 +1,7 @@
 """Plates of durable studies: workers never get the same candidate."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,8 @@ import alexp
 from alexp.study.errors import StudyExistsError
 
 MODELS = alexp.ModelClass.from_matrices({"a": np.eye(12)[:, :3], "b": np.linspace(0.0, 1.0, 12)[:, None]})
-TABLE = alexp.FiniteSet([f"m{i}" for i in range(12)])
+TABLE = alexp.Table.from_columns({"name": [f"m{i}" for i in range(12)]})
+DOMAIN = alexp.FiniteSet([f"m{i}" for i in range(12)])
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def test_two_workers_never_get_the_same_candidate(path):
     one.tell(waiting[1], 0.5)
     late = alexp.load_study("s", path)  # replays the log
     assert set(late.algorithm.choosable()) == set(range(12)) - {trial.index for trial in waiting[1:]}
-    assert late.ask(available=[waiting[0].x]).index == waiting[0].index
+    assert late.ask(available=[waiting[0].index]).index == waiting[0].index
     for study in (one, two, late):
         study.close()
 
@@ -61,9 +64,36 @@ def test_a_mixture_looks_for_the_best_row_of_a_table(path):
     del summed["goal"]
     assert alexp.create_study(MODELS, TABLE, load_if_exists=True, **summed).algorithm.goal == "sum"
     ruled = alexp.create_study(MODELS, TABLE, name="rule", storage=path, rule="ids")
-    assert (ruled.algorithm.goal, ruled.algorithm.rule) == ("sum", alexp.rules.IDS(0.7))
+    assert (ruled.algorithm.goal, ruled.algorithm.rule) == ("best", alexp.rules.IDS(2.0))
     line = alexp.create_study(alexp.ModelClass.legendre(3, 1), alexp.Interval(resolution=9), name="line", storage=path)
     assert line.algorithm.goal == "sum"
+
+
+@pytest.mark.parametrize("storage", [None, "s.db"])
+def test_defaults_belong_to_the_problem_not_to_the_door(tmp_path, storage):
+    numbers = count()
+
+    def made(*problem, **more):
+        if storage is None:
+            return alexp.EvidenceMixture(*problem, random_state=0, **more)
+        return alexp.create_study(
+            *problem, name=f"{next(numbers)}", storage=tmp_path / storage, random_state=0, **more
+        ).algorithm
+
+    frame = {"name": [f"m{i}" for i in range(12)], "x": [i * i for i in range(12)]}
+    own = made(alexp.Table.from_columns(frame))
+    assert (own.repeats, own.goal) == (False, "best")
+    assert own.models.names[1] == "table: Matern 5/2, 0.5"
+    given = made(MODELS, alexp.Table.from_columns(frame))
+    assert (given.repeats, given.goal, given.models) == (False, "best", MODELS)
+    bandit = made(MODELS, DOMAIN)
+    assert (bandit.repeats, bandit.goal) == (True, "sum")
+    stated = made(alexp.Table.from_columns(frame), repeats=True, goal="sum")
+    assert (stated.repeats, stated.goal) == (True, "sum")
+    with pytest.raises((TypeError, ValueError), match="domain is missing"):
+        made(MODELS)
+    with pytest.raises(TypeError, match="a Table has its own candidates: leave domain out"):
+        made(alexp.Table.from_columns(frame), DOMAIN)
 
 
 def test_features_that_nobody_has_counted_make_no_study(path):

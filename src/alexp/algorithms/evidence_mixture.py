@@ -29,6 +29,8 @@ from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
 from alexp.rules import NARROW, Rule, RuleName, rule_named
+from alexp.table.posed import posed
+from alexp.table.table import Table
 
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
@@ -228,7 +230,10 @@ class EvidenceMixture(Certified):
 
     Parameters
     ----------
-    goal : "sum", large rewards in every round, or "best", one large reward soon; decides the defaults of what follows.
+    models, domain : a `Table` alone; a `Table` as domain with models of your own; or models on another domain. The
+        candidates of a table are not measured twice, unless `repeats=True`.
+    goal : "sum", large rewards in every round, or "best", one large reward soon, the default for a table; decides the
+        defaults of what follows.
     rule : a name, or an object of `alexp.rules` such as `alexp.rules.UCB(beta=2.0)`, or one of your own. By default
         "ids", "ucb" where `repeats=False` or models are kernels, "matching" where candidates are new in every round;
         "ei" where the goal is "best", "ei+ucb" if `repeats=False` besides. By name, "ids" and "ucb" have a width of 0.7
@@ -285,10 +290,10 @@ class EvidenceMixture(Certified):
 
     def __init__(
         self,
-        models: ModelClass,
-        domain: Domain,
+        models: ModelClass | Table,
+        domain: Domain | Table | None = None,
         *,
-        goal: Literal["sum", "best"] = "sum",
+        goal: Literal["sum", "best"] | None = None,
         rule: RuleName | Rule | None = None,
         noise_grid: Sequence[float] | None = None,
         scale_grid: Sequence[float] | None = None,
@@ -302,7 +307,10 @@ class EvidenceMixture(Certified):
     ) -> None:
         if not isinstance(rule, Rule | None):
             rule_named(rule)
-        self.goal = one_of("goal", goal, ("sum", "best"))
+        models, domain, is_table = posed(models, domain)
+        self.goal = one_of("goal", ("best" if is_table else "sum") if goal is None else goal, ("sum", "best"))
+        if is_table:
+            shared.setdefault("repeats", False)
         super().__init__(models, domain, **shared)
         usual = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None)
         own = rule or self.default_rule or usual.rule

@@ -19,8 +19,8 @@ from alexp.algorithms.lmucb import LMUCB
 from alexp.common.arrays import Action
 from alexp.common.codec import State
 from alexp.problem import Ball, FiniteSet, Interval, Matrices, ModelClass
+from alexp.problem.matrices import SMALL
 from alexp.problem.offers import Offer
-from alexp.problem.tables import SMALL
 
 _T = TypeVar("_T")
 _ROWS = 64  # of large tables that compiling ahead is done on

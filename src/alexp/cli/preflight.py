@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from alexp.cli.tables import FeatureFiles, pairs
+
 if TYPE_CHECKING:
-    from alexp.problem import Domain, ModelClass
+    from alexp.table import Table
+    from alexp.theory.preflight import Preflight
+    from alexp.theory.table_check import TableCheck
 
 
 def preflight(
-    candidates: Annotated[Path | None, typer.Option(help="CSV file with one candidate per line.")] = None,
-    features: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE, a CSV or NPY file with one line per candidate; repeat.")
+    candidates: Annotated[
+        Path | None, typer.Option(help="CSV, .xlsx or Parquet file with one candidate per line.")
     ] = None,
+    features: FeatureFiles = None,
     degree: Annotated[int, typer.Option(min=0, help="Without files: Legendre polynomials up to this degree,")] = 10,
     size: Annotated[int, typer.Option(min=1, help="... in all subsets of this size,")] = 3,
     resolution: Annotated[int, typer.Option(min=1, help="... on this many points of [-1, 1].")] = 401,
@@ -23,36 +27,37 @@ def preflight(
     reward_bound: Annotated[float, typer.Option(help="Largest size of a noiseless reward.")] = 1.0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report to this file.")] = None,
 ) -> None:
-    """Report rank, duplicate models, feature norms, lambda_min of exploration designs, and the schedules' constants."""
+    """Of a table: near-duplicates, constant columns, and how many experiments to expect. Without one: rank, duplicate
+    models, feature norms, lambda_min of exploration designs, and the schedules' constants."""
     import json
 
     from rich.console import Console
 
     from alexp.common.files import write_text
+    from alexp.problem import Interval, ModelClass
     from alexp.theory import preflight as look
 
-    models, domain = _problem(candidates, features, degree, size, resolution)
-    report = look(models, domain, noise_std=noise_std, reward_bound=reward_bound)
     console = Console()
-    console.print(report)
+    table = _table(candidates, features)
+    if table is not None:
+        report: Preflight | TableCheck = look(table)
+    else:
+        problem = ModelClass.legendre(degree, size), Interval(-1.0, 1.0, resolution)
+        report = look(*problem, noise_std=noise_std, reward_bound=reward_bound)
+    console.print(str(report) if table is not None else report)
     if json_file is not None:
         write_text(json_file, json.dumps(report.to_dict(), indent=1))
         console.print(f"report written to {json_file}")
 
 
-def _problem(
-    candidates: Path | None, features: list[str] | None, degree: int, size: int, resolution: int
-) -> tuple[ModelClass, Domain]:
-    from alexp.problem import FiniteSet, Interval, ModelClass
-    from alexp.study.tables import read_candidates, read_features
+def _table(candidates: Path | None, features: list[str] | None) -> Table | None:
+    from alexp.table import Table
 
-    if (candidates is None) != (not features):
-        raise ValueError("--candidates and --features go together")
-    if candidates is None or not features:
-        return ModelClass.legendre(degree, size), Interval(-1.0, 1.0, resolution)
-    table = read_candidates(candidates)
-    pairs = [text.partition("=") for text in features]
-    if not all(name and file for name, _, file in pairs):
-        raise ValueError("--features must look like NAME=FILE")
-    matrices = {name: read_features(Path(file), table) for name, _, file in pairs}
-    return ModelClass.from_matrices(matrices), FiniteSet(table)
+    if candidates is None and features:
+        raise ValueError("--features describe --candidates, which are missing")
+    if candidates is None:
+        return None
+    table = Table.read(candidates)
+    for name, file in pairs(features or [], "--features").items():
+        table.describe(name, Path(file))
+    return table

@@ -16,12 +16,29 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from alexp.cli.errors import SafeGroup
+from alexp.cli.tables import (
+    CandidatesFile,
+    DecimalSign,
+    FeatureFiles,
+    HeaderLine,
+    IdColumn,
+    Ignore,
+    KindOf,
+    Missing,
+    Replace,
+    Sheet,
+    Skip,
+    pair,
+    read_table,
+)
+from alexp.cli.tables import preview as shown
 from alexp.common.redaction import printable
 
 if TYPE_CHECKING:
     from alexp.algorithms.base import Direction
     from alexp.study import HeldTrial, Study
     from alexp.study.leases import WhenExpired
+    from alexp.table.numbers import Decimal
 
 app = typer.Typer(
     cls=SafeGroup,
@@ -64,8 +81,18 @@ Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside tho
 @app.command()
 def create(
     name: Name,
-    candidates: Annotated[Path, typer.Option(help="CSV file with one candidate per line.")],
-    features: Annotated[list[str], typer.Option(help="NAME=FILE, CSV or NPY, one line per candidate; repeat.")],
+    candidates: CandidatesFile,
+    features: FeatureFiles = None,
+    id: IdColumn = None,
+    sheet: Sheet = None,
+    kind: KindOf = None,
+    ignore: Ignore = None,
+    missing: Missing = "refuse",
+    decimal: DecimalSign = None,
+    replace: Replace = None,
+    header: HeaderLine = None,
+    skip: Skip = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Say what the columns are, and make nothing.")] = False,
     noise_std: Annotated[float | None, typer.Option(help="Standard deviation of the noise, if it is known.")] = None,
     reward_bound: Annotated[
         float | None, typer.Option(help="Largest size of a noiseless reward, if known; certificates need it.")
@@ -80,7 +107,8 @@ def create(
     ] = None,
     intercept: Annotated[bool, typer.Option(help="Give every model a free constant.")] = True,
     kernels: Annotated[
-        list[str] | None, typer.Option(help="linear, auto, or NAME=KERNEL+KERNEL:LENGTHSCALE; repeat for every file.")
+        list[str] | None,
+        typer.Option(help="auto (default), linear, or NAME=KERNEL+KERNEL:LENGTHSCALE; repeat for every description."),
     ] = None,
     repeats: Annotated[bool, typer.Option(help="Let a measured candidate be proposed again.")] = False,
     normalize: Annotated[bool, typer.Option(help="Scale every model's features to norm at most one.")] = False,
@@ -94,21 +122,17 @@ def create(
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Start a study from a table of candidates and one file of features per model."""
-    from alexp.problem import FiniteSet, ModelClass
+    """Start a study from a table of candidates; says first what it took every column for."""
     from alexp.study import create_study
     from alexp.study.declared import kernels_from_words
-    from alexp.study.tables import check_reserved, read_candidates, read_features
 
-    table = read_candidates(candidates)
-    check_reserved(table, candidates)
-    files = dict(_pair(text, "--features") for text in features)
-    if len(files) != len(features):
-        raise ValueError("--features must have distinct names")
-    matrices = {key: read_features(Path(file), table) for key, file in files.items()}
-    chosen, domain = kernels_from_words(kernels or ["linear"]), FiniteSet(table)
-    models = ModelClass.from_matrices(matrices, kernels=chosen, intercept=intercept)
-    more = {key: _value(text) for key, text in (_pair(text, "--setting") for text in setting or [])}
+    table = read_table(candidates, features, id, sheet, kind, ignore, missing, decimal, replace, header, skip)
+    for line in shown(table):
+        typer.echo(line)
+    if preview:
+        return
+    models = table.models(kernels_from_words(kernels or ["auto"]), intercept=intercept)
+    more = {key: _value(text) for key, text in (pair(text, "--setting") for text in setting or [])}
     if taken := more.keys() & signature(create_study).parameters.keys():
         raise ValueError(
             f"--setting is for arguments of the algorithm, got {min(taken)!r}; it has an option of its own"
@@ -116,8 +140,8 @@ def create(
     more |= {} if goal is None else {"goal": goal}
     more |= {} if reward_range is None else {"reward_range": reward_range}
     study = create_study(
-        models.normalized(domain) if normalize else models,
-        domain,
+        models.normalized(table.domain) if normalize else models,
+        table,
         name=name,
         storage=storage,
         algorithm=algorithm,
@@ -130,10 +154,9 @@ def create(
         expired=_choice(expired),
         **more,
     )
-    sizes = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in matrices.items())
-    kernel_models = "" if models.kernels is None else f"; {models.n_models} kernel models"
-    where = study.storage.describe()
-    typer.echo(printable(f"created {name!r} in {where}: {len(table)} candidates; models {sizes}{kernel_models}"))
+    of = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in table.features().items())
+    where, n = study.storage.describe(), table.n_candidates
+    typer.echo(printable(f"created {name!r} in {where}: {n} candidates; {models.n_models} models of {of}"))
 
 
 @app.command()
@@ -163,12 +186,14 @@ def ask(
 def tell(
     name: Name,
     results: Annotated[
-        Path, typer.Argument(help="CSV file: trial, or the candidates' id column, and reward (71.2; 72.9, failed).")
+        Path,
+        typer.Argument(help="CSV or .xlsx file: trial, or the candidates' id column, and reward (71.2; 72.9, failed)."),
     ],
     partial: Annotated[bool, typer.Option("--partial", help="Leave lines without a reward for later.")] = False,
     amend: Annotated[
         bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
     ] = False,
+    decimal: Annotated[str | None, typer.Option(help="Decimal sign of the rewards, where they do not tell.")] = None,
     yes: Yes = False,
     worker: Worker = None,
     storage: Where = DEFAULT,
@@ -180,7 +205,7 @@ def tell(
     from alexp.study.tables import read_results
 
     with _opened(name, storage, worker) as study:
-        found = read_results(results, study, partial, amend)
+        found = read_results(results, study, partial, amend, _sign(decimal))
         tells = [one for one in found if isinstance(one, CheckedTell)]
         pairs = [
             TrialResult(one.trial, [one.reward, *one.more], note=one.note)
@@ -240,7 +265,10 @@ def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT) -> None:
 @app.command()
 def observe(
     name: Name,
-    data: Annotated[Path, typer.Argument(help="CSV file with columns of the candidates (or index) and reward.")],
+    data: Annotated[
+        Path, typer.Argument(help="CSV or .xlsx file with columns of the candidates, or index, and reward.")
+    ],
+    decimal: Annotated[str | None, typer.Option(help="Decimal sign of the numbers, where they do not tell.")] = None,
     yes: Yes = False,
     storage: Where = DEFAULT,
 ) -> None:
@@ -249,7 +277,7 @@ def observe(
     from alexp.study.tables import read_observations
 
     with _opened(name, storage) as study:
-        frame = read_observations(data)
+        frame = read_observations(data, study.algorithm.domain, _sign(decimal))
         rewards = [reward for _, reward in observations(study.algorithm.domain, frame)]
         strange = zip(frame.index, study.algorithm.suspect_observations(rewards), strict=True)
         with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
@@ -478,11 +506,11 @@ def _choice(expired: str | None) -> WhenExpired | None:
     return expired
 
 
-def _pair(text: str, option: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise ValueError(f"{option} must look like NAME=VALUE, got {text!r}")
-    return key, value
+def _sign(decimal: str | None) -> Decimal | None:
+    from alexp.common.validation import one_of
+
+    signs: tuple[Decimal, Decimal] = (".", ",")
+    return None if decimal is None else one_of("--decimal", decimal, signs)
 
 
 def _value(text: str) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 from urllib.parse import quote
@@ -14,19 +16,22 @@ from alexp.client.remote_study import RemoteStudy, without_none
 from alexp.client.transport import HttpTransport
 from alexp.common.arrays import AnyArray
 from alexp.common.codec import Packable, State
-from alexp.common.files import read_array, read_text
+from alexp.common.files import read_array, read_bytes
 from alexp.common.validation import matrix, positive
 from alexp.study.errors import StorageError
 from alexp.study.view import StudySummary
+from alexp.table.files import frame_lines, text_of
+from alexp.table.understood import Understood, UnderstoodColumn
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from alexp.algorithms.base import Direction
     from alexp.study.leases import WhenExpired
+    from alexp.table.columns import Reading
 
     Table = pd.DataFrame | str | Path
-    # Features of a model: columns of the table, a matrix or frame (N, d), or a CSV or NPY file of one.
+    # Features of a model: columns of the table, a matrix or frame (N, d), or a file of one.
     Features = Sequence[str] | AnyArray | pd.DataFrame | str | Path
 
 
@@ -88,7 +93,8 @@ class Client:
         name: str,
         problem: Mapping[str, object] | None = None,
         kernels: str | Mapping[str, str] | None = None,
-        intercept: bool = True,
+        intercept: bool | None = None,
+        reading: Reading | None = None,
         algorithm: str | None = None,
         direction: Direction | None = None,
         repeats: bool | None = None,
@@ -102,27 +108,39 @@ class Client:
         Parameters
         ----------
         table
-            The candidates, one per row: a DataFrame, or the path of a CSV file.
+            The candidates, one per row: a DataFrame, or the path of a CSV, .xlsx or Parquet file.
         models
-            Features of the candidates by name of the model: columns of the table, a matrix or DataFrame (N, d), or the
-            path of a CSV or NPY file of one.
+            Descriptions of the candidates by name: columns of the table, a matrix or DataFrame (N, d), or the path of a
+            file, matched by id. None are needed: the table has columns of its own.
         name
             Distinct within the service.
         problem
             In place of a table, any problem the service knows, such as `{"kind": "interval", "lower": -1.0, "upper":
             1.0, "models": {"family": "legendre", "degree": 6, "size": 2}}`.
         kernels, intercept
-            Kernels of the models of a table ("linear", "auto", or {model: "matern+linear"}), and whether each has a
+            Kernels of the models of a table ("auto", "linear", or {model: "matern+linear"}), and whether each has a
             free constant.
+        reading
+            Keywords of `alexp.Table.read`, such as `{"missing": "drop", "kinds": {"lot": "words"}}`; see `preview`.
         algorithm, direction, repeats, expired, random_state, load_if_exists, settings
             As for `alexp.create_study`; settings are JSON data, such as `noise_std=0.1`.
         """
         if (table is None) == (problem is None):
             raise ValueError("a new study needs either a table (and models), or a problem")
-        described = _table_problem(table, models, kernels, intercept) if table is not None else problem
+        options = {**(reading or {}), "kernels": kernels, "intercept": intercept}
+        described = _table_problem(table, models, options) if table is not None else problem
         body: State = {"name": name, "problem": described, "settings": settings or None, "algorithm": algorithm}
         body |= {"direction": direction, "repeats": repeats, "expired": expired, "random_state": random_state}
         return self._create(without_none(body), load_if_exists)
+
+    def preview(
+        self, table: Table, models: Mapping[str, Features] | None = None, *, reading: Reading | None = None
+    ) -> Understood:
+        """What the service understands a table as, column by column; nothing is made. Arguments as of `create`."""
+        body = _table_problem(table, models, reading or {})
+        found = self._transport.send("POST", "/v1/tables/preview", body).json()
+        columns = tuple(UnderstoodColumn(**column) for column in found["columns"])
+        return Understood(found["file"], found["n_candidates"], columns, tuple(found["remarks"]))
 
     def _create(self, body: State, load_if_exists: bool) -> RemoteStudy:
         name = body["name"]
@@ -167,27 +185,32 @@ class Client:
         return f"Client({self._transport.urls[0]!r})"
 
 
-def _table_problem(
-    table: Table, models: Mapping[str, Features] | None, kernels: str | Mapping[str, str] | None, intercept: bool
-) -> State:
-    """A table of candidates, one per row, and one set of features per model."""
-    if not models or not isinstance(models, Mapping):
+def _table_problem(table: Table, models: Mapping[str, Features] | None, options: Mapping[str, object]) -> State:
+    """A table of candidates, one per row, and further descriptions by name."""
+    if models is not None and not isinstance(models, Mapping):
         raise ValueError(
             'models must be features by name of the model, such as {"size": ["mass", "volume"], "learned": array}'
         )
-    out: State = {"kind": "table", "intercept": bool(intercept)}
-    out |= {"csv": read_text(Path(table))} if isinstance(table, str | Path) else {"columns": _columns(table)}
-    return out | {"models": {name: _features(name, value) for name, value in models.items()}} | _kernels(kernels)
+    out: State = {"kind": "table"}
+    out |= {"file": _file(Path(table))} if isinstance(table, str | Path) else {"columns": _columns(table)}
+    if models:
+        out["models"] = {name: _features(name, value) for name, value in models.items()}
+    return out | without_none(dict(options))
 
 
-def _kernels(kernels: str | Mapping[str, str] | None) -> State:
-    return {} if kernels is None else {"kernels": kernels if isinstance(kernels, str) else dict(kernels)}
+def _file(path: Path) -> State:
+    """A file as it is."""
+    return {"name": path.name, "content": b64encode(read_bytes(path)).decode()}
 
 
 def _columns(table: pd.DataFrame) -> State:
     if not hasattr(table, "columns") or not hasattr(table, "iloc"):
-        raise TypeError(f"table must be a DataFrame or the path of a CSV file, got {type(table).__name__}")
-    return {str(name): table[name].tolist() for name in table.columns}
+        raise TypeError(f"table must be a DataFrame or the path of a file, got {type(table).__name__}")
+    lines = frame_lines(table)
+    return {
+        name: [text_of(row[k]) if isinstance(row[k], date) else row[k] for _, row in lines.rows]
+        for k, name in enumerate(lines.header)
+    }
 
 
 def _features(name: str, value: Features) -> object:
@@ -195,7 +218,7 @@ def _features(name: str, value: Features) -> object:
     if isinstance(value, str | Path):
         path = Path(value)
         if path.suffix.lower() != ".npy":
-            return read_text(path)
+            return _file(path)
         return matrix(what, read_array(path)).tolist()
     if hasattr(value, "columns") or isinstance(value, np.ndarray):
         return matrix(what, np.asarray(value)).tolist()

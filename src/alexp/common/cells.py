@@ -33,8 +33,7 @@ def unmarked(cell: str) -> str:
     >>> unmarked("'=1+2"), unmarked("''=1+2"), unmarked("'tis"), unmarked(" water ")
     ('=1+2', "'=1+2", "'tis", 'water')
     """
-    start = cell.lstrip()
-    if start.startswith("'") and _needs_mark(start[1:]):
+    if "'" in cell and (start := cell.lstrip()).startswith("'") and _needs_mark(start[1:]):
         return start[1:]
     return cell.strip()
 
@@ -49,25 +48,21 @@ def _quoted(text: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
 
 
-def from_csv(text: str) -> list[tuple[int, list[str]]]:
-    """(line number, cells) of the rows that are not blank; separated by comma, semicolon or tab.
+def from_csv(text: str, separator: str = ",") -> list[tuple[int, list[str]]]:
+    """(number of the first line, cells) of the rows that are not blank.
 
-    >>> from_csv("name;n\\n'=x; 1\\n")
+    >>> from_csv("name;n\\n'=x; 1\\n", ";")
     [(1, ['name', 'n']), (2, ['=x', '1'])]
     """
-    before = csv.field_size_limit(_LONGEST)
+    before, rows = csv.field_size_limit(_LONGEST), list[tuple[int, list[str]]]()
+    reader, end = csv.reader(io.StringIO(text, newline=""), delimiter=separator), 0
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text))
-        return [(reader.line_num, list(map(unmarked, row))) for row in reader if any(cell.strip() for cell in row)]
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                rows.append((end + 1, list(map(unmarked, row))))
+            end = reader.line_num
     except csv.Error as error:
-        raise ValueError(f"line {reader.line_num}: {error}") from None
+        raise ValueError(f"line {end + 1}: {error}") from None
     finally:
         csv.field_size_limit(before)
-
-
-def _separator(text: str) -> str:
-    """The most frequent one in the header, outside quotes."""
-    header = re.match(r'(?:"[^"]*"|[^"\r\n])*', text)
-    assert header is not None
-    bare = re.sub(r'"[^"]*"', "", header[0])
-    return max(",;\t", key=bare.count)
+    return rows

@@ -75,6 +75,12 @@ def read_text(path: Path) -> str:
         return _bytes_of(file, path).decode("utf-8-sig")
 
 
+def read_bytes(path: Path) -> bytes:
+    """The content of a file; of pipes and devices at most 256 MiB."""
+    with path.open("rb") as file:
+        return _bytes_of(file, path)
+
+
 def read_array(path: Path) -> AnyArray:
     """The array of an .npy file, if the file is as large as its header says; objects are never loaded."""
     with path.open("rb") as file:

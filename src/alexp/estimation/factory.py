@@ -22,8 +22,8 @@ from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.estimation.onepass.processes import Processes
 from alexp.estimation.posteriors import LinearPosteriors, PosteriorGrid, Posteriors
 from alexp.estimation.ridge.bank import RidgeBank, RidgeGrid
+from alexp.problem.matrices import SMALL, Matrices, ModelOnTable
 from alexp.problem.models import ModelClass
-from alexp.problem.tables import SMALL, Matrices, ModelOnTable
 
 
 class Extent(NamedTuple):

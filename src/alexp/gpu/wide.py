@@ -23,8 +23,8 @@ from alexp.estimation.onepass.backends import Similar
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression
 from alexp.gpu.devices import Device, taken
 from alexp.problem.kernels import Kernel
+from alexp.problem.matrices import Block
 from alexp.problem.rows import RemoteRows
-from alexp.problem.tables import Block
 
 STREAMED = 1 << 27  # bytes of a table that are on their way to the device at a time
 _ROWS = 1 << 20  # of a table that are multiplied at a time

@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol, cast
 
 from alexp.common.arrays import Action
 from alexp.problem.kernel_models import LINEAR, KernelChoice
+from alexp.problem.matrices import Matrices, frame_labels
 from alexp.problem.models import ModelClass, non_empty
-from alexp.problem.tables import Matrices, frame_labels
 
 PASSTHROUGH = "passthrough"  # scikit-learn's word for the inputs themselves
 

@@ -10,8 +10,8 @@ from alexp.problem.dictionaries import (
     RandomFourier,
 )
 from alexp.problem.domains import Arms, Ball, Box, Candidates, Domain, FiniteSet, Interval
+from alexp.problem.matrices import Matrices
 from alexp.problem.models import ModelClass
-from alexp.problem.tables import Matrices
 
 __all__ = [
     "Arms",

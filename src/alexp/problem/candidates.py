@@ -14,9 +14,7 @@ from alexp.common.validation import VANISHING
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
-from alexp.problem.models import ModelClass
-from alexp.problem.rows import RemoteRows, Rows, column_units, dense, shifted, take
-from alexp.problem.tables import (
+from alexp.problem.matrices import (
     SMALL,
     Block,
     FeatureTable,
@@ -27,6 +25,8 @@ from alexp.problem.tables import (
     nonzero_columns,
     rows_fingerprint,
 )
+from alexp.problem.models import ModelClass
+from alexp.problem.rows import RemoteRows, Rows, column_units, dense, shifted, take
 
 _CANCELLED = 1e-6  # variances below this share of the mean square are computed from the deviations instead
 

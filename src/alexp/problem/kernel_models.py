@@ -28,8 +28,8 @@ from alexp.problem.kernels import (
     Tanimoto,
     fitted_together,
 )
+from alexp.problem.matrices import Matrices
 from alexp.problem.rows import Rows, column_scales, dense, dense_blocks, spread, take
-from alexp.problem.tables import Matrices
 
 AUTO: Final = "auto"
 LINEAR: Final = "linear"

@@ -60,8 +60,8 @@ from alexp.problem.kernels import (
     kernel_from_dict,
     kernel_signature,
 )
+from alexp.problem.matrices import FeatureTable, Matrices
 from alexp.problem.rows import Rows, dense, take
-from alexp.problem.tables import FeatureTable, Matrices
 
 _T = TypeVar("_T")
 
@@ -249,7 +249,7 @@ class ModelClass:
         if choice == LINEAR:
             return cls._side_by_side(dictionary, list(matrices), constant)
         blocks = dict(zip(map(str, matrices), dictionary.blocks, strict=True))
-        return cls._from_kernels(dictionary, kernel_models(blocks, choice), constant)
+        return cls.from_kernels(dictionary, kernel_models(blocks, choice), constant)
 
     @classmethod
     def from_inputs(
@@ -285,7 +285,7 @@ class ModelClass:
         dictionary, values, first = input_columns(inputs)
         names = list(dictionary.names)[first:]
         models = subset_models(values, names, kernel or Matern(), subsets, lengthscales, max_size, first)
-        return cls._from_kernels(dictionary, models, bool(intercept))
+        return cls.from_kernels(dictionary, models, bool(intercept))
 
     @classmethod
     def from_components(
@@ -318,10 +318,11 @@ class ModelClass:
         """
         composed = factorial_models(components, kernel, lengthscales, draws)
         dictionary = Matrices.from_table(composed.columns, composed.names, composed.sizes)
-        return cls._from_kernels(dictionary, composed.models, bool(intercept))
+        return cls.from_kernels(dictionary, composed.models, bool(intercept))
 
     @classmethod
-    def _from_kernels(cls, dictionary: Dictionary, models: KernelModels, intercept: bool) -> ModelClass:
+    def from_kernels(cls, dictionary: Dictionary, models: KernelModels, intercept: bool = True) -> ModelClass:
+        """Kernel models with their prior weights, on the columns of a dictionary."""
         return cls(
             dictionary,
             models.groups,

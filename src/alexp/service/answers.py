@@ -108,6 +108,25 @@ class ExplainedSetting(BaseModel):
     value: str
 
 
+class ColumnAnswer(BaseModel):
+    """A column of a table: what it was taken for, and what models see of it."""
+
+    name: str
+    kind: str = Field(examples=["number"])
+    example: str = Field(examples=["60 °C"])
+    becomes: str = Field(examples=["a number from 60 to 120 °C"])
+    description: str = Field(description="The description that it belongs to; empty for the table itself.")
+
+
+class TableAnswer(StudyAnswer):
+    """What a table was understood as."""
+
+    file: str
+    n_candidates: int
+    columns: list[ColumnAnswer]
+    remarks: list[str]
+
+
 class Summary(StudyAnswer):
     """A study and its present state."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import comb
@@ -14,12 +15,14 @@ from pydantic.config import JsonDict
 from alexp.algorithms.base import RoundArguments
 from alexp.common.arrays import Action
 from alexp.common.validation import LARGEST
-from alexp.problem import Arms, Box, Candidates, FiniteSet, Fourier, Interval, Legendre, ModelClass
+from alexp.problem import Arms, Box, Candidates, Fourier, Interval, Legendre, ModelClass
 from alexp.problem.dictionaries import Dictionary, Polynomial, RandomFourier
 from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
 from alexp.service.security import Limits
-from alexp.study.declared import declared_features, declared_table, kernels_by_name, kernels_from_words
+from alexp.study.declared import kernels_by_name, kernels_from_words
+from alexp.table.columns import Reading
+from alexp.table.table import Table
 
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
@@ -102,40 +105,103 @@ class Built(NamedTuple):
     """Models and domain that a request describes."""
 
     models: ModelClass
-    domain: Domain
+    domain: Domain | Table
 
 
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
+class TableFile(Body):
+    """A file as it is: CSV, .xlsx or Parquet."""
+
+    name: str = Field(min_length=1, max_length=200, description="For messages.", examples=["reactions.xlsx"])
+    content: str = Field(description="The bytes of the file, in base64.")
+
+    def data(self) -> bytes:
+        """The bytes."""
+        try:
+            return b64decode(self.content, validate=True)
+        except ValueError:
+            raise ValueError(f"file {self.name!r}: content must be base64") from None
+
+
 class TableProblem(Body):
-    """A table of candidates, and their features under each model."""
+    """A table of candidates; further descriptions of them, if there are any."""
 
     kind: Literal["table"]
-    csv: str | None = Field(default=None, description="One candidate per line, below a line of names.")
-    columns: dict[str, list[Cell]] | None = Field(default=None, description="In place of csv: column by column.")
-    models: dict[str, str | list[str] | list[list[Number]]] = Field(
-        min_length=1,
-        description="Features by name of the model: rows of numbers, CSV text, or names of columns of the table; "
-        "a column of texts becomes one column of zeros and ones per text.",
+    file: TableFile | None = Field(default=None, description="One candidate per line, below a line of names.")
+    csv: str | None = Field(default=None, description="In place of file: the text itself.")
+    columns: dict[str, list[Cell | bool | None]] | None = Field(
+        default=None, description="In place of file: column by column."
+    )
+    id: str | None = Field(default=None, description="The column that names the candidates.")
+    sheet: str | None = Field(default=None, description="Of a workbook with several.")
+    kinds: dict[str, Literal["number", "words", "yes/no", "SMILES", "label"]] = Field(
+        default_factory=dict, description="What columns are, where that is not what the reader takes them for."
+    )
+    ignore: list[str] = Field(default_factory=list, description="Columns that models do not use.")
+    missing: Literal["refuse", "median", "drop", "leave out"] = Field(
+        default="refuse", description="Blank cells: an error; filled; their candidates or their columns left out."
+    )
+    decimal: Literal[".", ","] | dict[str, Literal[".", ","]] | None = Field(
+        default=None, description="The decimal sign, or signs by column, where the cells do not tell."
+    )
+    replace: dict[str, str | Number] = Field(default_factory=dict, description="What to read in place of some cells.")
+    header: Annotated[int | None, Field(ge=1, description="The line that has the names of the columns.")] = None
+    skip: list[Whole] = Field(default_factory=list, description="Lines that are no candidates.")
+    encoding: str | None = Field(default=None, max_length=40, description="Of a text.")
+    models: dict[str, str | TableFile | list[str] | list[list[Number]]] = Field(
+        default_factory=dict,
+        description="Descriptions of the candidates by name: a file or CSV text, matched by id, rows of numbers, or "
+        "names of columns of the table, which are then used in no other model.",
     )
     kernels: str | dict[str, str] = Field(
-        default="linear", description="linear, auto, or kernels by name of the model, such as tanimoto+matern:0.5."
+        default="auto", description="auto, linear, or kernels by name of the description, such as tanimoto+matern:0.5."
     )
     intercept: bool = Field(default=True, description="Give every model a free constant.")
     normalize: bool = Field(default=False, description="Scale every model's features to norm at most one.")
 
+    def table(self, limits: Limits) -> Table:
+        """The table; raises if it exceeds the limits."""
+        given = {"file": self.file, "csv": self.csv, "columns": self.columns}
+        if sum(value is not None for value in given.values()) != 1:
+            raise ValueError("csv, columns or file must be given, and only one of them")
+        options: Reading = {
+            "id": self.id,
+            "sheet": self.sheet,
+            "kinds": self.kinds,
+            "ignore": self.ignore,
+            "missing": self.missing,
+            "decimal": self.decimal,
+            "replace": self.replace,
+            "header": self.header,
+            "skip": self.skip,
+            "encoding": self.encoding,
+        }
+        if self.columns is not None:
+            table = Table.from_columns(self.columns, **options)
+        elif self.file is not None:
+            table = Table.from_bytes(self.file.data(), self.file.name, **options)
+        else:
+            table = Table.from_bytes(self.csv or "", "csv", **options)
+        _check("candidates", table.n_candidates, limits.candidates)
+        for name, described in self.models.items():
+            if isinstance(described, TableFile):
+                table.describe(name, described.data(), file=described.name)
+            else:
+                with _prefixed(f"models.{name}"):
+                    table.describe(name, described, file=name)
+        _check("features", sum(values.size for values in table.features().values()), limits.features)
+        return table
+
     def build(self, limits: Limits) -> Built:
-        """Models and domain; raises if they exceed the limits."""
-        table = declared_table(self.csv, self.columns)
-        _check("candidates", len(table), limits.candidates)
-        matrices = {name: declared_features(name, features, table) for name, features in self.models.items()}
-        _check("features", sum(values.size for values in matrices.values()), limits.features)
+        """Models and the table; raises if they exceed the limits."""
+        table = self.table(limits)
         with _prefixed("kernels"):
             words = self.kernels
             kernels = kernels_from_words([words]) if isinstance(words, str) else kernels_by_name(words)
-        models, domain = ModelClass.from_matrices(matrices, kernels=kernels, intercept=self.intercept), FiniteSet(table)
-        return Built(models.normalized(domain) if self.normalize else models, domain)
+        models = table.models(kernels, intercept=self.intercept)
+        return Built(models.normalized(table.domain) if self.normalize else models, table)
 
 
 # -- intervals and boxes ---------------------------------------------------------------------------------------
@@ -369,7 +435,7 @@ def _prefixed(field: str) -> Iterator[None]:
     """Begin error messages with a field, which `problems` then finds in the body."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{field}: {error}") from None
 
 

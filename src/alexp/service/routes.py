@@ -313,6 +313,19 @@ def summary(opened: OpenStudy) -> State:
     }
 
 
+def table_routes(limits: Limits) -> APIRouter:
+    """The route below /v1/tables."""
+    router = APIRouter(prefix="/v1/tables", tags=["tables"], route_class=StrictRoute)
+
+    @router.post("/preview", response_model=answers.TableAnswer, responses=problems(413, 415), summary="Read a table")
+    def preview(body: requests.TableProblem) -> Response:
+        """What a table would be understood as, column by column; nothing is made."""
+        with as_problems(fields_of(body)), gathered() as warnings:
+            return answer(CallResult(body.table(limits).understood.to_dict(), warnings))
+
+    return router
+
+
 Correction = requests.Amend | requests.Retract | requests.Abandon | requests.Fail
 _MOST_LISTED = 10_000
 _WRITES = problems(404, 409, 413, 415)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL, Connection
 
-from alexp.algorithms import Algorithm
+from alexp.algorithms import Algorithm, EvidenceMixture
 from alexp.algorithms.base import Direction, RandomState, Streams
 from alexp.algorithms.components import check_arguments, component_from_dict
 from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.common.codec import State
 from alexp.common.redaction import redact
-from alexp.problem.domains import Domain, FiniteSet
+from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.study import problem, records
 from alexp.study.errors import (
@@ -35,14 +35,16 @@ from alexp.study.records import StudyRow
 from alexp.study.storage import DEFAULT, Storage
 from alexp.study.study import Study
 from alexp.study.view import StudySummary
+from alexp.table.posed import posed
+from alexp.table.table import Table
 
 DEFAULT_ALGORITHM = "evidence-mixture"
 Location = str | Path | URL | Storage
 
 
 def create_study(
-    models: ModelClass | None = None,
-    domain: Domain | None = None,
+    models: ModelClass | Table | None = None,
+    domain: Domain | Table | None = None,
     *,
     name: str,
     storage: Location = DEFAULT,
@@ -59,9 +61,10 @@ def create_study(
     Parameters
     ----------
     models, domain
-        The problem. Built-in families, matrices, plain tables and arms are stored with the study; code and objects of
-        your own are not, and must be passed to `load_study` again. A study has its own list of `Arms`, to which
-        `Study.add_arm` adds.
+        The problem: a `Table` alone, a `Table` as domain with models of your own, or models and another domain.
+        Built-in families, matrices, plain tables and arms are stored with the study; code and objects of your own are
+        not, and must be passed to `load_study` again. A study has its own list of `Arms`, to which `Study.add_arm`
+        adds.
     name
         Distinct within the storage.
     storage
@@ -72,13 +75,13 @@ def create_study(
     load_if_exists
         Open the study if it exists. The arguments must then agree with it.
     repeats
-        Whether a candidate that has been measured may be proposed again; by default not in a table (`FiniteSet`).
+        Whether a candidate that has been measured may be proposed again; by default not those of a `Table`.
     expired
         What the next ask does with trials whose lease has expired (see `Study.ask`): "offer", the default, hands them
         out again unchanged; "abandon" abandons them, and their candidates may be proposed again.
     settings
-        Further arguments of the algorithm, such as `noise_std`. The mixture's goal in a table (`FiniteSet`) is "best",
-        one large reward soon, unless a goal or a rule is given.
+        Further arguments of the algorithm, such as `noise_std`. The mixture's goal for a `Table` is "best", one large
+        reward soon, and for models on a domain "sum".
     """
     where = storage_at(storage)
     if expired is not None and expired not in CHOICES:
@@ -92,14 +95,16 @@ def create_study(
     check_arguments("create_study", settings, kind._takes(settings), *signature(create_study).parameters)
     if load_if_exists and models is None and domain is None:
         return load_study(name, where)
-    if models is None or domain is None:
+    if models is None or (domain is None and not isinstance(models, Table)):
         missing = "models" if models is None else "domain"
-        raise ValueError(f"a new study needs both models and domain; {missing} is missing")
+        raise ValueError(f"a new study needs a Table, or both models and domain; {missing} is missing")
+    models, domain, is_table = posed(models, domain)
     _check_sized(models)
     domain, seed = problem.private_copy(domain), Streams(random_state).entropy
-    settings["repeats"] = not isinstance(domain, FiniteSet) if repeats is None else repeats
-    if isinstance(domain, FiniteSet) and kind.name == DEFAULT_ALGORITHM and not {"goal", "rule"} & settings.keys():
-        settings["goal"] = "best" if known is None else json.loads(known.settings).get("goal", "best")
+    stored = {} if known is None else json.loads(known.settings)
+    settings["repeats"] = stored.get("repeats", not is_table) if repeats is None else repeats
+    if issubclass(kind, EvidenceMixture) and "goal" not in settings:
+        settings["goal"] = stored.get("goal", "best" if is_table else "sum")
     construct: Callable[..., Algorithm] = kind
     new = construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
     draft = _draft(new)

@@ -1,11 +1,11 @@
-"""Reading and writing CSV and NPY files; messages name file and line of every error."""
+"""Files of results: plates to fill in, rewards that are read back, exported trials."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
-from math import inf, isclose, isfinite, isnan
+from math import isclose, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,15 @@ import numpy as np
 from alexp.algorithms.base import CheckedFail
 from alexp.algorithms.log import Trial
 from alexp.algorithms.naming import find_trial
-from alexp.common.arrays import FloatArray
-from alexp.common.cells import from_csv, to_csv
-from alexp.common.files import read_array, read_text, write_text
-from alexp.common.validation import did_you_mean, matrix
-from alexp.study.candidates import WITHOUT_REWARD, column_names, trial_columns
+from alexp.common.cells import to_csv
+from alexp.common.files import write_text
+from alexp.common.validation import did_you_mean
+from alexp.problem.domains import ContextualDomain, Domain
+from alexp.study.candidates import candidate_columns, column_names, trial_columns
 from alexp.study.events import FAILED, EventDict, entry_text
+from alexp.table.columns import decimal_sign, number_column
+from alexp.table.files import Cell, FileError, Lines, read_lines, text_of
+from alexp.table.numbers import Decimal, is_unit, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,169 +31,58 @@ if TYPE_CHECKING:
     from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
-_LARGEST = 2**63
 _AMEND = "--amend takes the one of the file"
-
-
-class FileError(ValueError):
-    """A file has errors; the message names the file and the lines."""
-
-
-@dataclass(frozen=True)
-class Lines:
-    """The cells of a CSV file: its path or name, the header, and (line number, cells) of every row."""
-
-    path: Path | str
-    header: list[str]
-    rows: list[tuple[int, list[str]]]
-
-    def column(self, name: str) -> int:
-        """Position of a column, by its name in any case."""
-        names = [title.lower() for title in self.header]
-        if name.lower() not in names:
-            raise FileError(f"{self.path} needs a column {name!r}, it has {', '.join(map(repr, self.header))}")
-        return names.index(name.lower())
-
-    def maybe(self, name: str) -> int | None:
-        """Position of a column; None where there is none."""
-        return self.column(name) if name.lower() in [title.lower() for title in self.header] else None
-
-
-def read_lines(path: Path) -> Lines:
-    """Read a CSV file (UTF-8, separated by comma, semicolon or tab; blank lines do not count)."""
-    try:
-        text = read_text(path)
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path} is not UTF-8 text: {error}") from None
-    return lines_of(text, path)
-
-
-def lines_of(text: str, path: Path | str) -> Lines:
-    """Read CSV text; messages name it `path`."""
-    try:
-        filled = from_csv(text)
-    except ValueError as error:
-        raise FileError(f"{path}, {error}") from None
-    if len(filled) < 2:
-        raise FileError(f"{path} must have a header and at least one line")
-    header = filled[0][1]
-    if len(set(header)) != len(header) or "" in header:
-        raise FileError(f"{path}, line {filled[0][0]}: columns must have distinct names, got {str(header)[:200]}")
-    for line, row in filled[1:]:
-        if len(row) != len(header):
-            raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {len(header)}")
-    return Lines(path, header, filled[1:])
-
-
-# -- problems --------------------------------------------------------------------------------------------------
-
-
-def read_candidates(path: Path) -> pd.DataFrame:
-    """Candidates, one per line; columns of numbers become numbers, all others stay text."""
-    return candidates_of(read_lines(path))
-
-
-def candidates_of(lines: Lines) -> pd.DataFrame:
-    """Candidates from the lines of a file."""
-    import pandas as pd
-
-    columns = {name: _numbers_or_text([row[k] for _, row in lines.rows]) for k, name in enumerate(lines.header)}
-    return pd.DataFrame(columns)
-
-
-def read_observations(path: Path) -> pd.DataFrame:
-    """Measurements, one per line; the index of the frame holds the line numbers.
-
-    Of an exported file, trials without a reward are left out.
-    """
-    import pandas as pd
-
-    lines = read_lines(path)
-    if (state := lines.maybe("state")) is not None:
-        kept = [(line, row) for line, row in lines.rows if row[state] not in WITHOUT_REWARD]
-        if not kept:
-            raise FileError(f"{path} holds no rewards: no trial in it is told or observed")
-        lines = Lines(lines.path, lines.header, kept)
-    frame = candidates_of(lines)
-    frame.index = pd.Index([line for line, _ in lines.rows], name=f"{path}, line")
-    return frame
-
-
-def check_reserved(candidates: pd.DataFrame, path: Path | str) -> None:
-    """Raise if a column of the candidates is named like one of a file of results."""
-    for name in candidates.columns:
-        if str(name).lower() in ("trial", "reward"):
-            raise FileError(f"{path}: candidates must not have a column {name!r}; files of results use it")
-
-
-def _numbers_or_text(cells: list[str]) -> Sequence[int | float | str]:
-    for kind, limit in ((int, _LARGEST), (float, inf)):
-        try:
-            values = [kind(cell) for cell in cells]
-            lost = not all(isfinite(value) for value in values)
-        except (ValueError, OverflowError):  # not a number, or a whole one beyond all floats
-            continue
-        # "007" is a label: text becomes a number only if no character is lost
-        if not lost and not any(_is_padded(cell) for cell in cells):
-            return values if all(abs(value) < limit for value in values) else cells
-    return cells
-
-
-def _is_padded(cell: str) -> bool:
-    digits = cell.lstrip("+-")
-    return cell.startswith("+") or "_" in cell or (len(digits) > 1 and digits[0] == "0" and digits[1].isdigit())
-
-
-def read_features(path: Path, candidates: pd.DataFrame) -> FloatArray:
-    """Features of all candidates, shape (N, d), from an .npy file or from a CSV file.
-
-    If the first column of a CSV file has the name of the candidates' first column, rows are matched by it, in any
-    order; otherwise line i belongs to candidate i.
-    """
-    if path.suffix.lower() in (".npy", ".npz"):
-        try:
-            return matrix(str(path), read_array(path), len(candidates))
-        except (ValueError, TypeError) as error:
-            raise FileError(f"{path}: {error}") from None
-    return features_of(read_lines(path), candidates)
-
-
-def features_of(lines: Lines, candidates: pd.DataFrame) -> FloatArray:
-    """Features from the lines of a file, shape (N, d)."""
-    n, key = len(candidates), str(candidates.columns[0])
-    keyed = lines.header[0] == key
-    if len(lines.rows) != n:
-        raise FileError(f"{lines.path} has {len(lines.rows)} lines, but there are {n} candidates")
-    values = np.array([[_number(lines, line, k, row) for k in range(keyed, len(row))] for line, row in lines.rows])
-    return values[_match(lines, [str(value) for value in candidates[key]])] if keyed else values
-
-
-def _number(lines: Lines, line: int, column: int, row: list[str]) -> float:
-    try:
-        value = float(row[column])
-    except ValueError:
-        value = float("nan")
-    if not isfinite(value):
-        title = lines.header[column]
-        raise FileError(f"{lines.path}, line {line}: {title!r} must be a finite number, got {row[column]!r}")
-    return value
-
-
-def _match(lines: Lines, keys: list[str]) -> list[int]:
-    place: dict[str, int] = {}
-    for k, (line, row) in enumerate(lines.rows):
-        if place.setdefault(row[0], k) != k:
-            raise FileError(f"{lines.path}, line {line}: {row[0]!r} comes twice")
-    missing = [key for key in keys if key not in place]
-    if missing:
-        raise FileError(f"{lines.path} has no line for candidate {missing[0]!r} ({len(missing)} missing)")
-    return [place[key] for key in keys]
 
 
 # -- results ---------------------------------------------------------------------------------------------------
 
 
-def read_results(path: Path, study: Study, partial: bool = False, amend: bool = False) -> list[Checked]:
+def read_observations(path: Path, domain: Domain, decimal: Decimal | None = None) -> pd.DataFrame:
+    """Measurements, one per line; the index of the frame holds the line numbers.
+
+    Numbers are read where the candidates have numbers, and text where they have text. Lines of an exported file that
+    have no reward, because their trial is pending or was abandoned, are left out.
+    """
+    import pandas as pd
+
+    lines = _without_unrewarded(read_lines(path))
+    own = {} if isinstance(domain, ContextualDomain) else candidate_columns(domain, 0)
+    columns: dict[str, list[Any]] = {}
+    for k, name in enumerate(lines.header):
+        known = own.get(name.removeprefix("candidate."))
+        if name in ("reward", "index") or isinstance(known, int | float | np.number):
+            columns[name] = _numbers(lines, k, decimal)
+        else:
+            columns[name] = [text_of(row[k]) for _, row in lines.rows]
+    return pd.DataFrame(columns, index=pd.Index([line for line, _ in lines.rows], name=f"{path}, line"))
+
+
+def _numbers(lines: Lines, k: int, decimal: Decimal | None) -> list[Any]:
+    """The numbers of a column, whole ones as int; blank cells are refused."""
+    values = number_column(lines, k, decimal)
+    for row, value in enumerate(values):
+        if value is None:
+            raise FileError(f"{lines.at(row, k)}: the cell is blank; fill it in, or remove the line")
+    return [
+        int(value) if value == int(value) and abs(value) < 2**53 else value for value in values if value is not None
+    ]
+
+
+def _without_unrewarded(lines: Lines) -> Lines:
+    """Exported lines without those that say that their trial has no reward."""
+    titles = [title.lower() for title in lines.header]
+    if "state" not in titles or "reward" not in titles:
+        return lines
+    state, reward = titles.index("state"), titles.index("reward")
+    rows = [row for row in lines.rows if row[1][reward] is not None or row[1][state] in ("told", "observed", None)]
+    if not rows:
+        raise FileError(f"{lines.path} holds no rewards")
+    return replace(lines, rows=rows)
+
+
+def read_results(
+    path: Path, study: Study, partial: bool = False, amend: bool = False, decimal: Decimal | None = None
+) -> list[Checked]:
     """The results of a file, checked but not yet told.
 
     A line names its experiment in the column `trial`, or in the id column of the candidates (their first). In the
@@ -199,7 +91,7 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
     candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`, lines without a reward
     are skipped. A reward that differs from the stored one is an error unless `amend`.
     """
-    lines = read_lines(path)
+    lines = read_lines(path).texts()
     algorithm = (replica := study.refresh()).algorithm
     own = column_names(algorithm)
     ids, names, rewards = lines.maybe("trial"), lines.maybe(own[0]), lines.column("reward")
@@ -208,9 +100,14 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
         lines.column("trial")  # raises
     _check_header(lines, ["trial", "reward", *own])
     found: dict[int, list[tuple[int, float | str]]] = {}
-    written: dict[int, list[str]] = {}
+    written_notes: dict[int, list[str]] = {}
     mistakes: list[str] = []
-    for line, row in lines.rows:
+    parts: list[tuple[int, list[Cell]]] = [
+        (line, [part]) for line, row in lines.rows for part in text_of(row[rewards]).split(";")
+    ]
+    sign = decimal_sign(replace(lines, header=[lines.header[rewards]], rows=parts), 0, decimal)
+    for line, cells in lines.rows:
+        row = [text_of(cell) for cell in cells]
         if row[rewards] == "" and partial:
             continue
         try:
@@ -218,16 +115,18 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
             name = row[names] if ids is None and names is not None else None
             number = find_trial(algorithm.log, algorithm.domain, trial, name)
             _check_candidate(lines.header, row, trial_columns(algorithm, number))
-            measured = [(line, value) for value in _measured(row[rewards])]
+            measured = [(line, value) for value in _measured(row[rewards], sign)]
             found.setdefault(number, []).extend(measured)
             if notes is not None and row[notes].strip():
-                written.setdefault(number, []).append(row[notes].strip())
+                written_notes.setdefault(number, []).append(row[notes].strip())
         except (ValueError, TypeError) as error:
             mistakes.append(f"{path}, line {line}: {error}")
     results: list[Checked] = []
     for number, values in found.items():
         try:
-            results.append(_checked(replica, number, values, amend, "; ".join(dict.fromkeys(written.get(number, [])))))
+            results.append(
+                _checked(replica, number, values, amend, "; ".join(dict.fromkeys(written_notes.get(number, []))))
+            )
         except (ValueError, TypeError) as error:
             mistakes.append(f"{path}, line {values[0][0]}: {error}")
     _raise_if_any(mistakes)
@@ -236,11 +135,11 @@ def read_results(path: Path, study: Study, partial: bool = False, amend: bool = 
     return results
 
 
-def _measured(cell: str) -> list[float | str]:
+def _measured(cell: str, decimal: Decimal) -> list[float | str]:
     """The measurements in a cell, or the word "failed"."""
     if cell.strip().lower() == FAILED:
         return [FAILED]
-    return [_reward(part.strip()) for part in cell.split(";")]
+    return [_reward(part.strip(), decimal) for part in cell.split(";")]
 
 
 def _checked(
@@ -298,13 +197,13 @@ def _id(cell: str) -> int:
         raise ValueError(f"trial must be a whole number, got {cell!r}") from None
 
 
-def _reward(cell: str) -> float:
+def _reward(cell: str, decimal: Decimal) -> float:
     if cell == "":
         raise ValueError("reward is empty; to tell only the lines that have one, use --partial")
-    try:
-        return float(cell)
-    except ValueError:
-        raise ValueError(f'reward must be a number, or the word "{FAILED}", got {cell!r}') from None
+    number = written(cell)
+    if number is None or number.bound or (number.unit and not is_unit(number.unit)):
+        raise ValueError(f'reward must be a number, or the word "{FAILED}", got {cell!r}')
+    return number.value(decimal)
 
 
 def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mapping[str, object]) -> None:
@@ -316,10 +215,9 @@ def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mappin
 def _agrees(cell: str, value: object) -> bool:
     """Whether a cell equals a value, up to the rounding of a spreadsheet."""
     if isinstance(value, float | np.floating):
-        try:
-            return isclose(float(cell), float(value), rel_tol=1e-6, abs_tol=1e-9)
-        except ValueError:
-            return False
+        number = written(cell)
+        readings = [] if number is None or number.bound else [number.value(sign) for sign in number.readings]
+        return any(isclose(reading, float(value), rel_tol=1e-6, abs_tol=1e-9) for reading in readings)
     return cell.strip() == _cell(value).strip()
 
 

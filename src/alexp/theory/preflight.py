@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, overload
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from alexp.decision.schedules import Schedules
 from alexp.decision.semidefinite import block_eigenvalues, e_optimal
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
+from alexp.table.table import Table
 from alexp.theory.confidence import corrected_lambda, printed_lambda, self_normalised_lambda_bound
 from alexp.theory.eigenvalues import burn_in, concatenation, expected_explorations, explored_lambda_min_bound
 from alexp.theory.regret import lasso_complexity
+from alexp.theory.table_check import TableCheck, check_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,6 +168,11 @@ class Preflight:
         return capture.get()
 
 
+@overload
+def preflight(models: Table) -> TableCheck: ...
+
+
+@overload
 def preflight(
     models: ModelClass,
     domain: Domain,
@@ -173,8 +180,20 @@ def preflight(
     noise_std: float = 0.1,
     reward_bound: float = 1.0,
     schedules: Schedules | None = None,
-) -> Preflight:
-    """Check a model class on a domain before the first experiment.
+) -> Preflight: ...
+
+
+def preflight(
+    models: ModelClass | Table,
+    domain: Domain | None = None,
+    *,
+    noise_std: float = 0.1,
+    reward_bound: float = 1.0,
+    schedules: Schedules | None = None,
+) -> Preflight | TableCheck:
+    """Check a table, or a model class on a domain, before the first experiment.
+
+    Of a `Table`: near-duplicates, constant columns, descriptions that say the same, and how many experiments to expect.
 
     Looks at rank, duplicate and proportional models, feature norms, lambda_min under each exploration design, C_min,
     and audits the constants that ALExp would use at t = 1, 10, 100, 1000. Parts that would take minutes on large
@@ -182,7 +201,7 @@ def preflight(
 
     Parameters
     ----------
-    models : the candidate models.
+    models : the candidate models, or a table, which needs nothing else.
     domain : where they will be used.
     noise_std : as for ``ALExp``.
     reward_bound : bound on the size of the noiseless reward, as for ``ALExp``; eta_t is in its units.
@@ -193,6 +212,10 @@ def preflight(
     >>> report.columns["rank"], report.columns["repeated_columns"]
     (4, 8)
     """
+    if isinstance(models, Table):
+        return check_table(models)
+    if domain is None:
+        raise TypeError("domain is missing: pass the candidates, or an alexp.Table in place of models and domain")
     models.require_linear("preflight", "ranks, designs and schedules are about columns")
     positive("noise_std", noise_std)
     positive("reward_bound", reward_bound)

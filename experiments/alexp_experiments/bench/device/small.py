@@ -18,8 +18,8 @@ from alexp.decision.agents import Greedy
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.gpu.cupy_backend import cupy
 from alexp.problem.domains import FiniteSet
+from alexp.problem.matrices import Matrices
 from alexp.problem.models import ModelClass
-from alexp.problem.tables import Matrices
 from alexp.rules import IDS, UCB
 from alexp_experiments.bench.records import Details, Measurement, median_ms, record
 

@@ -19,8 +19,8 @@ from alexp.common.schema import anything, floats, record, same
 from alexp.common.validation import VANISHING
 from alexp.estimation.posteriors import PosteriorGrid
 from alexp.problem.kernel_models import varying_part
+from alexp.problem.matrices import ModelOnTable
 from alexp.problem.rows import dense, spread
-from alexp.problem.tables import ModelOnTable
 
 LAST = 64  # rewards after which divisors stay
 _MOST = 300  # candidates between which the similarity under a kernel is averaged

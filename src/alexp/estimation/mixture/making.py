@@ -22,8 +22,8 @@ from alexp.estimation.ridge.bank import RidgeGrid
 
 if TYPE_CHECKING:
     from alexp.problem.candidates import CandidateTable
+    from alexp.problem.matrices import ModelOnTable
     from alexp.problem.models import ModelClass
-    from alexp.problem.tables import ModelOnTable
 
 
 class _Levels(TypedDict):

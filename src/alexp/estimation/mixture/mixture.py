@@ -37,7 +37,7 @@ from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_sc
 from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel, Scaled
-from alexp.problem.tables import ModelOnTable
+from alexp.problem.matrices import ModelOnTable
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
 # would round the small ones away; candidates are then done one component at a time.

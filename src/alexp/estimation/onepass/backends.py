@@ -13,8 +13,8 @@ from alexp.estimation.onepass._kernels import products
 from alexp.estimation.onepass.regressions import KernelRegression, about_level
 from alexp.estimation.ridge.threads import run_parts
 from alexp.problem.kernels import Kernel
+from alexp.problem.matrices import Block
 from alexp.problem.rows import Rows, is_sparse
-from alexp.problem.tables import Block
 
 _SIMILARITIES = 1 << 16  # in memory when values are made anew
 _CONVERTED = 1 << 20  # numbers of a table in half precision that are converted at a time

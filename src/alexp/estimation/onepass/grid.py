@@ -26,9 +26,9 @@ from alexp.estimation.onepass.regressions import KernelRegression, LinearRegress
 from alexp.estimation.posteriors import CandidateMoments, Component, Score
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel
+from alexp.problem.matrices import Block, ModelOnTable
 from alexp.problem.rows import dense
 from alexp.problem.shared_kernels import SharedKernels
-from alexp.problem.tables import Block, ModelOnTable
 
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions

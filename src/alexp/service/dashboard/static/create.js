@@ -1,4 +1,4 @@
-// The form for a new study: a table of candidates with models from its columns, or an interval with a family of functions.
+// The form for a new study: a table of candidates, or an interval with a family of functions.
 
 import { newKey, post } from "./api.js";
 import { placed } from "./writing.js";

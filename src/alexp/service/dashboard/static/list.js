@@ -31,7 +31,7 @@ const nothing = () =>
     "section",
     { class: "card" },
     h("h2", {}, "No study yet"),
-    h("p", {}, "Paste a table of candidates, say which columns describe them, and ask for the first plate."),
+    h("p", {}, "Choose the file that has your candidates, see what its columns were taken for, and ask for the first plate."),
   );
 
 function listed(studies) {

@@ -1,178 +1,234 @@
 // The two kinds of problems that the form can describe: their inputs, and the request that they give.
 
-import { isNumeric, proposed, readTable } from "./csv.js";
-import { field, fill, h, mark, newId } from "./dom.js";
+import { post } from "./api.js";
+import { field, fill, h, mark, newId, note, table } from "./dom.js";
 import { many } from "./words.js";
 
 export const option = ([value, text]) => h("option", { value }, text);
 export const numeric = (value, more = {}) =>
   h("input", { type: "number", step: "any", value, inputmode: "decimal", ...more });
 
-/** A table of candidates, with models from its columns. */
+const KINDS = ["number", "words", "yes/no", "SMILES", "label"];
+const HEADINGS = ["Column", "Kind", "Example", "Becomes"];
+const MISSING = [
+  ["refuse", "Refuse them"],
+  ["median", "Fill in the median, and mark them"],
+  ["drop", "Leave out these candidates"],
+  ["leave out", "Leave out these columns"],
+];
+const PAUSE = 400; // milliseconds without typing, after which the table is sent
+
+/** A file as the service takes it: its name, and its bytes in base64. */
+function content(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve({ name: file.name, content: reader.result.split(",")[1] ?? "" });
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
+
+/** A table of candidates: the service reads it, the page shows what it understood. */
 export class TablePart {
   constructor(put) {
+    const changed = () => this.later();
     this.csv = put(
       "problem.csv",
       h("textarea", {
-        rows: "8",
+        rows: "6",
         spellcheck: "false",
         wrap: "off",
         class: "code",
         placeholder: "ligand,base,temperature\nXPhos,KOAc,90\n…",
-        oninput: () => this.read(),
+        oninput: () => this.pasted(),
       }),
     );
-    this.file = h("input", { type: "file", accept: ".csv,.tsv,.txt,text/csv", onchange: () => this.load() });
+    const accept = ".csv,.tsv,.txt,.xlsx,.parquet,text/csv";
+    this.file = put("problem.file", h("input", { type: "file", accept, onclick: (event) => (event.target.value = ""), onchange: () => this.load() }));
+    this.more = put(
+      "problem.models",
+      h("input", { type: "file", accept, multiple: true, onchange: () => this.loadMore() }),
+    );
+    const text = (name) => put(`problem.${name}`, h("input", { type: "text", maxlength: "200", oninput: changed }));
+    this.id = text("id");
+    this.sheet = text("sheet");
+    this.header = put("problem.header", numeric("", { min: "1", step: "1", oninput: changed }));
+    this.missing = put("problem.missing", h("select", { onchange: changed }, MISSING.map(option)));
+    this.decimal = put(
+      "problem.decimal",
+      h(
+        "select",
+        { onchange: changed },
+        [
+          ["", "As the cells say"],
+          [",", "Comma: 0,5"],
+          [".", "Point: 0.5"],
+        ].map(option),
+      ),
+    );
     this.kernels = put(
       "problem.kernels",
       h(
         "select",
         {},
         [
-          ["linear", "Linear in the columns"],
           ["auto", "Curved: kernels chosen automatically"],
+          ["linear", "Linear in the columns"],
         ].map(option),
       ),
     );
-    this.summary = h("p", { class: "hint", role: "status" });
-    this.models = h("div", { class: "models" });
-    this.problemText = h("p", { class: "problem", hidden: true, role: "alert" });
-    this.table = null;
-    this.rows = [];
-    this.builder = h(
-      "div",
-      { hidden: true },
-      h("h3", {}, "Models: which columns describe the candidates?"),
-      h(
-        "p",
-        { class: "hint" },
-        "Each model is one way to describe a candidate. The study finds out which of them the rewards follow. Columns of words become one column of zeros and ones per word.",
-      ),
-      this.models,
-      this.problemText,
-      h(
-        "div",
-        { class: "buttons start" },
-        h("button", { type: "button", class: "plain", onclick: () => this.add("", []).focus() }, "Add a model"),
-      ),
-      h("div", { class: "fields" }, field("Kind of models", this.kernels)),
-    );
+    this.column = h("input", { type: "text", maxlength: "200" });
+    this.kind = h("select", {}, KINDS.map((kind) => option([kind, kind])));
+    this.summary = h("div", { role: "status" });
+    this.kinds = {};
+    this.given = null; // {csv} or {file}
+    this.models = {};
+    this.turn = 0;
+    this.understood = null;
     this.element = h(
       "div",
       {},
-      field("Table, one candidate per line", this.csv, {
-        hint: "Paste it here with its line of column names, or choose a file.",
-      }),
-      field("File", this.file),
+      h(
+        "div",
+        { class: "fields" },
+        field("File", this.file, { hint: "CSV, Excel (.xlsx) or Parquet, one candidate per line." }),
+        field("Further descriptions", this.more, {
+          hint: "Files with features of the candidates, matched by id. Each gets models of its own.",
+        }),
+      ),
+      field("Table, one candidate per line", this.csv, { hint: "Or paste it here, with its line of column names." }),
       this.summary,
-      this.builder,
+      h(
+        "details",
+        {},
+        h("summary", {}, "How to read it"),
+        h(
+          "div",
+          { class: "fields" },
+          field("Column of ids (id)", this.id),
+          field("Blank cells (missing)", this.missing),
+          field("Decimal sign (decimal)", this.decimal),
+          field("Sheet of a workbook (sheet)", this.sheet),
+          field("Line of the names (header)", this.header),
+          field("Kind of models", this.kernels),
+          field("State the kind of column (kinds)", this.column),
+          field("Its kind", this.kind),
+        ),
+        h(
+          "div",
+          { class: "buttons start" },
+          h(
+            "button",
+            { type: "button", class: "plain", onclick: () => this.state(this.column.value, this.kind.value) },
+            "State this kind",
+          ),
+        ),
+      ),
     );
+  }
+
+  pasted() {
+    this.file.value = "";
+    this.take(this.csv.value.trim() ? { csv: this.csv.value } : null);
   }
 
   async load() {
     const [file] = this.file.files;
     if (!file) return;
-    this.csv.value = await file.text();
-    this.read();
+    this.csv.value = "";
+    this.take({ file: await content(file) }, 0);
   }
 
-  read() {
-    mark(this.csv, null);
-    this.table = readTable(this.csv.value);
-    this.builder.hidden = this.table === null;
-    this.summary.textContent = this.table
-      ? `${many(this.table.rows.length, "candidate")}, ${many(this.table.header.length, "column")}.`
-      : "";
-    if (this.table === null || this.table.header.join("\n") === this.known) return;
-    this.known = this.table.header.join("\n");
-    fill(this.models);
-    this.rows = [];
-    for (const [name, columns] of Object.entries(proposed(this.table))) this.add(name, columns);
+  async loadMore() {
+    const files = await Promise.all([...this.more.files].map(content));
+    this.models = Object.fromEntries(files.map((file) => [file.name.replace(/\.[^.]*$/, ""), file]));
+    this.later(0);
   }
 
-  add(name, columns) {
-    const title = h("input", {
-      type: "text",
-      value: name,
-      "aria-label": "Name of the model",
-      placeholder: "Name",
-      maxlength: "200",
+  /** A new table: what was stated about the columns of another one no longer holds. */
+  take(given, wait = PAUSE) {
+    this.given = given;
+    this.kinds = {};
+    this.later(wait);
+  }
+
+  state(column, kind) {
+    if (!column) return;
+    this.kinds[column] = kind;
+    this.later(0);
+  }
+
+  /** Read the table after a pause. */
+  later(wait = PAUSE) {
+    clearTimeout(this.timer);
+    this.understood = null;
+    this.timer = setTimeout(() => this.read(), wait);
+  }
+
+  request() {
+    const body = { kind: "table", ...this.given, kinds: this.kinds, missing: this.missing.value };
+    for (const name of ["id", "sheet", "decimal"]) if (this[name].value.trim()) body[name] = this[name].value.trim();
+    if (this.header.value) body.header = Number(this.header.value);
+    if (Object.keys(this.models).length) body.models = this.models;
+    return body;
+  }
+
+  async read() {
+    const turn = (this.turn += 1);
+    for (const input of [this.csv, this.file]) mark(input, null);
+    if (this.given === null) return fill(this.summary);
+    try {
+      const understood = await post("/v1/tables/preview", this.request());
+      if (turn !== this.turn) return null;
+      this.understood = understood;
+      return this.show(understood);
+    } catch (trouble) {
+      if (turn !== this.turn) return null;
+      const named = /column '([^']+)'/.exec(trouble.message);
+      if (named) this.column.value = named[1];
+      return fill(this.summary, note("error", h("p", { class: "lines" }, trouble.message)));
+    }
+  }
+
+  show(understood) {
+    const rows = understood.columns.map((column) => {
+      const own = !column.description && column.kind !== "id";
+      const name = column.description ? `${column.description}: ${column.name}` : column.name;
+      return [name, own ? this.choice(column) : column.kind, column.example, column.becomes];
     });
-    const boxes = this.table.header.map((column, k) => {
-      const box = h("input", { type: "checkbox", id: newId("column"), value: column });
-      box.checked = columns.includes(column);
-      const kind = isNumeric(this.table.rows, k) ? null : h("span", { class: "hint" }, " (words)");
-      return { box, element: h("span", { class: "choice" }, box, h("label", { for: box.id }, column, kind)) };
-    });
-    const row = { title, boxes: boxes.map(({ box }) => box) };
-    const element = h(
-      "fieldset",
-      { class: "model" },
-      h("legend", { class: "unseen" }, "Model"),
-      title,
-      h(
-        "div",
-        { class: "choices" },
-        boxes.map((one) => one.element),
-      ),
-      h(
-        "button",
-        {
-          type: "button",
-          class: "plain small",
-          onclick: () => {
-            this.rows = this.rows.filter((other) => other !== row);
-            element.remove();
-          },
-        },
-        "Remove",
-      ),
+    const count = `${many(understood.n_candidates, "candidate")}, ${many(understood.columns.length, "column")}.`;
+    const said = [...understood.remarks, ...understood.warnings];
+    fill(
+      this.summary,
+      h("p", { class: "hint" }, `${count} ${understood.file}`),
+      h("div", { class: "understood" }, table("What the columns are", HEADINGS, rows, [], true)),
+      said.map((text) => note("warning", text)),
     );
-    this.rows.push(row);
-    this.models.append(element);
-    return title;
   }
 
-  say(text) {
-    this.problemText.textContent = text ?? "";
-    this.problemText.hidden = !text;
+  /** The kind of a column, to be corrected. */
+  choice(column) {
+    const id = newId("kind");
+    const select = h(
+      "select",
+      { id, "aria-label": `Kind of ${column.name}`, onchange: () => this.state(column.name, select.value) },
+      KINDS.map((kind) => option([kind, kind])),
+    );
+    select.value = column.kind;
+    return select;
   }
 
   find(where) {
-    if (!where.startsWith("problem")) return null;
-    return where.startsWith("problem.models") ? (this.rows[0]?.title ?? null) : this.csv;
+    return where.startsWith("problem") ? (this.given?.file ? this.file : this.csv) : null;
   }
 
   problem() {
-    this.say(null);
-    if (this.table === null) {
-      mark(this.csv, "Paste a table: a line of column names, and one line per candidate");
+    if (this.given === null) {
+      mark(this.csv, "Choose a file, or paste a table: a line of column names, and one line per candidate");
       this.csv.focus();
       return null;
     }
-    const models = {};
-    for (const { title, boxes } of this.rows) {
-      const name = title.value.trim();
-      const columns = boxes.filter((box) => box.checked).map((box) => box.value);
-      const wrong = !name
-        ? "Every model needs a name"
-        : name in models
-          ? `There are two models ${name}`
-          : !columns.length
-            ? `Model ${name} has no columns`
-            : null;
-      if (wrong) {
-        this.say(wrong);
-        title.focus();
-        return null;
-      }
-      models[name] = columns;
-    }
-    if (!this.rows.length) {
-      this.say("There must be at least one model");
-      return null;
-    }
-    return { kind: "table", csv: this.csv.value, models, kernels: this.kernels.value };
+    return { ...this.request(), kernels: this.kernels.value };
   }
 }
 

@@ -1,0 +1,97 @@
+"""Options of commands that read a table of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from alexp.common.redaction import printable
+
+if TYPE_CHECKING:
+    from alexp.table import Table
+
+CandidatesFile = Annotated[Path, typer.Option(help="CSV, .xlsx or Parquet file with one candidate per line.")]
+FeatureFiles = Annotated[
+    list[str] | None, typer.Option(help="NAME=FILE, a further description of the candidates, matched by id; repeat.")
+]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Column that names the candidates.")]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of a workbook with several.")]
+KindOf = Annotated[
+    list[str] | None, typer.Option("--kind", help="COLUMN=KIND: number, words, yes/no, SMILES or label; repeat.")
+]
+Ignore = Annotated[list[str] | None, typer.Option(help="Column that models do not use; repeat.")]
+Missing = Annotated[
+    str, typer.Option(help="Blank cells: refuse, median (fill in), drop (candidates) or 'leave out' (columns).")
+]
+DecimalSign = Annotated[
+    list[str] | None, typer.Option("--decimal", help="Decimal sign, or COLUMN=SIGN, where cells do not tell; repeat.")
+]
+Replace = Annotated[list[str] | None, typer.Option(help="CELL=VALUE, what to read in place of a cell; repeat.")]
+HeaderLine = Annotated[int | None, typer.Option("--header", min=1, help="Line that has the names of the columns.")]
+Skip = Annotated[list[int] | None, typer.Option(help="Line that is no candidate; repeat.")]
+
+
+def pair(text: str, option: str) -> tuple[str, str]:
+    """NAME=VALUE as two texts; the name may have equals signs if the value has none."""
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise ValueError(f"{option} must look like NAME=VALUE, got {text!r}")
+    return key, value
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """NAME=VALUE, each name once."""
+    found = dict(pair(text, option) for text in texts)
+    if len(found) != len(texts):
+        raise ValueError(f"{option} must have distinct names")
+    return found
+
+
+def decimal_from(texts: Sequence[str] | None) -> Any:
+    """The value of --decimal: one sign, or signs by column."""
+    if texts and len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
+    return pairs(texts, "--decimal") if texts else None
+
+
+def read_table(
+    candidates: Path,
+    features: Sequence[str] | None,
+    id: str | None,
+    sheet: str | None,
+    kind: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    missing: str,
+    decimal: Sequence[str] | None,
+    replace: Sequence[str] | None,
+    header: int | None,
+    skip: Sequence[int] | None,
+) -> Table:
+    """The table that the options describe."""
+    from alexp.table import Table
+
+    kinds: Any = pairs(kind or [], "--kind")
+    swaps = {cell: value for cell, _, value in (text.partition("=") for text in replace or [])}
+    table = Table.read(
+        candidates,
+        id,
+        sheet,
+        kinds=kinds,
+        ignore=ignore or (),
+        missing=missing,  # type: ignore[arg-type]  # other words are refused there
+        decimal=decimal_from(decimal),
+        replace=swaps,
+        header=header,
+        skip=skip or (),
+    )
+    for name, file in pairs(features or [], "--features").items():
+        table.describe(name, Path(file))
+    return table
+
+
+def preview(table: Table) -> Iterator[str]:
+    """What was understood, line by line."""
+    return (printable(line) for line in str(table.understood).splitlines())

@@ -1,0 +1,344 @@
+"""Any file -> named columns of cells with line numbers: text in any encoding, .xlsx, Parquet, data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alexp.common.cells import from_csv
+from alexp.common.files import read_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Cell = str | int | float | bool | date | None
+
+_SEPARATORS = "\t;,"  # the first of equally good ones
+_SEEN = 40  # lines that the separator is found from
+_MOST_UNPACKED = 2**30  # bytes of a workbook
+_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+
+class FileError(ValueError):
+    """A file has errors; the message names the file and the lines."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The cells of a table.
+
+    Attributes
+    ----------
+    path : of the file, or its name in messages.
+    header : names of the columns, distinct.
+    rows : (line number, cells) of every row, as many cells as names; a blank cell is None.
+    format : what was read, such as "text, semicolons, UTF-8".
+    place : what a line is called in messages.
+    """
+
+    path: Path | str
+    header: list[str]
+    rows: list[tuple[int, list[Cell]]]
+    format: str = ""
+    place: str = "line"
+
+    def column(self, name: str) -> int:
+        """Position of a column, by its name in any case."""
+        names = [title.lower() for title in self.header]
+        if name.lower() not in names:
+            raise FileError(f"{self.path} needs a column {name!r}, it has {', '.join(map(repr, self.header))}")
+        return names.index(name.lower())
+
+    def maybe(self, name: str) -> int | None:
+        """Position of a column; None where there is none."""
+        return self.column(name) if name.lower() in [title.lower() for title in self.header] else None
+
+    def at(self, row: int, column: int | None = None) -> str:
+        """The place of a row, or of a cell, for messages."""
+        where = f"{self.path}, {self.place} {self.rows[row][0]}"
+        return where if column is None else f"{where}, column {self.header[column]!r}"
+
+    def texts(self) -> Lines:
+        """The same with all cells as text; blank ones are empty."""
+        rows: list[tuple[int, list[Cell]]] = [(line, [text_of(cell) for cell in row]) for line, row in self.rows]
+        return Lines(self.path, self.header, rows, self.format, self.place)
+
+
+def text_of(cell: Cell) -> str:
+    """A cell as text: whole numbers without a point, dates as in ISO 8601."""
+    if isinstance(cell, str):
+        return cell
+    if cell is None:
+        return ""
+    return cell.isoformat() if isinstance(cell, date) else repr(cell)
+
+
+def read_lines(path: Path, sheet: str | None = None) -> Lines:
+    """Read a file of any of the formats."""
+    return lines_of(read_bytes(path), path, sheet)
+
+
+def lines_of(
+    data: bytes | str,
+    path: Path | str,
+    sheet: str | None = None,
+    header: int | None = None,
+    skip: Sequence[int] = (),
+    encoding: str | None = None,
+) -> Lines:
+    """The table in the content of a file; messages name it `path`.
+
+    Parameters
+    ----------
+    sheet : of a workbook with several.
+    header : the line that has the names of the columns; by default the first that is not blank.
+    skip : lines that are no candidates, such as a line of units.
+    encoding : of a text; by default UTF-8 or UTF-16 where it is one, otherwise Windows-1252.
+    """
+    if isinstance(data, bytes) and data[:4] == b"PAR1":
+        return frame_lines(_parquet(data, path), path, "Parquet")
+    if isinstance(data, bytes) and data[:4] == b"PK\x03\x04":
+        rows, format = _workbook(data, path, sheet)
+    else:
+        if sheet is not None:
+            raise FileError(f"{path} is a text, which has no sheets; leave sheet out, got {sheet!r}")
+        text, named = (data, "text") if isinstance(data, str) else _decoded(data, path, encoding)
+        rows, format = _separated(text, path, header, named)
+    return _named(rows, path, header, skip, format)
+
+
+# -- texts -----------------------------------------------------------------------------------------------------
+
+
+def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, str]:
+    """The text, and the name of its encoding."""
+    if data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
+        raise FileError(f"{path} is a workbook of the old format .xls; save it as .xlsx or as CSV")
+    if data[:4] == b"%PDF" or data[:6] == b"\x93NUMPY":
+        raise FileError(f"{path} is not a table; save it as CSV or .xlsx")
+    if encoding is not None:
+        try:
+            return data.decode(encoding).removeprefix("\ufeff"), f"text in {encoding}"
+        except (LookupError, UnicodeDecodeError) as error:
+            raise FileError(f"{path} is not a text in encoding {encoding!r}: {error}") from None
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return _strictly(data, "utf-16", path), "text in UTF-16"
+    if b"\0" in data[:4096]:
+        for name, zeros in (("utf-16-le", data[1:4096:2]), ("utf-16-be", data[:4096:2])):
+            if zeros and zeros.count(0) > 0.7 * len(zeros):
+                return _strictly(data, name, path), "text in UTF-16"
+        raise FileError(f"{path} is not a table: it holds bytes that no text has; save it as CSV or .xlsx")
+    try:
+        return data.decode("utf-8-sig"), "text in UTF-8"
+    except UnicodeDecodeError:
+        pass
+    try:
+        return data.decode("cp1252"), "text in Windows-1252"
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "text in Latin-1"
+
+
+def _strictly(data: bytes, encoding: str, path: Path | str) -> str:
+    try:
+        return data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not a text in {encoding}: {error}; save it as UTF-8") from None
+
+
+def _separated(text: str, path: Path | str, header: int | None, named: str) -> tuple[list[tuple[int, list[Cell]]], str]:
+    first = text[:6].lower()
+    separator = text[4] if first.startswith("sep=") and len(text) > 5 and text[5] in "\r\n" else None
+    try:
+        found = separator or _separator(text, path, header)
+        rows = from_csv(text, found)
+    except ValueError as error:
+        raise error if isinstance(error, FileError) else FileError(f"{path}, {error}") from None
+    if separator is not None:
+        rows = [(line, row) for line, row in rows if line > 1]
+    cells: list[tuple[int, list[Cell]]] = [(line, [cell or None for cell in row]) for line, row in rows]
+    return cells, f"{named}, separated by {_NAMES.get(found, repr(found))}"
+
+
+def _separator(text: str, path: Path | str, header: int | None) -> str:
+    """The one by which the header has as many cells as most lines; a comma if there is one column only."""
+    sample = io.StringIO(text[:200_000], newline="")
+    lines = [line for line in (sample.readline() for _ in range(_SEEN + (header or 1))) if line.strip()]
+    lines = lines[(header or 1) - 1 :] if header is not None else lines
+    best, score = None, (0.0, 0.0)
+    usual = {}
+    for separator in _SEPARATORS:
+        try:
+            sizes = [len(row) for row in csv.reader(lines, delimiter=separator)]
+        except csv.Error:
+            continue
+        if len(sizes) < 2:
+            continue
+        size, times = Counter(sizes[1:]).most_common(1)[0]
+        usual[separator] = size
+        if size > 1 and sizes[0] > 1 and (sizes[0] == size, times / len(sizes)) > score:
+            best, score = separator, (float(sizes[0] == size), times / len(sizes))
+    if best is not None:
+        return best
+    if header is None and (
+        many := [size for separator, size in usual.items() if size > (2 if separator == "," else 1)]
+    ):
+        raise FileError(
+            f"{path}, line 1: the first line has one cell, the lines below it {max(many)}; if it is a title, say in "
+            "which line the names of the columns are: header=2"
+        )
+    decimals = usual.get(",") == 2 and lines and "," not in lines[0]
+    return "\t" if decimals else ","
+
+
+# -- workbooks and data frames ---------------------------------------------------------------------------------
+
+
+def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tuple[int, list[Cell]]], str]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names, size = archive.namelist(), sum(entry.file_size for entry in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise FileError(f"{path} is damaged: {error}") from None
+    if "xl/workbook.xml" not in names:
+        what = "an OpenDocument sheet" if "mimetype" in names else "an archive, not a workbook"
+        raise FileError(f"{path} is {what}; save the table as .xlsx or as CSV")
+    if size > _MOST_UNPACKED:
+        raise FileError(f"{path} unpacks to {size / 2**30:.1f} GiB, more than 1 GiB; save it as CSV")
+    try:
+        import openpyxl
+    except ModuleNotFoundError:
+        raise FileError(f"{path} is a workbook; pip install 'alexp[excel]' to read it, or save it as CSV") from None
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    except Exception as error:  # a damaged workbook fails in many ways
+        raise FileError(f"{path} cannot be read as a workbook: {error}") from None
+    titles = [one.title for one in book.worksheets]
+    if sheet is not None and sheet not in titles:
+        raise FileError(f"{path} has no sheet {sheet!r}; it has {', '.join(map(repr, titles))}")
+    filled = {title: _sheet(book[title]) for title in ([sheet] if sheet is not None else titles)}
+    filled = {title: rows for title, rows in filled.items() if rows} if sheet is None else filled
+    if len(filled) > 1:
+        listed = ", ".join(map(repr, filled))
+        raise FileError(
+            f"{path} has {len(filled)} sheets with cells ({listed}); say which: sheet={next(iter(filled))!r}"
+        )
+    if not filled:
+        raise FileError(f"{path} has no cells")
+    title, rows = next(iter(filled.items()))
+    return rows, f"workbook, sheet {title!r}"
+
+
+def _sheet(sheet: Any) -> list[tuple[int, list[Cell]]]:
+    """(line, cells) of the rows that are not blank, all of one length."""
+    sheet.reset_dimensions()
+    rows = [(line, [_plain(cell) for cell in row]) for line, row in enumerate(sheet.iter_rows(values_only=True), 1)]
+    rows = [(line, row) for line, row in rows if any(cell is not None for cell in row)]
+    width = max((len(row) for _, row in rows), default=0)
+    return [(line, row + [None] * (width - len(row))) for line, row in rows]
+
+
+def _plain(value: object) -> Cell:
+    """A value of a workbook or data frame as a cell: NaN is blank, text has no blanks around it."""
+    if value is None or isinstance(value, bool | int | date):
+        return value if value == value else None  # not a time is a date
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real | Decimal):
+        number = float(value)
+        return None if number != number else number
+    if hasattr(value, "item"):
+        return _plain(value.item())
+    return None if value != value or type(value).__name__ == "NAType" else str(value)
+
+
+def _parquet(data: bytes, path: Path | str) -> pd.DataFrame:
+    try:
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        raise FileError(f"{path} is a Parquet file; pip install pyarrow to read it, or save it as CSV") from None
+    try:
+        frame: pd.DataFrame = pyarrow.parquet.read_table(io.BytesIO(data)).to_pandas()
+    except Exception as error:
+        raise FileError(f"{path} cannot be read as a Parquet file: {error}") from None
+    return frame
+
+
+def frame_lines(frame: pd.DataFrame, path: Path | str = "frame", format: str = "data frame") -> Lines:
+    """A data frame as lines; an index with a name, or of texts, becomes the first column."""
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
+    if frame.columns.nlevels > 1 or frame.index.nlevels > 1:
+        raise FileError(f"{path} has names on several levels; give every column one name, and use reset_index()")
+    names, columns = [str(name).strip() for name in frame.columns], [frame[name].tolist() for name in frame.columns]
+    if frame.index.name is not None or frame.index.dtype.kind not in "iu":  # rows have no names, only numbers
+        names, columns = [str(frame.index.name or "id"), *names], [frame.index.tolist(), *columns]
+    _check_distinct(names, path, "")
+    return column_lines(dict(zip(names, columns, strict=True)), path, format)
+
+
+def column_lines(columns: Mapping[str, Sequence[Any]], path: Path | str = "columns", format: str = "data") -> Lines:
+    """Named columns as lines."""
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) != 1 or lengths == {0} or "" in columns:
+        raise FileError(f"{path} must be named lists of the same length, with one entry per candidate")
+    rows = [(k, [_plain(value) for value in row]) for k, row in enumerate(zip(*columns.values(), strict=True))]
+    return Lines(path, list(columns), rows, format, "row")
+
+
+# -- names of the columns --------------------------------------------------------------------------------------
+
+
+def _named(
+    rows: list[tuple[int, list[Cell]]], path: Path | str, header: int | None, skip: Sequence[int], format: str
+) -> Lines:
+    """Split names from rows; every row must have as many cells."""
+    if header is not None:
+        rows = [(line, row) for line, row in rows if line >= header]
+        if not rows or rows[0][0] != header:
+            raise FileError(f"{path} has no cells in line {header}, where header={header} says that the names are")
+    rows = [rows[0], *((line, row) for line, row in rows[1:] if line not in skip)] if rows else rows
+    if len(rows) < 2:
+        raise FileError(f"{path} must have a header and at least one line")
+    first, titles = rows[0]
+    names = [" ".join(text_of(cell).split()) for cell in titles]
+    width = len(names)
+    while width and not names[width - 1] and all(len(row) < width or row[width - 1] is None for _, row in rows):
+        width -= 1  # empty columns on the right, as spreadsheets write them
+    names = names[:width]
+    for line, row in rows[1:]:
+        if len(row) != width and (len(row) < width or any(cell is not None for cell in row[width:])):
+            comma = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
+            hint = comma if len(row) > width and "commas" in format else ""
+            raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {width}{hint}")
+    if sum(name != "" for name in names) == 1 and width > 1:
+        raise FileError(
+            f"{path}, line {first}: only one of {width} columns has a name; if this line is a title, say in which "
+            f"line the names of the columns are: header={rows[1][0]}"
+        )
+    for k, name in enumerate(names):
+        if not name:
+            raise FileError(
+                f"{path}, line {first}: column {k + 1} has no name (merged cells?); write one name above every column, "
+                f"or, if the names are in a line below, say which: header={rows[1][0]}"
+            )
+    _check_distinct(names, path, f", line {first}")
+    return Lines(path, names, [(line, row[:width]) for line, row in rows[1:]], format)
+
+
+def _check_distinct(names: list[str], path: Path | str, where: str) -> None:
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise FileError(f"{path}{where}: columns {names.index(name) + 1} and {k + 1} have the same name {name!r}")

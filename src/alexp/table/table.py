@@ -1,0 +1,554 @@
+"""Table: candidates and their features, read once from a file or data frame, the same for every door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from alexp.common.arrays import FloatArray
+from alexp.common.files import read_array, read_bytes
+from alexp.common.validation import did_you_mean, matrix
+from alexp.common.warning import caution
+from alexp.problem.domains import FiniteSet
+from alexp.problem.kernel_models import AUTO, KernelChoice, KernelModels, factorial_models, kernel_models
+from alexp.problem.matrices import Matrices
+from alexp.problem.models import ModelClass
+from alexp.table.chemistry import descriptors, fingerprints
+from alexp.table.columns import (
+    BLANK,
+    MOST_LISTED,
+    MOST_WORDS,
+    Column,
+    Missing,
+    Options,
+    Reading,
+    Stated,
+    as_id,
+    check_points,
+    one_hot,
+    understand,
+)
+from alexp.table.files import FileError, Lines, column_lines, frame_lines, text_of
+from alexp.table.numbers import Decimal, written
+from alexp.table.understood import Understood, UnderstoodColumn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OWN = "table"  # the name of the models of the table's own columns
+_IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "experiment", "reaction", "code", "key",
+        "no", "no.", "nr", "nr.", "number", "label", "well", "molecule"}  # fmt: skip
+_RESERVED = ("trial", "reward")  # columns of files of results
+_MOST_LOOKED_AT = 50  # lines that tell whether the first is one of names or units
+_MOST_LISTED_COLUMNS = 1_000  # columns of a description that `understood` lists one by one
+
+
+@dataclass(frozen=True)
+class DescribedBy:
+    """Further features of the candidates, (N, d); `component` is the column whose words they describe, if one."""
+
+    values: FloatArray
+    names: list[str]
+    matched: str
+    columns: tuple[Column, ...] = ()
+    component: str | None = None
+
+
+class Table:
+    """Candidates and what describes them.
+
+    Made by `Table.read` from a file, or by `Table.from_frame`. `EvidenceMixture(table)` and
+    `create_study(table, name=...)` need nothing else: they take kernels that fit the columns, measure no candidate
+    twice, and look for the best one (`goal="best"`).
+
+    >>> import pandas as pd
+    >>> table = Table.from_frame(pd.DataFrame({"solvent": ["DMF", "DMF", "water"], "T (°C)": [60, 80, 60]}))
+    >>> print(table.understood)
+    frame, data frame: 3 candidates
+    column   kind    example  becomes
+    solvent  words   DMF      a component with 2 words
+    T (°C)   number  60       a number from 60 to 80 °C
+    >>> table.models().n_models, table.domain
+    (24, FiniteSet(3 candidates: {'solvent': 'DMF', 'T (°C)': 60}, ...))
+    """
+
+    def __init__(self, lines: Lines, options: Options) -> None:
+        self._lines, self._options = lines, options.checked(lines)
+        self._columns, self._kept, self._remarks = _columns(lines, self._options)
+        self._descriptions: dict[str, DescribedBy] = {}
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        id: str | None = None,
+        sheet: str | None = None,
+        *,
+        kinds: Mapping[str, Stated] | None = None,
+        ignore: Sequence[str] = (),
+        missing: Missing = "refuse",
+        decimal: Decimal | Mapping[str, Decimal] | None = None,
+        replace: Mapping[str, str | float] | None = None,
+        header: int | None = None,
+        skip: Sequence[int] = (),
+        encoding: str | None = None,
+    ) -> Table:
+        """Read CSV (commas, semicolons or tabs; UTF-8, UTF-16, Windows-1252), .xlsx or Parquet.
+
+        What is in doubt raises FileError, with file, line, column, cell and the keyword that settles it.
+
+        Parameters
+        ----------
+        path : of the file.
+        id : the column that names the candidates; by default the first, if it is called id, name, compound or so, or
+            holds texts that all differ.
+        sheet : of a workbook with several.
+        kinds : what columns are: "number", "words", "yes/no", "SMILES", or "label" for one that models do not use.
+        ignore : columns that models do not use; the same as the kind "label".
+        missing : blank cells are refused by default; "median" fills numbers by their median, with a further column that
+            says where, and makes blank words a word of their own; "drop" leaves out these candidates; "leave out" these
+            columns.
+        decimal : the decimal sign, "." or ",", of all columns or by column, where the cells do not tell.
+        replace : what to read in place of some cells, such as {"<0.1": 0.05, "n.d.": ""}.
+        header : the line that has the names of the columns; skip : lines that are no candidates; encoding : of a text.
+        """
+        options = Options(id, sheet, kinds or {}, ignore, missing, decimal, replace or {}, header, skip, encoding)
+        return cls(options.lines(read_bytes(Path(path)), Path(path)), options)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | str, name: str, **reading: Unpack[Reading]) -> Table:
+        """The same from the content of a file, which messages call `name`; keywords as of `read`."""
+        options = Options(**reading)
+        return cls(options.lines(data, name), options)
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Sequence[Any]], **reading: Unpack[Reading]) -> Table:
+        """The same column by column; keywords as of `read`."""
+        return cls(column_lines(columns), Options(**reading))
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, **reading: Unpack[Reading]) -> Table:
+        """The same from a data frame; an index with a name, or of texts, is a column; keywords as of `read`."""
+        return cls(frame_lines(frame), Options(**reading))
+
+    # -- descriptions --------------------------------------------------------------------------------------------
+
+    def describe(
+        self,
+        name: str,
+        source: Any,
+        *,
+        file: str | None = None,
+        **reading: Unpack[Reading],
+    ) -> Table:
+        """Add a description of the candidates, which gets models of its own; returns the table.
+
+        Parameters
+        ----------
+        name : of the description, and of its models.
+        source : a file or data frame with one line per candidate; the content of a file, which `file` then names; an
+            array (N, d), or an .npy file of one; or a list of columns of the table, which then belong to this
+            description.
+
+        Lines are matched by the column that has the name of the table's ids, or that `id` names. If the first column
+        has the name of a column of words, the file describes those: one line per word. A file without such a column,
+        and an array, have line i for candidate i.
+
+        The other keywords are those of `Table.read`.
+        """
+        if name in self._descriptions or name == OWN:
+            raise ValueError(f"there is a description {name!r} already")
+        reading.setdefault("missing", self._options.missing)
+        options = Options(**reading)
+        if isinstance(source, Path) or (isinstance(source, str) and file is None):
+            path = Path(source)
+            if path.suffix.lower() in (".npy", ".npz"):
+                try:
+                    found = self._array(str(path), read_array(path))
+                except (ValueError, TypeError) as error:
+                    raise FileError(f"{path}: {error}") from None
+            else:
+                found = self._described(name, options.lines(read_bytes(path), path), options)
+        elif isinstance(source, bytes | str):
+            found = self._described(name, options.lines(source, file or name), options)
+        elif hasattr(source, "iloc"):
+            found = self._described(name, frame_lines(source, name), options)
+        elif isinstance(source, Sequence) and source and all(isinstance(one, str) for one in source):
+            found = self._own(name, source)
+        else:
+            found = self._array(name, source)
+        self._descriptions[name] = found
+        self.__dict__.pop("understood", None)
+        return self
+
+    def _array(self, name: str, values: object) -> DescribedBy:
+        kept = matrix(name, values, len(self._lines.rows))[self._kept]
+        return DescribedBy(kept, [f"{k}" for k in range(kept.shape[1])], "matched by the order of lines")
+
+    def _own(self, name: str, columns: Sequence[str]) -> DescribedBy:
+        there = {column.name: column for column in self._columns}
+        for one in columns:
+            if one not in there:
+                meant = did_you_mean(one, there)
+                raise ValueError(
+                    f"{name} names the unknown column {one!r}; known are {', '.join(map(repr, there))}{meant}"
+                )
+            if not there[one].is_feature and len(there[one].distinct) > MOST_WORDS:
+                raise ValueError(f"{name} names {one!r}, which has more than {MOST_WORDS} different texts")
+        used = tuple(there[one] for one in dict.fromkeys(columns))
+        values, names = _features(used)
+        return DescribedBy(values, names, "columns of the table", used)
+
+    def _described(self, name: str, lines: Lines, options: Options) -> DescribedBy:
+        options = options.checked(lines)
+        own = {one.name.lower(): one for one in self._columns if one.kind == "id" or one.values is None}
+        names = [one for one in own.values() if one.kind == "id"]
+        key = options.id or next((title for title in lines.header if own.get(title.lower()) in names), None)
+        key = key or next((title for title in lines.header if title.lower() in own), None)
+        if key is None and names and set(names[0].cells) & {text_of(row[0]) for _, row in lines.rows}:
+            key = lines.header[0]  # ids under another name
+        component = None
+        if key is None:
+            order, matched = self._in_order(lines, options), "matched by the order of lines"
+        else:
+            k, target = lines.header.index(key), own.get(key.lower()) or next(iter(names), None)
+            if target is None:
+                raise FileError(f"{lines.path}: the table has no column of ids to match {key!r} with; say id=... of it")
+            order, matched = _match(lines, k, target.cells), f"matched by {key!r}"
+            component = target.name if target.kind in ("words", "SMILES") else None
+        places = [k for k, title in enumerate(lines.header) if title != key]
+        columns = [understand(lines, k, options) for k in places]
+        check_points(lines, columns, places, options)
+        columns = [column.taken(order) for column in columns]
+        used = _without_blanks(lines, columns, options, order, may_drop=False)
+        telling = [column for column in used if column.is_feature and not column.is_constant]
+        if not telling:
+            shown = "; ".join(f"{column.name!r} is {column.becomes}" for column in used) or "it has only ids"
+            raise FileError(f"{lines.path} has no column that tells candidates apart: {shown}")
+        values, titles = _features(telling)
+        return DescribedBy(values, titles, matched, tuple(used), component)
+
+    def _in_order(self, lines: Lines, options: Options) -> list[int]:
+        """Line i for candidate i; raises unless there are as many lines, and no column that looks like ids."""
+        own = self.id
+        called = f"named {own.name!r} as in the table" if own else "of ids, here and in the table"
+        if len(lines.rows) != len(self._lines.rows):
+            raise FileError(
+                f"{lines.path} has {len(lines.rows)} lines, and the table {len(self._lines.rows)}; add a column "
+                f"{called}, or say which one it is: id=..."
+            )
+        for k, title in enumerate(lines.header):
+            texts = [row[k] for _, row in lines.rows]
+            if title in options.kinds or not all(isinstance(cell, str) for cell in texts):
+                continue
+            if 2 < len(texts) == len(set(texts)) and understand(lines, k, options).kind == "label":
+                raise FileError(
+                    f"{lines.path}: the column {title!r} may name candidates, and the table has no column of that "
+                    f"name; name it as there, or match by the order of lines: ignore=[{title!r}]"
+                )
+        return self._kept
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def n_candidates(self) -> int:
+        """N."""
+        return len(self._columns[0].cells)
+
+    @property
+    def id(self) -> Column | None:
+        """The column that names the candidates; None if there is none."""
+        return next((column for column in self._columns if column.kind == "id"), None)
+
+    @cached_property
+    def understood(self) -> Understood:
+        """What was taken for what, one line per column; prints as a small table."""
+        columns = [UnderstoodColumn(one.name, one.kind, one.example, one.becomes) for one in self._columns]
+        remarks = list(self._remarks)
+        for name, described in self._descriptions.items():
+            if described.matched == "columns of the table":
+                remarks.append(f"description {name!r}: {', '.join(one.name for one in described.columns)}")
+                continue
+            listed = described.columns[:_MOST_LISTED_COLUMNS]
+            columns += [UnderstoodColumn(one.name, one.kind, one.example, one.becomes, name) for one in listed]
+            remarks.append(f"description {name!r}: {described.values.shape[1]} features, {described.matched}")
+        return Understood(
+            f"{self._lines.path}, {self._lines.format}", self.n_candidates, tuple(columns), tuple(remarks)
+        )
+
+    @cached_property
+    def domain(self) -> FiniteSet:
+        """The candidates with all their columns; the ids are the first."""
+        import pandas as pd
+
+        return FiniteSet(pd.DataFrame({column.name: column.cells for column in self._columns}))
+
+    def models(self, kernels: KernelChoice = AUTO, *, intercept: bool = True) -> ModelClass:
+        """The models that the columns and descriptions suggest.
+
+        With "auto", columns of words (and numbers beside them) are components: products, sums and joined descriptors,
+        as `ModelClass.from_components` makes them. Columns of numbers alone, every description, and fingerprints and
+        descriptors of SMILES get a model each and kernels that fit, and one model has all together. Other choices are
+        those of `ModelClass.from_matrices`, with words as columns of 0 and 1.
+        """
+        matrices, components = self.features(), self._components()
+        if not matrices and not components:
+            raise ValueError(
+                f"{self._lines.path} has nothing that tells candidates apart; add columns of numbers or words, or a "
+                f"description. Its columns are:\n{self.understood}"
+            )
+        self._warn_of_twins(matrices)
+        if isinstance(kernels, Mapping) and OWN in matrices:
+            kernels = {OWN: AUTO, **kernels}
+        if kernels != AUTO or not components:
+            return ModelClass.from_matrices(matrices, kernels=kernels, intercept=intercept)
+        if list(matrices) == [OWN]:
+            return ModelClass.from_components(components, intercept=intercept)
+        return _together(components, matrices, intercept)
+
+    def features(self) -> dict[str, FloatArray]:
+        """Features by name of the description, (N, d) each, without those that all candidates share."""
+        taken = {one.name for described in self._descriptions.values() if described.matched == "columns of the table"
+                 for one in described.columns}  # fmt: skip
+        plain = [one for one in self._columns if one.is_feature and one.kind != "SMILES" and not one.is_constant]
+        out = {}
+        if (rest := [one for one in plain if one.name not in taken]) and not taken:
+            out[OWN] = _features(rest)[0]
+        for column in self._columns:
+            if column.kind == "SMILES" and not column.is_constant and not taken:
+                out[f"{column.name} fingerprints"] = fingerprints(column.cells)
+                values, names = descriptors(column.cells)
+                if names:
+                    out[f"{column.name} descriptors"] = values
+        return out | {name: one.values for name, one in self._descriptions.items() if one.component is None}
+
+    def _components(self) -> dict[str, Any]:
+        """Components by name, where a column holds words; empty without them."""
+        if any(described.matched == "columns of the table" for described in self._descriptions.values()):
+            return {}
+        columns = [one for one in self._columns if one.is_feature and not one.is_constant]
+        repeats = [one for one in columns if one.kind == "SMILES" and len(one.distinct) < len(one.cells)]
+        if not any(one.kind == "words" for one in columns) and not repeats:
+            return {}
+        out: dict[str, Any] = {}
+        for column in columns:
+            described = {name: one.values for name, one in self._descriptions.items() if one.component == column.name}
+            if column.values is not None:
+                out[column.name] = _filled(column)[0]
+            elif column.kind == "words" or column in repeats:
+                out[column.name] = described or np.array(column.cells)
+        return out
+
+    def _warn_of_twins(self, matrices: Mapping[str, FloatArray]) -> None:
+        if (twins := self.twins(matrices)) is not None:
+            first, second = (self.called(k) for k in twins)
+            caution(
+                f"{self._lines.path}: {first} and {second} have the same features, so that no model tells them apart; "
+                "remove one, or add a column in which they differ",
+                UserWarning,
+            )
+
+    def called(self, k: int) -> str:
+        """The name of a candidate: its id, or its place in the file."""
+        return (
+            f"{self._lines.place} {self._lines.rows[self._kept[k]][0]}" if self.id is None else repr(self.id.cells[k])
+        )
+
+    def twins(self, matrices: Mapping[str, FloatArray] | None = None) -> tuple[int, int] | None:
+        """The first two candidates with the same features, by number; None if there are none."""
+        values = list((self.features() if matrices is None else matrices).values())
+        seen: dict[bytes, int] = {}
+        for k in range(self.n_candidates):
+            key = b"".join(np.ascontiguousarray(block[k]).tobytes() for block in values)
+            if (first := seen.setdefault(key, k)) != k:
+                return first, k
+        return None
+
+    def __repr__(self) -> str:
+        described = f", described by {', '.join(self._descriptions)}" if self._descriptions else ""
+        return f"Table({self._lines.path}: {self.n_candidates} candidates, {len(self._columns)} columns{described})"
+
+
+# -- reading ---------------------------------------------------------------------------------------------------
+
+
+def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], list[str]]:
+    """The columns of a table, ids first; the rows that are kept, by number; and remarks."""
+    for name in lines.header:
+        if name.lower() in _RESERVED:
+            raise FileError(
+                f"{lines.path}: candidates must not have a column {name!r}, which files of results use; rename it"
+            )
+    _check_one_header(lines, options)
+    ids = _id_column(lines, options)
+    places = [k for k in range(len(lines.header)) if k != ids]
+    columns = [understand(lines, k, options) for k in places]
+    check_points(lines, columns, places, options)
+    named = [] if ids is None else [as_id(lines, ids)]
+    everything = list(range(len(lines.rows)))
+    blank = {row for column in columns if column.is_feature for row in column.blanks}
+    kept, remarks = everything, list[str]()
+    if options.missing == "drop" and blank:
+        kept = [row for row in everything if row not in blank]
+        if not kept:
+            raise FileError(f"{lines.path}: every line has a blank cell, and missing='drop' leaves none")
+        numbers = ", ".join(str(lines.rows[row][0]) for row in sorted(blank)[:MOST_LISTED])
+        more = ", ..." if len(blank) > MOST_LISTED else ""
+        what = "1 candidate" if len(blank) == 1 else f"{len(blank)} candidates"
+        remarks.append(f"{what} with blank cells left out ({lines.place} {numbers}{more})")
+        columns, named = ([one.taken(kept) for one in listed] for listed in (columns, named))
+    return [*named, *_without_blanks(lines, columns, options, kept)], kept, remarks
+
+
+def _without_blanks(
+    lines: Lines, columns: Sequence[Column], options: Options, order: Sequence[int], may_drop: bool = True
+) -> list[Column]:
+    """The columns with their blank cells treated as `missing` says; `order` has the lines of their cells."""
+    cells = [(column, row) for column in columns if column.is_feature for row in column.blanks]
+    if not cells or options.missing == "median":
+        filled = "blank: the median, and a column that says so"
+        own = "blank: a word of its own"
+        return [
+            replace(one, remarks=(*one.remarks, f"{len(one.blanks)} {own if one.values is None else filled}"))
+            if one.is_feature and one.blanks and one.kind != "SMILES"
+            else one
+            for one in _whole_smiles(lines, columns, order)
+        ]
+    if options.missing == "leave out":
+        return [
+            one.as_label(f"left out: {len(one.blanks)} blank cells") if one.is_feature and one.blanks else one
+            for one in columns
+        ]
+    if options.missing == "drop" and not may_drop:
+        raise FileError(
+            f"{lines.path}: missing='drop' is for the table itself; blank cells of a description can be filled "
+            "(missing='median') or their columns left out (missing='leave out')"
+        )
+    listed = [f"{lines.at(order[row])}, column {column.name!r}" for column, row in cells[:MOST_LISTED]]
+    more = [f"and {len(cells) - MOST_LISTED} more"] if len(cells) > MOST_LISTED else []
+    raise FileError(
+        "\n".join([*(f"{place}: the cell is blank" for place in listed), *more])
+        + "\nfill them in, or say what to do: missing='median', missing='drop' (leaves out these candidates) or "
+        "missing='leave out' (these columns)"
+    )
+
+
+def _whole_smiles(lines: Lines, columns: Sequence[Column], order: Sequence[int]) -> Sequence[Column]:
+    for column in columns:
+        if column.kind == "SMILES" and column.blanks:
+            raise FileError(
+                f"{lines.at(order[column.blanks[0]])}, column {column.name!r}: there is no median of molecules; say "
+                "missing='drop' or missing='leave out'"
+            )
+    return columns
+
+
+def _id_column(lines: Lines, options: Options) -> int | None:
+    if options.id is not None:
+        return lines.header.index(options.id)
+    titles = [title.lower() for title in lines.header]
+    if lines.header[0] not in options.kinds:
+        if titles[0] in _IDS or titles[0].endswith((" id", "_id", "-id")):
+            return 0
+        first = [row[0] for _, row in lines.rows]
+        distinct = all(isinstance(cell, str) for cell in first) and len(set(first)) == len(first)
+        plain = replace(options, kinds={})
+        if distinct and "smiles" not in titles[0] and understand(lines, 0, plain).kind in ("words", "label"):
+            return 0
+    if "id" in titles and lines.header[titles.index("id")] not in options.kinds:
+        return titles.index("id")
+    return None
+
+
+def _check_one_header(lines: Lines, options: Options) -> None:
+    """Raise if the first line below the names looks like more names, or units."""
+    if lines.place != "line" or len(lines.rows) < 3:
+        return
+    number, first = lines.rows[0]
+    below = [[row[k] for _, row in lines.rows[1:_MOST_LOOKED_AT]] for k in range(len(lines.header))]
+    numeric = [k for k, cells in enumerate(below) if all(_looks_numeric(cell) for cell in cells)]
+    if numeric and all(
+        isinstance(first[k], str)
+        and not _looks_numeric(first[k])
+        and text_of(first[k]).lower() not in BLANK
+        and text_of(first[k]) not in options.replace
+        for k in numeric
+    ):
+        shown = ", ".join(repr(first[k]) for k in numeric[:3])
+        raise FileError(
+            f"{lines.path}, line {number}: this line has texts ({shown}) where all lines below have numbers; if it "
+            f"holds units or more names, say skip=[{number}], or header={number} if the names are there"
+        )
+
+
+def _looks_numeric(cell: object) -> bool:
+    return (isinstance(cell, int | float) and not isinstance(cell, bool)) or (
+        isinstance(cell, str) and written(cell) is not None
+    )
+
+
+def _match(lines: Lines, k: int, wanted: Sequence[str]) -> list[int]:
+    """The row of every candidate, by the texts of a column."""
+    column = as_id(lines, k)
+    place = {text: row for row, text in enumerate(column.cells)}
+    if missing := list(dict.fromkeys(text for text in wanted if text not in place)):
+        raise FileError(
+            f"{lines.path}, column {lines.header[k]!r}: there is no line for {missing[0]!r}"
+            f"{did_you_mean(missing[0], place)} ({len(missing)} of {len(set(wanted))} are missing)"
+        )
+    return [place[text] for text in wanted]
+
+
+# -- features and models ---------------------------------------------------------------------------------------
+
+
+def _filled(column: Column) -> tuple[FloatArray, list[str]]:
+    """Numbers as features, (N, 1); with blank cells the median in their place and a column that says so, (N, 2)."""
+    assert column.values is not None
+    values = column.values[:, None]
+    if not column.blanks:
+        return values, [column.name]
+    blank = np.isnan(values)
+    return np.hstack([np.where(blank, np.nanmedian(values), values), blank]), [column.name, f"{column.name} is blank"]
+
+
+def _features(columns: Sequence[Column]) -> tuple[FloatArray, list[str]]:
+    """Columns as features (N, d), with words as columns of 0 and 1, and their names."""
+    blocks, names = [], list[str]()
+    for column in columns:
+        if column.kind == "SMILES":
+            block, own = fingerprints(column.cells), [column.name]
+            own = [f"{column.name} bit {k}" for k in range(block.shape[1])]
+        else:
+            block, own = one_hot(column) if column.values is None else _filled(column)
+        blocks.append(block)
+        names += own
+    return np.hstack(blocks), names
+
+
+def _together(components: Mapping[str, Any], matrices: Mapping[str, FloatArray], intercept: bool) -> ModelClass:
+    """Models of components, models of every matrix, and one of all matrices; equal prior mass for each of these."""
+    composed = factorial_models(components)
+    first, single = composed.columns.shape[1], kernel_models(matrices, AUTO)
+    n_families = int(single.families.max()) + 1
+    whole = np.hstack([composed.columns, *matrices.values()])
+    sizes = [*composed.sizes, *(block.shape[1] for block in matrices.values())]
+    dictionary = Matrices.from_table(whole, [*composed.names, *(f"{name}, features" for name in matrices)], sizes)
+    models = KernelModels(
+        [*composed.models.groups, *(group + first for group in single.groups)],
+        [*composed.models.names, *single.names],
+        [*composed.models.kernels, *single.kernels],
+        np.concatenate(
+            [
+                composed.models.log_prior - np.log(n_families + 1),
+                single.log_prior + np.log(n_families / (n_families + 1)),
+            ]
+        ),
+        np.concatenate([composed.models.families, single.families + composed.models.families.max() + 1]),
+    )
+    return ModelClass.from_kernels(dictionary, models, intercept)
