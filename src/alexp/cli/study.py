@@ -139,6 +139,16 @@ def ask(
     out: Out = None,
     repeats: Annotated[bool, typer.Option(help="Let a candidate come twice in a list.")] = False,
     new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
+    where: Annotated[
+        str | None,
+        typer.Option(help="Only candidates that meet a condition: \"celsius <= 105 and base != 'KOAc'\"."),
+    ] = None,
+    at_most: Annotated[
+        list[str] | None, typer.Option(help="COLUMN=NUMBER: so many trials may share a value of the column; repeat.")
+    ] = None,
+    together: Annotated[
+        list[str] | None, typer.Option(help="A column that has one value for all trials; repeat.")
+    ] = None,
     force: Force = False,
     lease: LeaseFor = None,
     worker: Worker = None,
@@ -151,7 +161,15 @@ def ask(
         if study.algorithm.is_contextual:
             raise ValueError(f"rounds of study {name!r} are contextual: ask in Python with study.ask(context=...)")
         _check_out(out, force)
-        trials = study.ask(n, available=_unseen(study) if new else None, distinct=not repeats, lease=lease)
+        trials = study.ask(
+            n,
+            available=_unseen(study) if new else None,
+            distinct=not repeats,
+            lease=lease,
+            where=where,
+            at_most=dict(_limit(text) for text in at_most) if at_most else None,
+            together=together or None,
+        )
         _write_lines(out, plate(study, trials), "trials")
 
 
@@ -444,6 +462,13 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     if not (key and equals and value):
         raise ValueError(f"{option} must look like NAME=VALUE, got {text!r}")
     return key, value
+
+
+def _limit(text: str) -> tuple[str, int]:
+    column, number = _pair(text, "--at-most")
+    if not number.strip().isdecimal():
+        raise ValueError(f"--at-most must look like COLUMN=NUMBER with a whole number, got {text!r}")
+    return column, int(number)
 
 
 def _value(text: str) -> Any:
