@@ -1,4 +1,4 @@
-"""Reading and writing CSV and NPY files; messages name file and line of every error."""
+"""Reading and writing CSV, XLSX and NPY files; messages name file and line of every error."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from alexp.common.cells import from_csv, to_csv
 from alexp.common.files import read_array, read_text, write_text
 from alexp.common.validation import did_you_mean, matrix
 from alexp.study.candidates import column_names, trial_columns
+from alexp.study.sheets import SUFFIX, check_wells, read_sheet, well, write_sheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +50,15 @@ class Lines:
 
 
 def read_lines(path: Path) -> Lines:
-    """Read a CSV file (UTF-8, separated by comma, semicolon or tab; blank lines do not count)."""
+    """Read a CSV file (UTF-8, separated by comma, semicolon or tab) or the first sheet of an .xlsx file.
+
+    Blank lines do not count.
+    """
+    if path.suffix.lower() == SUFFIX:
+        try:
+            return _lines(read_sheet(path), path)
+        except ValueError as error:
+            raise FileError(str(error)) from None
     try:
         text = read_text(path)
     except UnicodeDecodeError as error:
@@ -63,6 +72,10 @@ def lines_of(text: str, path: Path | str) -> Lines:
         filled = from_csv(text)
     except ValueError as error:
         raise FileError(f"{path}, {error}") from None
+    return _lines(filled, path)
+
+
+def _lines(filled: list[tuple[int, list[str]]], path: Path | str) -> Lines:
     if len(filled) < 2:
         raise FileError(f"{path} must have a header and at least one line")
     header = filled[0][1]
@@ -265,12 +278,29 @@ def _cell(value: object) -> str:
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
-    """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward."""
+def plate(study: Study, trials: Sequence[Trial], wells: int | None = None) -> Iterator[list[str]]:
+    """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
+
+    With a number of `wells` every trial has one of a plate of that size.
+    """
+    for row in _plate(study, trials, wells):
+        yield [_cell(value) for value in row]
+
+
+def _plate(study: Study, trials: Sequence[Trial], wells: int | None) -> Iterator[list[object]]:
     algorithm = study.algorithm
-    yield ["trial", *column_names(algorithm), "reward"]
-    for trial in trials:
-        yield [str(trial.id), *map(_cell, trial_columns(algorithm, trial.id).values()), ""]
+    check_wells(wells, len(trials))
+    yield ["trial", *([] if wells is None else ["well"]), *column_names(algorithm), "reward"]
+    for k, trial in enumerate(trials):
+        place = [] if wells is None else [well(k, wells)]
+        yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), ""]
+
+
+def write_plate(path: Path, study: Study, trials: Sequence[Trial], wells: int | None = None) -> int:
+    """Write a file to fill in, .xlsx or CSV; returns the number of trials."""
+    if path.suffix.lower() == SUFFIX:
+        return write_sheet(path, _plate(study, trials, wells), ["reward"])
+    return write_csv(path, plate(study, trials, wells))
 
 
 def export(study: Study) -> Iterator[list[str]]:
