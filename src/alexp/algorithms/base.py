@@ -62,6 +62,7 @@ from alexp.problem.offers import (
     open_round,
     points_offer,
 )
+from alexp.problem.plates import PlateLimits, check_plate, check_unrestricted, check_where
 from alexp.problem.ranges import RewardRange
 
 if TYPE_CHECKING:
@@ -416,6 +417,9 @@ class Algorithm(Guarded, ABC):
         n: None = None,
         available: Available = None,
         *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         context: object = None,
         candidates: Action = None,
         features: object = None,
@@ -428,6 +432,9 @@ class Algorithm(Guarded, ABC):
         n: int,
         available: Available = None,
         *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         context: object = None,
         candidates: Action = None,
         features: object = None,
@@ -439,6 +446,9 @@ class Algorithm(Guarded, ABC):
         n: int | None = None,
         available: Available = None,
         *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         context: object = None,
         candidates: Action = None,
         features: object = None,
@@ -451,6 +461,10 @@ class Algorithm(Guarded, ABC):
         with `repeats=False` none that has been measured either. `available` restricts the choice to some candidates, by
         index, boolean mask, or, where candidates are texts, by name.
 
+        Where candidates have named columns, `where` restricts it by a condition, such as "temperature <= 105 and
+        solvent != 'DMF'"; `at_most` says how many of the n actions may share a value of a column, and `together` names
+        columns that have one value for all n. Pending trials of earlier asks do not count among the n.
+
         A contextual round is asked for with `context` (arms), `context` and `candidates`, or `features` and perhaps
         `ids` (blocks). `context` may hold `n` contexts, see `contexts_of`: one trial each. One round with `n` gives n
         different candidates; what other rounds have pending is no reason to avoid anything here, but counts as known to
@@ -459,11 +473,17 @@ class Algorithm(Guarded, ABC):
         """
         presented: RoundArguments = {"context": context, "candidates": candidates, "features": features, "ids": ids}
         if self._log.offers is not None or any_given(presented):
+            check_unrestricted(where, at_most, together)
             trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
-            wanted, allowed = self.check_ask(1 if n is None else n, available)
-            restriction = self.restriction(allowed)
-            trials = [self._propose(self._open(allowed), restriction, scores=scores) for _ in range(wanted)]
+            limits = check_plate(self.domain, at_most, together)
+            wanted, allowed = self.check_ask(1 if n is None else n, available, where, limits)
+            restriction, trials = self.restriction(allowed), list[Trial]()
+            for k in range(wanted):
+                if limits is not None:
+                    allowed = limits.choices(self.choosable(allowed), [trial.index for trial in trials], wanted - k)
+                    restriction = self.restriction(allowed)
+                trials.append(self._propose(self._open(allowed), restriction, scores=scores))
             self._end()  # all of them or none
         return trials[0] if n is None else trials
 
@@ -900,14 +920,17 @@ class Algorithm(Guarded, ABC):
 
     # -- rounds, for asks here and in studies -----------------------------------------------------------------------
 
-    def check_ask(self, n: int, available: Available = None) -> tuple[int, IntArray | None]:
+    def check_ask(
+        self, n: int, available: Available = None, where: str | None = None, limits: PlateLimits | None = None
+    ) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
-        wanted, allowed = count("n", n), check_available(available, self.domain)
+        wanted, allowed = count("n", n), check_where(available, where, self.domain)
+        whose = ("candidate" if allowed is None else "available candidate") + (
+            "" if where is None else f" with {where}"
+        )
         if self._log.failed and self.repeats and not self.choosable(allowed).size:
-            whose = "candidate" if allowed is None else "available candidate"
             raise ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
         if not self.repeats and (left := self.choosable(allowed).size) < wanted:
-            whose = "candidate" if allowed is None else "available candidate"
             failed = ", has failed" if self._log.failed else ""
             if left == 0:
                 raise ValueError(
@@ -917,6 +940,8 @@ class Algorithm(Guarded, ABC):
             raise ValueError(
                 f"n must be at most {left}, every other {whose} has been measured{failed} or is pending; got {n}"
             )
+        if limits is not None:
+            limits.check(self.choosable(allowed), wanted)
         return wanted, allowed
 
     def choosable(self, allowed: IntArray | None = None) -> IntArray:

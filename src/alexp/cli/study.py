@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from inspect import signature
@@ -36,6 +36,7 @@ from alexp.common.redaction import printable
 
 if TYPE_CHECKING:
     from alexp.algorithms.base import Direction
+    from alexp.algorithms.log import Trial
     from alexp.study import HeldTrial, Study
     from alexp.study.leases import WhenExpired
     from alexp.table.numbers import Decimal
@@ -66,7 +67,7 @@ Where = Annotated[
     typer.Option("--storage", envvar="ALEXP_STORAGE", help="sqlite:///file.db or postgresql://user@host/database."),
 ]
 OneTrial = Annotated[str, typer.Argument(help="Number of the trial.")]
-Out = Annotated[Path | None, typer.Option(help="File to write; printed if absent.")]
+Out = Annotated[Path | None, typer.Option(help="File to write, plates as .csv or .xlsx; printed if absent.")]
 Force = Annotated[bool, typer.Option(help="Write over an existing file.")]
 LeaseFor = Annotated[
     float | None,
@@ -166,20 +167,45 @@ def ask(
     out: Out = None,
     repeats: Annotated[bool, typer.Option(help="Let a candidate come twice in a list.")] = False,
     new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
+    where: Annotated[
+        str | None,
+        typer.Option(help="Only candidates that meet a condition: \"celsius <= 105 and base != 'KOAc'\"."),
+    ] = None,
+    at_most: Annotated[
+        list[str] | None, typer.Option(help="COLUMN=NUMBER: so many trials may share a value of the column; repeat.")
+    ] = None,
+    together: Annotated[
+        list[str] | None, typer.Option(help="A column that has one value for all trials; repeat.")
+    ] = None,
+    plate_map: Annotated[
+        int | None, typer.Option(help="Name a well for every trial, on a plate of 24, 48, 96 or 384.")
+    ] = None,
     force: Force = False,
     lease: LeaseFor = None,
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
     """Ask for trials; fill in the rewards and pass the file to `tell`."""
-    from alexp.study.tables import plate
+    from alexp.study.candidates import column_names
+    from alexp.study.sheets import check_wells
 
     with _opened(name, storage, worker) as study:
         if study.algorithm.is_contextual:
             raise ValueError(f"rounds of study {name!r} are contextual: ask in Python with study.ask(context=...)")
         _check_out(out, force)
-        trials = study.ask(n, available=_unseen(study) if new else None, distinct=not repeats, lease=lease)
-        _write_lines(out, plate(study, trials), "trials")
+        check_wells(plate_map, n)
+        if plate_map is not None and "well" in column_names(study.algorithm):
+            raise ValueError("--plate-map adds a column 'well', and the candidates have one; leave the option out")
+        trials = study.ask(
+            n,
+            available=_unseen(study) if new else None,
+            distinct=not repeats,
+            lease=lease,
+            where=where,
+            at_most=dict(_limit(text) for text in at_most) if at_most else None,
+            together=together or None,
+        )
+        _write_plate(out, study, trials, "trials", plate_map)
 
 
 @app.command()
@@ -343,12 +369,10 @@ def take_over(
     storage: Where = DEFAULT,
 ) -> None:
     """Take over expired trials of other workers, as a file for `tell`."""
-    from alexp.study.tables import plate
-
     with _opened(name, storage, worker) as study:
         _check_out(out, force)
         taken = study.take_over(trials or None, lease=lease, n=n)
-        _write_lines(out, plate(study, taken), "trials")
+        _write_plate(out, study, taken, "trials")
 
 
 @app.command()
@@ -362,12 +386,11 @@ def pending(
 ) -> None:
     """Pending trials, as a file for `tell`."""
     from alexp.study.candidates import labeller
-    from alexp.study.tables import plate
 
     with _opened(name, storage) as study:
         trials = study.pending()
         if not workers:
-            _write_lines(out, plate(study, trials), "pending trials")
+            _write_plate(out, study, trials, "pending trials")
             return
         what = labeller(study.algorithm)
         for trial in trials:
@@ -465,11 +488,25 @@ def _opened(name: str, storage: str, worker: str | None = None) -> Iterator[Stud
 
 
 def _check_out(out: Path | None, force: bool) -> None:
-    """Raise, before asking for trials, if the file exists or its folder does not."""
+    """Raise, before asking for trials, if the file exists, or if it cannot be written."""
+    from alexp.study.sheets import check_excel
+
     if out is not None and out.exists() and not force:
         raise FileExistsError(f"{out} exists and may hold rewards; choose another file, or --force to replace it")
     if out is not None and not out.parent.is_dir():
         raise FileNotFoundError(f"the folder {out.parent} does not exist")
+    if out is not None:
+        check_excel(out)
+
+
+def _write_plate(out: Path | None, study: Study, trials: Sequence[Trial], what: str, wells: int | None = None) -> None:
+    """Write trials to a file to fill in, .xlsx or CSV, or print them."""
+    from alexp.study.tables import plate, write_plate
+
+    if out is None:
+        _write_lines(None, plate(study, trials, wells), what)
+    else:
+        typer.echo(f"{write_plate(out, study, trials, wells)} {what} written to {out}")
 
 
 def _write_lines(out: Path | None, lines: Iterator[list[str]], what: str) -> None:
@@ -511,6 +548,13 @@ def _sign(decimal: str | None) -> Decimal | None:
 
     signs: tuple[Decimal, Decimal] = (".", ",")
     return None if decimal is None else one_of("--decimal", decimal, signs)
+
+
+def _limit(text: str) -> tuple[str, int]:
+    column, number = pair(text, "--at-most")
+    if not number.strip().isdecimal():
+        raise ValueError(f"--at-most must look like COLUMN=NUMBER with a whole number, got {text!r}")
+    return column, int(number)
 
 
 def _value(text: str) -> Any:

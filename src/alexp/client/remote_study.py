@@ -79,6 +79,10 @@ class RemoteStudy:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
+        *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         **presented: Unpack[RoundArguments],
     ) -> Trial: ...
     @overload
@@ -89,6 +93,10 @@ class RemoteStudy:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
+        *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         **presented: Unpack[RoundArguments],
     ) -> list[Trial]: ...
     def ask(
@@ -98,6 +106,10 @@ class RemoteStudy:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
+        *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         **presented: Unpack[RoundArguments],
     ) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate; see `Study.ask`.
@@ -107,11 +119,13 @@ class RemoteStudy:
         trials until it expires; the worker's name is $ALEXP_WORKER, or its host and process.
         """
         wanted, trials = 1 if n is None else count("n", n), list[Trial]()
-        if self._offers_expired and lease is not None and key is None and available is None and not distinct:
+        plate = {"where": where, "at_most": at_most, "together": [together] if isinstance(together, str) else together}
+        free = available is None and not distinct and all(value is None for value in plate.values())
+        if self._offers_expired and lease is not None and key is None and free:
             trials = self.take_over(lease=lease, n=wanted)  # expired trials first; a key is for new trials
         if len(trials) < wanted:
             more = None if n is None else wanted - len(trials)
-            body: State = {"n": more, "available": available, "lease": lease, **presented}
+            body: State = {"n": more, "available": available, "lease": lease, **plate, **presented}
             answer = self._write("ask", body | ({"distinct": True} if distinct else {}), key)["trials"]
             trials += [_trial(one, self._domain) for one in answer]
         if n is not None:

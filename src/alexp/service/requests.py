@@ -19,6 +19,7 @@ from alexp.problem import Arms, Box, Candidates, Fourier, Interval, Legendre, Mo
 from alexp.problem.dictionaries import Dictionary, Polynomial, RandomFourier
 from alexp.problem.domains import Domain
 from alexp.problem.kernels import Kernel
+from alexp.problem.plates import PlateArguments
 from alexp.service.security import Limits
 from alexp.study.declared import kernels_by_name, kernels_from_words
 from alexp.table.columns import Reading
@@ -497,9 +498,23 @@ class Ask(NamedRoundBody):
 
     n: int | None = Field(default=None, ge=1, le=MOST_TRIALS, description="How many; one if absent.")
     distinct: bool = Field(default=False, description="An error if one list would need a candidate twice.")
+    where: str | None = Field(
+        default=None,
+        max_length=10_000,
+        description="A condition on the columns of the candidates.",
+        examples=["temperature <= 105 and solvent != 'DMF'"],
+    )
+    at_most: dict[str, Annotated[int, Field(ge=1)]] | None = Field(
+        default=None, min_length=1, description="How many of the trials may share a value of a column."
+    )
+    together: Names | None = Field(default=None, description="Columns that have one value for all trials.")
     lease: Lease = None
     worker: Worker = None
     key: Key = None
+
+    def plate_arguments(self) -> PlateArguments:
+        """Constraints of the plate as keyword arguments of `ask`."""
+        return {"where": self.where, "at_most": self.at_most, "together": self.together}
 
 
 class Result(Body):

@@ -341,11 +341,11 @@ def trial_routes(studies: StudyCache) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: OpenStudy) -> State:
-            arguments, study = body.round_arguments(), opened.study
+            arguments, plate, study = body.round_arguments(), body.plate_arguments(), opened.study
             if body.n is None:
-                trials = [study.ask(None, body.available, body.distinct, key, body.lease, **arguments)]
+                trials = [study.ask(None, body.available, body.distinct, key, body.lease, **plate, **arguments)]
             else:
-                trials = study.ask(body.n, body.available, body.distinct, key, body.lease, **arguments)
+                trials = study.ask(body.n, body.available, body.distinct, key, body.lease, **plate, **arguments)
             return {"trials": [trial_answer(opened, trial, lease=body.lease) for trial in trials]}
 
         done = studies.use(name, work, caller.worker(body.worker), fields_of(body))

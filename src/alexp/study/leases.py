@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from alexp.common.arrays import IntArray
 from alexp.common.validation import positive
 from alexp.problem.offers import Offer
+from alexp.problem.plates import PlateLimits
 from alexp.study.errors import LeaseError
 from alexp.study.events import Event, worker_name
 from alexp.study.records import leases
@@ -117,7 +118,7 @@ class LeaseHandler(ABC, Generic[_Request]):
 class AskRequest(NamedTuple):
     """Number of trials and candidates of an ask, and expired trials to hand out (`offered`) or abandon (`given_up`).
 
-    Asks of contextual rounds have one of the `offers` per trial.
+    Asks of contextual rounds have one of the `offers` per trial, plates with constraints their `limits`.
     """
 
     wanted: int
@@ -125,6 +126,7 @@ class AskRequest(NamedTuple):
     offered: tuple[int, ...] = ()
     given_up: tuple[int, ...] = ()
     offers: tuple[Offer, ...] = ()
+    limits: PlateLimits | None = None
 
 
 @dataclass

@@ -26,6 +26,7 @@ from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, pack, unpack
 from alexp.problem.domains import Arms, Available
 from alexp.problem.offers import Offer
+from alexp.problem.plates import PlateLimits
 from alexp.study.errors import ReplayError
 from alexp.study.events import (
     AMENDS,
@@ -135,11 +136,20 @@ class Replica:
 
     # -- acting ------------------------------------------------------------------------------------------------
 
-    def ask(self, wanted: int, available: IntArray | None, distinct: bool, held: Sequence[int] = ()) -> list[Event]:
+    def ask(
+        self,
+        wanted: int,
+        available: IntArray | None,
+        distinct: bool,
+        held: Sequence[int] = (),
+        limits: PlateLimits | None = None,
+    ) -> list[Event]:
         """Propose `wanted` trials among the `available` candidates; none twice, and none `held`, if `distinct`."""
         events: list[Event] = []
         taken = list(held)
-        for _ in range(wanted):
+        for k in range(wanted):
+            if limits is not None:
+                available = limits.choices(self.algorithm.choosable(available), taken, wanted - k)
             allowed, choosable = available, self.algorithm.choosable(available) if distinct and taken else None
             if choosable is not None and np.isin(taken, choosable).any():
                 # all candidates are pending, or the algorithm ignores pending trials
@@ -311,9 +321,16 @@ class Replica:
         """Id of a pending trial; raises if it is not pending. Changes nothing."""
         return self.algorithm.log.check_pending(trial)
 
-    def check_ask(self, wanted: int, available: Available, distinct: bool) -> tuple[int, IntArray | None]:
+    def check_ask(
+        self,
+        wanted: int,
+        available: Available,
+        distinct: bool,
+        where: str | None = None,
+        limits: PlateLimits | None = None,
+    ) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates for `ask`; raises if they are not valid. Changes nothing."""
-        wanted, allowed = self.algorithm.check_ask(wanted, available)
+        wanted, allowed = self.algorithm.check_ask(wanted, available, where, limits)
         room = self.algorithm.domain.n_candidates if allowed is None else allowed.size
         if wanted > room and distinct:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")

@@ -31,6 +31,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.domains import Available, FiniteSet
 from alexp.problem.offers import Offer
+from alexp.problem.plates import check_plate, check_unrestricted
 from alexp.study import leases, logbook, records
 from alexp.study.candidates import (
     TrialLine,
@@ -120,6 +121,10 @@ class Study:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
+        *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         **presented: Unpack[RoundArguments],
     ) -> Trial: ...
     @overload
@@ -130,6 +135,10 @@ class Study:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
+        *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         **presented: Unpack[RoundArguments],
     ) -> list[Trial]: ...
     def ask(
@@ -139,6 +148,10 @@ class Study:
         distinct: bool = False,
         key: str | None = None,
         lease: float | None = None,
+        *,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        together: Sequence[str] | str | None = None,
         **presented: Unpack[RoundArguments],
     ) -> Trial | list[Trial]:
         """Propose an action, or a list of `n`, for instance a plate.
@@ -146,6 +159,10 @@ class Study:
         `available` restricts the choice to some candidates, by index, boolean mask or, where candidates are texts, by
         name. No candidate is proposed while another worker measures it, unless there is no other; with `distinct` it
         is an error if one list would need the same candidate twice.
+
+        Where candidates have named columns, `where` is a condition that they must meet, `at_most` says how many of the
+        n trials may share a value of a column, and `together` names columns with one value for all n. The latter two
+        are about new trials, so that no expired ones are handed out.
 
         A contextual round is passed as in memory: `context=`, `context=` and `candidates=`, or `features=`, and perhaps
         `ids=`. Features are computed once, before the study is locked, and stored with the trial.
@@ -160,12 +177,15 @@ class Study:
         """
         is_contextual = self._is_contextual or any_given(presented)
         rounds = self._offers(n, available, presented) if is_contextual else []
-        may_offer = key is None and not is_contextual
+        if is_contextual:
+            check_unrestricted(where, at_most, together)
+        may_offer = key is None and not is_contextual and at_most is None and together is None
         handler = AskLeases(self._id, self.when_expired, check_lease(lease), distinct, may_offer)
 
         def check(replica: Replica) -> AskRequest:
             if not is_contextual:
-                return AskRequest(*replica.check_ask(1 if n is None else n, available, distinct))
+                limits, wanted = check_plate(replica.algorithm.domain, at_most, together), 1 if n is None else n
+                return AskRequest(*replica.check_ask(wanted, available, distinct, where, limits), limits=limits)
             if not replica.still_offers(rounds):  # an arm was added meanwhile
                 rounds[:] = offers_for(replica.algorithm.models, replica.algorithm.domain, n, available, presented)
             return AskRequest(len(rounds), None, offers=tuple(replica.check_offers(rounds, distinct)))
@@ -175,7 +195,7 @@ class Study:
             if request.offers:
                 return given_up + replica.ask_offers(request.offers)
             held = [replica.algorithm.log.index[trial] for trial in request.offered]
-            return given_up + replica.ask(request.wanted, request.available, distinct, held)
+            return given_up + replica.ask(request.wanted, request.available, distinct, held, request.limits)
 
         replica, events = self._follower.act(check, act, key=key, leases=handler)
         asked = [event for event in events if event.kind == "ask"]

@@ -20,6 +20,7 @@ from alexp.common.validation import did_you_mean
 from alexp.problem.domains import ContextualDomain, Domain
 from alexp.study.candidates import candidate_columns, column_names, trial_columns
 from alexp.study.events import FAILED, EventDict, entry_text
+from alexp.study.sheets import SUFFIX, check_wells, well, write_sheet
 from alexp.table.columns import decimal_sign, number_column
 from alexp.table.files import Cell, FileError, Lines, read_lines, text_of
 from alexp.table.numbers import Decimal, is_unit, written
@@ -228,12 +229,29 @@ def _cell(value: object) -> str:
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-def plate(study: Study, trials: Sequence[Trial]) -> Iterator[list[str]]:
-    """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward."""
+def plate(study: Study, trials: Sequence[Trial], wells: int | None = None) -> Iterator[list[str]]:
+    """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
+
+    With a number of `wells` every trial has one of a plate of that size.
+    """
+    for row in _plate(study, trials, wells):
+        yield [_cell(value) for value in row]
+
+
+def _plate(study: Study, trials: Sequence[Trial], wells: int | None) -> Iterator[list[object]]:
     algorithm = study.algorithm
-    yield ["trial", *column_names(algorithm), "reward"]
-    for trial in trials:
-        yield [str(trial.id), *map(_cell, trial_columns(algorithm, trial.id).values()), ""]
+    check_wells(wells, len(trials))
+    yield ["trial", *([] if wells is None else ["well"]), *column_names(algorithm), "reward"]
+    for k, trial in enumerate(trials):
+        place = [] if wells is None else [well(k, wells)]
+        yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), ""]
+
+
+def write_plate(path: Path, study: Study, trials: Sequence[Trial], wells: int | None = None) -> int:
+    """Write a file to fill in, .xlsx or CSV; returns the number of trials."""
+    if path.suffix.lower() == SUFFIX:
+        return write_sheet(path, _plate(study, trials, wells), ["reward"])
+    return write_csv(path, plate(study, trials, wells))
 
 
 def export(study: Study) -> Iterator[list[str]]:
