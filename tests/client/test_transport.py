@@ -270,7 +270,7 @@ def test_wrong_arguments_are_not_sent(pauses):
     with pytest.raises(ValueError, match="either a table .* or a problem"):
         client_of(Script()).create(name="s")
     with pytest.raises(ValueError, match="models must be features by name"):
-        client_of(Script()).create(pd.DataFrame({"a": [1.0]}), name="s")
+        client_of(Script()).create(pd.DataFrame({"a": [1.0]}), ["a"], name="s")
 
 
 def test_bodies():

@@ -19,7 +19,7 @@ REWARDS = 50.0 + 8.0 * np.sin(1.5 * DESCRIPTORS[:, 0]) + 3.0 * np.cos(DESCRIPTOR
 def study(tmp_path_factory):
     """Three plates of six with a trial that was given up, rewards in another order, one of them corrected."""
     where = f"sqlite:///{tmp_path_factory.mktemp('kernels') / 'study.db'}"
-    made = alexp.create_study(MODELS, DOMAIN, name="kernels", storage=where, random_state=0)
+    made = alexp.create_study(MODELS, DOMAIN, name="kernels", storage=where, random_state=0, repeats=False, goal="best")
     for plate in range(3):
         trials = made.ask(6)
         assert len({trial.index for trial in trials}) == 6

@@ -1,6 +1,7 @@
 """What a table becomes: columns, descriptions, models, warnings."""
 
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -193,3 +194,29 @@ def test_preflight_speaks_about_a_table():
     random = np.random.default_rng(0)
     hits = [random.permutation(60)[: found.experiments].min() < 3 for _ in range(4000)]
     assert np.mean(hits) == pytest.approx(0.95, abs=0.025)
+
+
+def test_strange_files_end_in_one_error_and_in_time():
+    """Long cells, damaged workbooks, encodings that are none: nothing hangs, nothing but a FileError."""
+    from tests.table.cases import workbook
+
+    spaces = "1" + " " * 200_000 + "\nx"
+    table = Table.from_bytes(f'name,a,b\nu,"{spaces}",1\nv,"{spaces}",2\nw,y,3\n', "long.csv")
+    assert table.understood["a"].kind == "words"
+    whole = workbook([["name", "x"], *([f"c{k}", k] for k in range(200))])
+    for cut in (30, 200, len(whole) // 2, len(whole) - 40):
+        with pytest.raises(FileError, match="t.xlsx"):
+            Table.from_bytes(whole[:cut], "t.xlsx")
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        broken = bytearray(whole)
+        for place in rng.integers(40, len(whole), 30):
+            broken[place] = int(rng.integers(256))
+        with suppress(FileError):
+            Table.from_bytes(bytes(broken), "t.xlsx")
+    for encoding in ("idna", "zlib", "nothing", "utf-7x"):
+        with pytest.raises(FileError, match="is not a text in encoding"):
+            Table.from_bytes(b"name,x\na,1\n", "t.csv", encoding=encoding)
+    for data in (b"", b"\n\n", b"\xff\xfe", b"\0" * 100, b"PAR1abc", b"PK\x03\x04"):
+        with pytest.raises(FileError):
+            Table.from_bytes(data, "t.csv")

@@ -109,6 +109,17 @@ class Built(NamedTuple):
     domain: Domain | Table
 
 
+_EXAMPLE_PROBLEM: JsonDict = {
+    "kind": "table",
+    "csv": "solvent,celsius\nwater,20\nwater,60\nethanol,20\nethanol,60\n",
+    "models": {"solvent": ["solvent"], "both": ["solvent", "celsius"]},
+}
+
+
+def _examples(*examples: JsonDict) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(examples)})
+
+
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
@@ -128,6 +139,8 @@ class TableFile(Body):
 
 class TableProblem(Body):
     """A table of candidates; further descriptions of them, if there are any."""
+
+    model_config = _examples(_EXAMPLE_PROBLEM)
 
     kind: Literal["table"]
     file: TableFile | None = Field(default=None, description="One candidate per line, below a line of names.")
@@ -446,15 +459,6 @@ def _check(what: str, number: int, most: int) -> None:
 
 
 MOST_TRIALS = 2000  # of one request
-_EXAMPLE_PROBLEM: JsonDict = {
-    "kind": "table",
-    "csv": "solvent,celsius\nwater,20\nwater,60\nethanol,20\nethanol,60\n",
-    "models": {"solvent": ["solvent"], "both": ["solvent", "celsius"]},
-}
-
-
-def _examples(*examples: JsonDict) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": list(examples)})
 
 
 class Create(Body):

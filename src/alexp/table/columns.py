@@ -364,6 +364,8 @@ def _numbers_or_words(
 def _check_unknown_unit(lines: Lines, k: int, texts: list[str], others: list[int]) -> None:
     """Raise if all words are numbers with the same unknown text behind or before them."""
     name = lines.header[k]
+    if any(len(texts[row]) > 60 for row in others):
+        return
     found = [re.fullmatch(r"([^\w\s.,+-]{0,3})\s*([+-]?[\d.,' ]*\d)\s*(\D{0,12})", texts[row]) for row in others]
     if len(found) > 1 and all(one is not None and (one[1] or one[3]) for one in found):
         around = {(one[1], one[3].strip()) for one in found if one is not None}
@@ -463,8 +465,9 @@ def _yes_no(lines: Lines, k: int, texts: list[str], example: str) -> Column:
         known = {word for one in _YES_NO for word in one}
         row = next((row for row, text in enumerate(texts) if row not in blanks and text.lower() not in known), 0)
         raise FileError(f"{lines.at(row, k)}: {texts[row]!r} is neither yes nor no")
-    values = np.array([np.nan if row in set(blanks) else float(pair[text.lower()]) for row, text in enumerate(texts)])
-    cells = ["" if row in set(blanks) else text for row, text in enumerate(texts)]
+    blank = set(blanks)
+    values = np.array([np.nan if row in blank else float(pair[text.lower()]) for row, text in enumerate(texts)])
+    cells = ["" if row in blank else text for row, text in enumerate(texts)]
     return Column(lines.header[k], "yes/no", cells, values, blanks, example)
 
 
@@ -495,15 +498,10 @@ def _smiles(lines: Lines, k: int, texts: list[str], example: str) -> Column:
     from alexp.table.chemistry import check_smiles
 
     blanks = [row for row, text in enumerate(texts) if not text or text.lower() in _BLANK_WORDS]
-    check_smiles(lines, k, texts, set(blanks))
-    return Column(
-        lines.header[k],
-        "SMILES",
-        ["" if row in set(blanks) else text for row, text in enumerate(texts)],
-        None,
-        blanks,
-        example,
-    )
+    blank = set(blanks)
+    check_smiles(lines, k, texts, blank)
+    cells = ["" if row in blank else text for row, text in enumerate(texts)]
+    return Column(lines.header[k], "SMILES", cells, None, blanks, example)
 
 
 def one_hot(column: Column) -> tuple[AnyArray, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import zipfile
@@ -25,6 +26,7 @@ Cell = str | int | float | bool | date | None
 _SEPARATORS = "\t;,"  # the first of equally good ones
 _SEEN = 40  # lines that the separator is found from
 _MOST_UNPACKED = 2**30  # bytes of a workbook
+_ENCODINGS = ("utf", "cp", "iso8859", "mac", "koi8", "gb", "big5", "shift", "euc", "ascii")
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -127,6 +129,8 @@ def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, 
         raise FileError(f"{path} is not a table; save it as CSV or .xlsx")
     if encoding is not None:
         try:
+            if not codecs.lookup(encoding).name.startswith(_ENCODINGS):
+                raise LookupError("it is not one of tables")
             return data.decode(encoding).removeprefix("\ufeff"), f"text in {encoding}"
         except (LookupError, UnicodeDecodeError) as error:
             raise FileError(f"{path} is not a text in encoding {encoding!r}: {error}") from None
@@ -206,7 +210,7 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names, size = archive.namelist(), sum(entry.file_size for entry in archive.infolist())
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
         raise FileError(f"{path} is damaged: {error}") from None
     if "xl/workbook.xml" not in names:
         what = "an OpenDocument sheet" if "mimetype" in names else "an archive, not a workbook"
@@ -219,12 +223,13 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         raise FileError(f"{path} is a workbook; pip install 'alexp[excel]' to read it, or save it as CSV") from None
     try:
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+        titles = [one.title for one in book.worksheets]
+        wanted = titles if sheet is None else [sheet] if sheet in titles else []
+        filled = {title: _sheet(book[title]) for title in wanted}
     except Exception as error:  # a damaged workbook fails in many ways
         raise FileError(f"{path} cannot be read as a workbook: {error}") from None
-    titles = [one.title for one in book.worksheets]
     if sheet is not None and sheet not in titles:
         raise FileError(f"{path} has no sheet {sheet!r}; it has {', '.join(map(repr, titles))}")
-    filled = {title: _sheet(book[title]) for title in ([sheet] if sheet is not None else titles)}
     filled = {title: rows for title, rows in filled.items() if rows} if sheet is None else filled
     if len(filled) > 1:
         listed = ", ".join(map(repr, filled))
@@ -309,7 +314,8 @@ def _named(
         rows = [(line, row) for line, row in rows if line >= header]
         if not rows or rows[0][0] != header:
             raise FileError(f"{path} has no cells in line {header}, where header={header} says that the names are")
-    rows = [rows[0], *((line, row) for line, row in rows[1:] if line not in skip)] if rows else rows
+    skipped = set(skip)
+    rows = [rows[0], *((line, row) for line, row in rows[1:] if line not in skipped)] if rows else rows
     if len(rows) < 2:
         raise FileError(f"{path} must have a header and at least one line")
     first, titles = rows[0]

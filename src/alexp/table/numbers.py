@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 Decimal = Literal[".", ","]
 BOTH: frozenset[Decimal] = frozenset((".", ","))
 
+_LONGEST = 500  # characters of a number with its unit, and of a name with one: most digits are those of 1e400
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2007": " ", "\u2212": "-", "\u2019": "'"})
 _WRITTEN = re.compile(r"([<>≤≥~≈]=?\s*)?([+-]?)((?:\d[\d.,' ]*|[.,]\d+))([eE][+-]?\d+)?\s*((?![\d.,])\S.*)?")
 _READINGS: dict[Decimal, re.Pattern[str]] = {
@@ -54,7 +55,7 @@ def written(text: str) -> Written | None:
     >>> written("1.234,5 mg").readings, written("<0.1").bound, written("DMF")
     (frozenset({','}), '<', None)
     """
-    found = _WRITTEN.fullmatch(text.translate(_SPACES).strip())
+    found = _WRITTEN.fullmatch(text.translate(_SPACES).strip()) if len(text) <= _LONGEST else None
     if found is None:
         return None
     bound, sign, digits, exponent, unit = (part or "" for part in found.groups())
@@ -76,7 +77,7 @@ def is_unit(text: str) -> bool:
 
 def unit_in(title: str) -> str:
     """The unit that a header names, as in "T (°C)", "T [°C]" or "T / °C"; empty if it names none."""
-    found = _TITLE.fullmatch(title)
+    found = _TITLE.fullmatch(title) if len(title) <= _LONGEST else None
     unit = "" if found is None else (found[1] or found[2] or "")
     return unit if is_unit(unit) else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
+from math import comb, sqrt
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def _near(values: FloatArray) -> list[tuple[int, int]]:
 def _similarity(a: FloatArray, b: FloatArray) -> float:
     """Centred kernel alignment of two descriptions of the same candidates, between 0 and 1."""
     across, own, other = (float(np.sum((x.T @ y) ** 2)) for x, y in ((a, b), (a, a), (b, b)))
-    return float(across / np.sqrt(own * other))
+    return across / sqrt(own * other)
 
 
 def _experiments(n: int) -> int:

@@ -49,6 +49,8 @@ def tables(path):
         alexp.FiniteSet(table),
         name="tables",
         storage=path,
+        repeats=False,
+        goal="best",
         direction="minimize",
         expired="abandon",
         random_state=7,
