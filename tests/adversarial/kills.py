@@ -62,6 +62,88 @@ def work_for_ever(storage, pipe):
         os.write(pipe, MARK.pack(trial.id, value))
 
 
+INPUTS = np.random.default_rng(8).uniform(-1.0, 1.0, (400, 2))
+
+
+def outcome(trial):
+    """What an experiment of the laboratory gives: a failure, or one to three measurements."""
+    if trial.index % 7 == 0:
+        return "failed"
+    value = float(50.0 + 20.0 * INPUTS[trial.index, 0] + np.sin(37.0 * trial.id))
+    return value if trial.id % 3 else [value, value + 0.5, value - 0.25][: 2 + trial.id % 2]
+
+
+def laboratory_for_ever(storage, pipe):
+    """What a laboratory does: plates, failures, replicates, results by name, notes and corrections."""
+
+    def step(*_):
+        os.write(pipe, MARK.pack(STEP, 0.0))
+
+    study = load_study("s", Storage(storage, timeout=30.0))
+    for moment in ("begin", "before_cursor_execute", "after_cursor_execute", "commit", "rollback"):
+        sa.event.listen(study.storage.engine, moment, step)
+    number = 0
+    while True:
+        number += 1
+        first, second = insist(lambda key: study.ask(2, key=key), f"{os.getpid()} {number} ask")
+        if first.id % 5 == 0:  # entered wrong, and corrected below
+            insist(lambda key, trial=first: study.tell(trial, 1.0, key=key), f"{os.getpid()} {number} wrong")
+        results = [(first, outcome(first), None, "corrected"), (second.x, outcome(second))]
+        told = "amend" if first.id % 5 == 0 else "raise"
+        insist(
+            lambda key, results=results, told=told: study.tell_many(results, told, key), f"{os.getpid()} {number} tell"
+        )
+        for trial in (first, second):
+            os.write(pipe, MARK.pack(trial.id, float(np.sum(outcome(trial)) if outcome(trial) != "failed" else -1.0)))
+
+
+def new_laboratory(storage):
+    models = alexp.ModelClass.from_matrices({"both": INPUTS, "first": INPUTS[:, :1]})
+    domain = alexp.FiniteSet([f"c{k}" for k in range(len(INPUTS))])
+    study = create_study(models, domain, name="s", storage=storage, random_state=5, repeats=True)
+    plain = alexp.EvidenceMixture(models, domain, random_state=5, goal="best")  # compiles before the first fork
+    for trial in plain.ask(8):
+        plain.fail(trial) if outcome(trial) == "failed" else plain.tell(trial, outcome(trial))
+    plain.ask()
+    study.close()
+
+
+def what_is_wrong_in_the_laboratory(storage, acknowledged):
+    """Results lost, changed or doubled, failed candidates proposed again, replays that differ in any bit."""
+    study, wrong = load_study("s", storage), []
+    algorithm, events = study.algorithm, study.events()
+    log, failed = algorithm.log, {}
+    done = [(event["kind"], event["trial"]) for event in events]
+    if len(set(done)) != len(done) or len({trial for trial, _ in acknowledged}) != len(acknowledged):
+        wrong.append("something happened twice")
+    for trial, _ in acknowledged:
+        wanted = outcome(algorithm.trial(trial))
+        found = "failed" if trial in log.failed else log.measurements(trial)
+        if found != (wanted if wanted == "failed" else tuple(np.atleast_1d(wanted).tolist())):
+            wrong.append(f"the acknowledged result of trial {trial} is lost: {found}, not {wanted}")
+    for event in events:
+        if event["kind"] == "ask" and event["candidate"] in failed.values():
+            wrong.append(f"trial {event['trial']} is of a candidate that had failed")
+        if event["kind"] == "fail":
+            failed[event["trial"]] = log.index[event["trial"]]
+    if json.dumps(study.replayed().algorithm.to_dict()) != json.dumps(algorithm.to_dict()):
+        wrong.append("the log, replayed, gives something else")
+    return wrong + check("s", storage).problems
+
+
+def kill_laboratories(storage, kills, rng):
+    """Kill one of several laboratories again and again; returns (acknowledged results, what is wrong)."""
+    new_laboratory(storage)
+    crowd = Crowd(storage, work=laboratory_for_ever)
+    for _ in range(kills):
+        victim = int(rng.choice(list(crowd.pids)))
+        crowd.watch(victim, int(rng.integers(1, MOST_MARKS)))
+        crowd.kill(victim)
+        crowd.hire()
+    crowd.end()
+    return len(crowd.acknowledged), crowd.problems + what_is_wrong_in_the_laboratory(storage, crowd.acknowledged)
+
+
 def start_worker(storage, work=work_for_ever):
     """Fork a worker from this warm process; returns its process id and the end of the pipe to read."""
     reading, writing = os.pipe()
@@ -81,14 +163,14 @@ def start_worker(storage, work=work_for_ever):
 class Crowd:
     """Several workers at one study, whose marks are read so that none of them ever waits."""
 
-    def __init__(self, storage, workers=WORKERS):
-        self.storage, self.acknowledged, self.problems = storage, [], []
+    def __init__(self, storage, workers=WORKERS, work=work_for_ever):
+        self.work, self.storage, self.acknowledged, self.problems = work, storage, [], []
         self._selector, self._rest, self.pids = selectors.DefaultSelector(), {}, {}
         for _ in range(workers):
             self.hire()
 
     def hire(self):
-        pid, reading = start_worker(self.storage)
+        pid, reading = start_worker(self.storage, self.work)
         self.pids[pid], self._rest[reading] = reading, b""
         self._selector.register(reading, selectors.EVENT_READ)
 
@@ -218,10 +300,12 @@ def soak(scale=1.0, seed=0, server=None):
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="alexp-kills-")))
             running = stack.enter_context(postgres_server()) if server is None else server
-            on_server = [new_database(running, f"kills{seed}_{k}") for k in range(2)]
+            on_server = [new_database(running, f"kills{seed}_{k}") for k in range(3)]
             for what, many, arguments in (
                 ("kills on sqlite", kill_many, (f"sqlite:///{folder / 'kills.db'}", sizes["k"], rng)),
                 ("kills on postgresql", kill_many, (on_server[0], sizes["k"], rng)),
+                ("laboratories on sqlite", kill_laboratories, (f"sqlite:///{folder / 'lab.db'}", sizes["k"], rng)),
+                ("laboratories on postgresql", kill_laboratories, (on_server[2], sizes["k"], rng)),
                 ("server restarts", restart_many, (running, on_server[1], sizes["r"], rng)),
                 ("full disks", fill_many, (f"sqlite:///{folder / 'full.db'}", sizes["f"], rng)),
             ):

@@ -16,9 +16,10 @@ Name = str | int | float  # of a candidate
 def find_trial(log: TrialLog, domain: Domain, trial: Trial | int | str | None, candidate: Name | None = None) -> int:
     """Id of the trial; where only its candidate is named, of the pending trial, or else the only one, of it.
 
-    A text that is no number of a trial is the name of a candidate. If both are given they must agree.
+    On a table, a text that is no number of a trial is the name of a candidate. If both are given they must agree.
     """
-    if isinstance(trial, str) and candidate is None and not trial.removeprefix("#").isdecimal():
+    is_table = isinstance(domain, FiniteSet)
+    if is_table and isinstance(trial, str) and candidate is None and not trial.removeprefix("#").isdecimal():
         trial, candidate = None, trial
     if candidate is None:
         if trial is None:

@@ -81,7 +81,7 @@ def check_bad_input(kind: Kind, setting: Setting = PLAIN) -> None:
     for bad in (float("nan"), float("inf"), -float("inf"), 1e200):
         _refuses(ValueError, lambda bad=bad: algorithm.tell(pending, bad), algorithm, f"a reward of {bad}")  # type: ignore[misc]
         _refuses(ValueError, lambda bad=bad: algorithm.observe(0, bad), algorithm, f"an observation of {bad}")  # type: ignore[misc]
-    not_numbers: tuple[object, ...] = ("1.0", None, [1.0], True)
+    not_numbers: tuple[object, ...] = ("1.0", None, {}, True)
     for wrong in not_numbers:
         _refuses(TypeError, lambda wrong=wrong: algorithm.tell(pending, wrong), algorithm, f"a reward of {wrong!r}")  # type: ignore[misc]
     _refuses(ValueError, lambda: algorithm.tell(told, 1.0), algorithm, "a reward told twice")
