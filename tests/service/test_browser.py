@@ -182,7 +182,14 @@ def test_a_file_that_is_refused_says_why_and_how_to_go_on(page, address, tmp_pat
 
 def test_the_page_follows_what_another_process_does(page, address, storage, http):
     create(
-        http, "shared", {"kind": "table", "csv": CSV, "models": {"polarity": ["polarity", "celsius"], "base": ["base"]}}
+        http,
+        "shared",
+        {
+            "kind": "table",
+            "csv": CSV,
+            "models": {"polarity": ["polarity", "celsius"], "base": ["base"]},
+            "kernels": "linear",
+        },
     )
     page.goto(at(address, "shared"))
     page.get_by_text("Live", exact=True).wait_for()
