@@ -293,7 +293,8 @@ def test_warm_start_in_a_flat_valley():
     stored = np.load(Path(__file__).parent / "data" / "valley.npz")
     path = GroupLasso().bind_groups(11, None, None, subset_size=3)
     state = {key: stored[key] for key in ("mean", "rho", "xt", "z", "gram")}
-    path.restore(state | {"n_observations": int(stored["n_observations"])})
+    n = int(stored["n_observations"])
+    path.restore(state | {"n_observations": n, "weight": float(n)})
     lam = float(stored["lam"])
     start = LassoFit(stored["beta"], 0.0, stored["groups"], stored["magnitudes"], lam, 0.0, 0)
     fit = path.solve(lam, start)

@@ -9,7 +9,6 @@ import pytest
 import alexp
 from alexp.common.warning import caution, gathered, quietly
 from alexp.study import AbandonedTrialError, NotOfferedError, SuspiciousRewardError
-from alexp.study.declared import declared_features, declared_table
 from alexp.study.events import acting_as, worker_name
 from tests.study.conftest import new_study, play
 
@@ -109,35 +108,3 @@ def test_warnings_are_gathered_where_they_arise():
         caution("four", UserWarning)
     assert heard == ["one"]
     assert [str(one.message) for one in shown] == ["three", "four"]
-
-
-def test_tables_in_columns():
-    table = declared_table(None, {"name": ["a", 2, 0.5], "mass": [1, 2, 3]})
-    assert table["name"].tolist() == ["a", "2", "0.5"]
-    assert declared_features("m", ["mass", "name"], table).tolist() == [[1, 0, 0, 1], [2, 0, 1, 0], [3, 1, 0, 0]]
-    assert declared_features("m", [[1.0], [2.0], [3.0]], table).shape == (3, 1)
-    assert declared_features("m", "name,f\n0.5,3\na,1\n2,2\n", table).ravel().tolist() == [1.0, 2.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("csv", "columns", "reason"),
-    [
-        (None, None, "csv or columns"),
-        ("x\n1\n", {"x": [1]}, "csv or columns"),
-        (None, {}, "same length"),
-        (None, {"x": []}, "same length"),
-        (None, {"x": [1], "y": [1, 2]}, "same length"),
-        (None, {"reward": [1]}, "must not have a column 'reward'"),
-    ],
-)
-def test_tables_that_are_none(csv, columns, reason):
-    with pytest.raises(ValueError, match=reason):
-        declared_table(csv, columns)
-
-
-def test_texts_without_end_are_no_features():
-    table = declared_table(None, {"name": [f"n{k}" for k in range(300)]})
-    with pytest.raises(ValueError, match="300 different texts"):
-        declared_features("m", ["name"], table)
-    with pytest.raises(ValueError, match="not both"):
-        declared_features("m", ["name", [1.0]], table)

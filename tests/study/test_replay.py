@@ -28,7 +28,7 @@ def log_of(rounds=6, **settings):
     for _ in range(rounds):
         events += writer.ask(1, None, distinct=False)
         trial = writer.algorithm.trial(events[-1].trial)
-        events.append(writer.tell(trial.id, reward(trial)))
+        events += writer.tell(trial.id, reward(trial))
     return events, Replica(in_memory(**settings))
 
 

@@ -397,7 +397,7 @@ class Algorithm(Guarded, ABC):
     def plot(self) -> Any:
         """Draw which model is winning, what was found, and whether the models predict it: an array of axes.
 
-        `alexp.plot` has the figures one by one. `axes[0].figure.savefig(...)` writes them to a file.
+        `alexp.plot` has the figures one by one.
         """
         return import_module("alexp.plot").overview(self)  # a room above this one, loaded when a figure is wanted
 

@@ -234,7 +234,7 @@ def tell(
         found = read_results(results, study, partial, amend, _sign(decimal))
         tells = [one for one in found if isinstance(one, CheckedTell)]
         pairs = [
-            TrialResult(one.trial, [one.reward, *one.more], note=one.note)
+            TrialResult(one.trial, [one.reward, *one.more] if one.more else one.reward, note=one.note)
             if isinstance(one, CheckedTell)
             else TrialResult(one.trial, FAILED, note=one.reason)
             for one in found
