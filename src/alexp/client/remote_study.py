@@ -433,6 +433,8 @@ def _named(trial: AnyTrial | None, candidate: Name | None) -> State:
     """A trial by its number, by the name of its candidate, or by both."""
     if isinstance(trial, str) and candidate is None and not trial.removeprefix("#").isdecimal():
         trial, candidate = None, trial
+    if trial is None and candidate is None:
+        raise TypeError("trial must be a Trial or its id (an int), or candidate must name its candidate, got None")
     return without_none({"trial": None if trial is None else _id(trial), "candidate": candidate})
 
 
