@@ -104,8 +104,8 @@ _SETTINGS: dict[str, list[Any]] = {
 }
 
 WRONG_REWARDS: list[Any] = [
-    float("nan"), float("inf"), -float("inf"), 1e101, -1e300, 10**400, -(10**101), "1.5", "nan", None, True, 1j, [1.0],
-    np.array([1.0, 2.0]), np.float64("nan"), np.inf, b"1", {}, np.array("x"), np.datetime64("2020-01-01"), object(),
+    float("nan"), float("inf"), -float("inf"), 1e101, -1e300, 10**400, -(10**101), "1.5", "nan", None, True, 1j, [],
+    np.array([[1.0, 2.0]]), np.float64("nan"), np.inf, b"1", {}, np.array("x"), np.datetime64("2020-01-01"), object(),
 ]  # fmt: skip
 SHARED = ("noise_std", "reward_bound", "norm_bound", "repeats", "random_state")
 WRONG_SETTINGS: list[Any] = [

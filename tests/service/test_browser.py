@@ -70,7 +70,7 @@ def drawn(page):
 def fill_in(page):
     """Type the reward of everything that is pending."""
     for row in page.locator("form .stacked tbody tr").all():
-        row.get_by_role("textbox").fill(str(measured(row.locator("td").nth(1).inner_text())))
+        row.locator("input.reward").fill(str(measured(row.locator("td").nth(1).inner_text())))
 
 
 def test_a_day_at_the_bench(page, address, storage):
@@ -112,7 +112,7 @@ def test_a_day_at_the_bench(page, address, storage):
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("heading", name="Experiments: 2 are pending").wait_for()
     fill_in(page)
-    page.locator("form .stacked tbody tr").first.get_by_role("textbox").fill("7240,5")  # a slip of the pen
+    page.locator("form .stacked tbody tr input.reward").first.fill("7240,5")  # a slip of the pen
     question = page.get_by_role("dialog", name="Is this right?")
     page.get_by_role("button", name="Tell rewards").click()
     question.get_by_role("button", name="No, let me correct it").click()
