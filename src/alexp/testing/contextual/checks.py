@@ -132,7 +132,7 @@ def check_wrong_input(kind: Kind, problem: ContextualProblem) -> None:
     for one in wrong:
         for use in (algorithm.ask, algorithm.policy, algorithm.best, partial(algorithm.observe, 0, 1.0)):
             _refuses(partial(use, **one), algorithm, f"{one!r:.80}")
-    for available in ([], [n], [-1], [0, 0], ["nobody"], np.zeros(n, dtype=bool)):
+    for available in ([], [n], [-1], [0, 0], ["unknown"], np.zeros(n, dtype=bool)):
         _refuses(partial(algorithm.ask, None, available, **right), algorithm, f"available={available}")
     _refuses(lambda: algorithm.ask(0, **right), algorithm, "n = 0")
     _refuses(lambda: algorithm.observe(n, 1.0, **right), algorithm, "an observation of no candidate")
