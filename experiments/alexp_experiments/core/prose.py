@@ -68,7 +68,7 @@ def reflow(text: str, width: int | None = None) -> str:
 def _reflowed(block: str, width: int | None) -> str:
     if block.startswith(("#", "|", "!")):
         return block
-    points = [" ".join(point.split()) for point in re.split(r"\n(?=- )", block)]
+    points = [" ".join(point.split()) for point in re.split(r"\n(?=- |\d+\. )", block)]
     if width is None:
         return "\n".join(points)
     return "\n".join(
