@@ -62,8 +62,9 @@ COLUMNS: dict[str, list[Column]] = {
     "startup": [_MS, _CPU],
     "step": [_MS, ("fastest ms", "fastest_ms", _number(3)), _CPU, ("share", "share", _percent),
              ("history", "history", _text)],
-    "lasso": [_MS, _PATH, _GAP, ("path ratio", "ratio", _number(3)), ("ratio, optimum known", "known_ratio", _number(3)),
-              ("steps measured", "steps", _text), ("steps that reached 1e-6", "reached_steps", _text)],
+    "lasso": [_MS, _PATH, _GAP, ("path ratio", "ratio", _number(3)),
+              ("ratio, optimum known", "known_ratio", _number(3)), ("steps measured", "steps", _text),
+              ("steps that reached 1e-6", "reached_steps", _text)],
     "growth": [("exponent", "exponent", _fixed), ("between the last two", "last_exponent", _fixed),
                ("fixed", "fixed", _text)],
     "memory": [_MS, _CPU, ("peak MB", "peak_mb", _number(3)), ("of it import", "imported_mb", _number(3)),
@@ -181,7 +182,8 @@ TARGETS = (
                limit)
         for m, limit in (("988,260", 20.0), ("99,846,044", 2_000.0)) for name in ("EvidenceMixture", "ALExp")
     ),
-    Target("UCB sweep at M=4,495: time / time of its arithmetic at peak", "floor", "Legendre s=3, p=30,", "ucb sweep", "ratio", 3.0),
+    Target("UCB sweep at M=4,495: time / time of its arithmetic at peak", "floor", "Legendre s=3, p=30,", "ucb sweep",
+           "ratio", 3.0),
 )  # fmt: skip
 
 
