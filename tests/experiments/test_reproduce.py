@@ -1,4 +1,5 @@
 import csv
+import sys
 from dataclasses import replace
 
 import pytest
@@ -155,8 +156,8 @@ def test_what_was_interrupted_goes_on(tmp_path, monkeypatch):
 
 def test_figure_names():
     assert check_figures([]) == FIGURES
-    with pytest.raises(ValueError, match="no figure '8'; the figures are 1, 2, 3, 4, 5, 6, 7"):
-        check_figures(["1", "8"])
+    with pytest.raises(ValueError, match="no figure '9'; the figures are 1, 2, 3, 4, 5, 6, 7, 8"):
+        check_figures(["1", "9"])
 
 
 def invoke(*arguments):
@@ -170,6 +171,24 @@ def test_run_prints_a_table_and_draws(tmp_path):
     assert "oracle" in result.output
     assert "naive" in result.output
     assert (tmp_path / "out.png").stat().st_size > 1000
+
+
+def test_an_algorithm_of_ones_own_is_found_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "mine_here.py").write_text(
+        "from alexp import UniformRandom\n\n\nclass Mine(UniformRandom):\n    pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [entry for entry in sys.path if entry])
+    what = ["--scenario", "easy", "--seeds", 2, "--steps", 5, "--workers", 1, "--cache", tmp_path / "cache"]
+    result = invoke("run", "--algorithms", "mine_here:Mine", *what)
+    assert result.exit_code == 0, result.output
+    assert "mine_here" in result.output
+    missing = invoke("run", "--algorithms", "not_here:Mine", *what)
+    assert missing.exit_code == 2
+    assert "run this in the folder of not_here.py, or install it" in " ".join(missing.output.replace("│", " ").split())
+    wrong = invoke("run", "--algorithms", "mine_here:Other", *what)
+    assert wrong.exit_code == 2
+    assert "must have a subclass of alexp.Algorithm called Other" in " ".join(wrong.output.replace("│", " ").split())
 
 
 def test_reproduce_on_the_command_line(tmp_path):

@@ -44,7 +44,10 @@ def bench(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Tiny versions, to see that everything works.")] = False,
 ) -> None:
-    """Measure speed and memory: start-up, steps, the group Lasso against public solvers, studies, contexts, tables."""
+    """Measure speed and memory: start-up, steps, the group Lasso beside other solvers, studies, contexts, tables.
+
+    Example: alexp bench step --quick
+    """
     from rich.console import Console
 
     from alexp.common.files import write_text

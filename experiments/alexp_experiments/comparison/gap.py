@@ -67,7 +67,7 @@ def gaps(
         one_of("scenario", name, tuple(TWELVE))
     runs = [(name, one, seed) for name in scenarios for one in (who, *INFORMED) for seed in numbers]
     tasks = [ENTRANTS[one].task(TWELVE[name], seed) for name, one, seed in runs]
-    records = iter(sweep(tasks, workers=workers, cache=None, progress=False))
+    records = iter(sweep(tasks, workers=workers, cache=None))
     for name in scenarios:
         curves = {one: np.array([next(records).regret for _ in numbers]) for one in (who, *INFORMED)}
         yield Gap(name, curves.pop(who), curves)

@@ -167,7 +167,7 @@ def about_tuning(table: pd.DataFrame) -> str:
     default = Schedules()
     own = table[(table["gamma"] == default.gamma) & (table["eta"] == default.eta) & (table["lam"] == default.lam)]
     sound = table[table["stuck"] == 0]
-    return PROSE.flow(
+    return PROSE.line(
         "tuning",
         sound=sound.iloc[0]["eta"] if len(sound) else None,
         default=default,
@@ -185,7 +185,7 @@ def about_stability(table: pd.DataFrame) -> str:
     best = float(least.index[int(np.argmax(least.to_numpy()))])
     below = bool((table["median"] < table["naive median"]).all())
     stuck = table.groupby("eta")["stuck"].sum()
-    return PROSE.flow(
+    return PROSE.line(
         "stability",
         draws=DRAWS,
         resampled=RESAMPLED,
@@ -206,7 +206,7 @@ def about_headline(table: pd.DataFrame) -> str:
         f"{medians[size, 'ALExp'] / medians[size, 'Naive UCB']:.2f} times the naive baseline's at s = {size}"
         for size in SCENARIOS
     ]
-    return PROSE.flow("headline", ratios="; ".join(ratios))
+    return PROSE.line("headline", ratios="; ".join(ratios))
 
 
 def best_and_default(table: pd.DataFrame) -> pd.DataFrame:
@@ -257,7 +257,7 @@ def write(
         raise SystemExit(f"there is no table {path}; leave out --stored to make it")
     table = pd.read_csv(path) if stored else page.make(run, seeds)
     write_text(path, table.to_csv(index=False, float_format="%.6g"))
-    note = PROSE.flow(
+    note = PROSE.line(
         "note", first=seeds[0], last=seeds[-1], scenario=SCENARIOS[2], stuck=STUCK, what=what, file=page.name
     )
     parts = [page.title, page.about(table), markdown(page.shown(table)) + "\n" + note + "\n"]
