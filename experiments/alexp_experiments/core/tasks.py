@@ -178,9 +178,7 @@ def algorithm_class(kind: str) -> type[Algorithm]:
 def resolve(name: str, settings: Settings | None = None) -> tuple[str, Settings]:
     """Registry name and settings of an algorithm or alias, or an error that lists the names."""
     kind, defaults = ALIASES.get(name, (name, {}))
-    if ":" in kind:
-        algorithm_class(kind)
-    elif kind not in registered():
+    if ":" not in kind and kind not in registered():
         raise ValueError(f"there is no algorithm {name!r}; known are {', '.join(algorithm_names())}")
     return kind, dict(defaults) | dict(settings or {})
 

@@ -69,8 +69,8 @@ _LOOKS = [
     ("corral-released", "Corral (released code)", 7),
     ("exp4-ix", "EXP4-IX", 1),
     ("alexp-released", "ALExp (released code)", 3),
-    ("mixture", "EvidenceMixture (nothing stated)", 0),
-    ("mixture-told", "EvidenceMixture (noise stated)", 3),
+    ("mixture", "EvidenceMixture (noise not given)", 0),
+    ("mixture-told", "EvidenceMixture (noise given)", 3),
 ]
 PAPER = ("alexp", "oracle", "naive", "etc", "ets", "corral")  # the curves of the paper's figures
 EXTRA = ("corral-own", "corral-released", "exp4-ix", "alexp-released")
