@@ -66,7 +66,8 @@ def test_the_command_prints_the_part_of_the_page(capsys):
     means = {name: curves[:, -1].mean() for name, curves in found[1].informed.items()}
     assert float(mixture) == pytest.approx(found[1].own[:, -1].mean(), abs=0.006)
     assert float(best.split()[0]) == pytest.approx(min(means.values()), abs=0.006)
-    assert best.split(" (")[1].strip(")") == min(means, key=means.get).removeprefix("informed ")
+    agent = min(means, key=means.get).removeprefix("informed ").replace("stated", "noise given")
+    assert best.split(" (")[1].strip(")") == agent
     assert float(ratio) == pytest.approx(float(mixture) / float(best.split()[0]), rel=0.01)
     assert stuck == f"{found[1].n_stuck} |"
     assert f"**{gap.geometric_mean(found).mean:.2f}**" in text

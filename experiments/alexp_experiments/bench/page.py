@@ -321,7 +321,8 @@ def _section(name: str, rows: Sequence[Measurement]) -> list[str]:
             *([PROSE.line("gpu, decisions"), grid(*decisions)] if (decisions := _gpu_decisions(rows))[1] else []),
         ]
     over = sum((row.get("peak_mb") or 0.0) > (row.get("limit_mb") or float("inf")) for row in rows)
-    return [PROSE.line(name, over=over, n=len(rows)), grid(*COMPACT.get(name, lambda own: table(name, own))(rows))]
+    compact = COMPACT[name](rows) if name in COMPACT else table(name, rows)
+    return [PROSE.line(name, over=over, n=len(rows)), grid(*compact)]
 
 
 def _answer(records: Sequence[Measurement], kind: str) -> str:

@@ -92,7 +92,8 @@ def to_markdown(found: Sequence[Gap]) -> str:
     for one in found:
         own, ratio = one.own[:, -1].mean(), np.exp(one.log_ratio())
         best = min(one.informed, key=lambda name: one.informed[name][:, -1].mean())
-        agent = f"{one.informed[best][:, -1].mean():.2f} ({best.removeprefix('informed ')})"
+        who = best.removeprefix("informed ").replace("stated", "noise given")
+        agent = f"{one.informed[best][:, -1].mean():.2f} ({who})"
         lines.append(f"| {one.scenario} | {own:.2f} | {agent} | {ratio:.2f} | {one.n_stuck} |")
     runs, stuck = sum(len(one.own) for one in found), sum(one.n_stuck for one in found)
     others = [sum(int(np.sum(is_stuck(one.informed[name]))) for one in found) for name in INFORMED]

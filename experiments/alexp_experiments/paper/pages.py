@@ -14,7 +14,15 @@ from alexp.common.arrays import FloatArray
 from alexp.common.files import write_text
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.scenarios import SCALING_DEGREES
-from alexp_experiments.core.statistics import STUCK, MeanEstimate, difference, estimate, is_stuck, ratio
+from alexp_experiments.core.statistics import (
+    STUCK,
+    MeanEstimate,
+    difference,
+    estimate,
+    growth_exponent,
+    is_stuck,
+    ratio,
+)
 from alexp_experiments.core.tasks import Record
 from alexp_experiments.paper import claims
 from alexp_experiments.paper.claims import Claim, stands_out
@@ -251,11 +259,11 @@ def _claims_table(found: Sequence[Judged]) -> pd.DataFrame:
 def _head(results: Results, found: Sequence[Judged]) -> str:
     verdicts = Counter(one.printed.verdict for one in found)
     stuck = np.concatenate([is_stuck(results.curves(name, "alexp")) for name in MAIN_SCENARIOS])
-    better, unclear = [], []
-    for rival in RIVALS_OF_ALEXP:
-        (better if _wins(results, rival) == len(MAIN_SCENARIOS) else unclear).append(rival)
+    wins = {rival: _wins(results, rival) for rival in RIVALS_OF_ALEXP}
+    better = [rival for rival, won in wins.items() if won == len(MAIN_SCENARIOS)]
+    unclear = [rival for rival in wins if rival not in better]
     parts = [f"less regret than {_labels(better)} on all four problems"] if better else []
-    parts += [f"less than {METHODS[one].label} on {_wins(results, one)}" for one in unclear]
+    parts += [f"less than {METHODS[one].label} on {wins[one]}" for one in unclear]
     return PROSE.line(
         "head",
         seeds=len(results.scope.seeds),
@@ -351,7 +359,7 @@ def _sizes_table(results: Results, methods: Sequence[str], names: Sequence[str])
     for method in methods:
         finals = {name: results.final(name, method) for name in sizes}
         cells = [f"{finals[name].mean():.2f} ({np.median(finals[name]):.2f})" for name in names]
-        exponent = claims.growth_exponent(list(sizes.values()), list(finals.values()))
+        exponent = growth_exponent(list(sizes.values()), list(finals.values()))
         lines.append(f"| {METHODS[method].label} | {' | '.join(cells)} | {exponent} |")
     return "\n".join(lines)
 
@@ -471,7 +479,7 @@ def write_beyond(results: Results, out: Path) -> list[Path]:
     ours = [(results.final(name, "mixture"), results.final(name, "alexp")) for name in MAIN_SCENARIOS]
     ratios = [float(a.mean() / b.mean()) for a, b in ours]
     ahead, runs = sum(int(np.sum(a < b)) for a, b in ours), sum(a.size for a, _ in ours)
-    rows = {METHODS[m].label: [results.runs[name, m] for name in MAIN_SCENARIOS] for m in (*MIXTURES, *RIVALS)}
+    rows = {METHODS[m].label: [results.runs.get((name, m)) for name in MAIN_SCENARIOS] for m in (*MIXTURES, *RIVALS)}
     rows |= {
         f"{METHODS[m].label}, tuned": [results.wide_runs.get((name, m)) for name in MAIN_SCENARIOS] for m in RIVALS
     }

@@ -220,7 +220,7 @@ def _answer(runs: pd.DataFrame, arylation: pd.DataFrame | None) -> str:
     if single is None or any((OURS, table) not in found for table in tables):
         return ""
     solved = sum(found[OURS, table].gap.mean < 5e-4 for table in tables)
-    words = {"edbo": None, "chemists": None}
+    words: dict[str, str | None] = {"edbo": None, "chemists": None}
     if arylation is not None:
         played = curves(arylation)
         words = {key: _word(played, other) for key, other in (("edbo", EDBO), ("chemists", CHEMISTS))}
