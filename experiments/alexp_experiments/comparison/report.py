@@ -117,7 +117,7 @@ ROWS = {
 }
 KINDS = (
     ("one model is true, n = 100", TWELVE),
-    ("something mis-stated, n = 100", MIS_STATED),
+    ("wrong assumptions, n = 100", MIS_STATED),
     ("n = 1,000 and 10,000", LONG),
     ("real tables", REAL),
 )

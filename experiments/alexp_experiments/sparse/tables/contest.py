@@ -102,7 +102,7 @@ def _master(algorithm: str, settings: Settings, told_horizon: bool = False, widt
 ENTRANTS: Mapping[str, RowPlayer] = {
     "O2CS-EW": _vectors("T2.1", "o2cs-ew", note="theory's width"),
     "O2CS-EW, width x .05": _vectors("T2.1", "o2cs-ew", settings={"scale": 0.05}, note="no theory covers that width"),
-    "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, note="d* = 10 of 5, 10, 20, ..., p"),
+    "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, note="nested sets; the smallest true one has 10 columns"),
     "SL-UCB": RowPlayer(
         "T2.3", "ball", "columns", "sl-ucb", _HORIZON, told_horizon=True, note="given n; noise in the parameters",
     ),
@@ -112,7 +112,7 @@ ENTRANTS: Mapping[str, RowPlayer] = {
     ),
     "LASSO Bandit": _contexts(
         "T2.4", "lasso-bandit", "stacked", settings={"lam1": 0.04, "lam2": 0.5, **_RELEASED}, widths=(50, 100, 200),
-        seeds=10, note="one shared vector, as K p stacked columns: it learns 20 vectors",
+        seeds=10, note="made for one vector per arm: it learns 20",
     ),
     "DR Lasso": _contexts("T2.5", "dr-lasso", "columns", settings={"clip": 3.0, **_RELEASED}),
     "SA Lasso": _contexts("T2.6", "sa-lasso", "columns", settings={"lam": 0.8}),
