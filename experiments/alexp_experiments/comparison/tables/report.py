@@ -391,7 +391,10 @@ def standing(runs: pd.DataFrame) -> str:
     if ours is None or not lines:
         return ""
     sizes = {"runs": len(found[ours]), "edbo": len(found[EDBO]), "chemists": len(found[CHEMISTS])}
-    return PROSE.line("arylation, standing", lines="\n".join(lines), **sizes)
+    n = min(found[one].shape[1] for one in (ours, CHEMISTS))
+    behind = np.flatnonzero(found[CHEMISTS][:, :n].mean(axis=0) > found[ours][:, :n].mean(axis=0))
+    crossing = int(behind[-1]) + 1 if behind.size and behind[-1] + 1 < n else None
+    return PROSE.line("arylation, standing", lines="\n".join(lines), crossing=crossing, **sizes)
 
 
 Sweep = Callable[[list[Task]], list[Record]]

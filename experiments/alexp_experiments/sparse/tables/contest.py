@@ -102,7 +102,9 @@ def _master(algorithm: str, settings: Settings, told_horizon: bool = False, widt
 ENTRANTS: Mapping[str, RowPlayer] = {
     "O2CS-EW": _vectors("T2.1", "o2cs-ew", note="theory's width"),
     "O2CS-EW, width x .05": _vectors("T2.1", "o2cs-ew", settings={"scale": 0.05}, note="no theory covers that width"),
-    "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, note="nested sets; the smallest true one has 10 columns"),
+    "ModCB": _contexts(
+        "T2.2", "modcb", "nested", widths=SOME, note="nested sets; the smallest true one has 10 columns"
+    ),
     "SL-UCB": RowPlayer(
         "T2.3", "ball", "columns", "sl-ucb", _HORIZON, told_horizon=True, note="given n; noise in the parameters",
     ),
