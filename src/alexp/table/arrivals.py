@@ -13,7 +13,7 @@ from alexp.common.validation import did_you_mean
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.table.columns import Column, Options
+from alexp.table.columns import Column, Options, Reading
 from alexp.table.encoding import (
     Arrivals,
     DescribedColumns,
@@ -25,6 +25,7 @@ from alexp.table.encoding import (
 )
 from alexp.table.files import FileError
 from alexp.table.table import DescribedBy, Table
+from alexp.table.understood import Understood, UnderstoodColumn
 
 _MOST_NAMED = 5  # new words that a warning lists
 
@@ -40,12 +41,13 @@ def encoding_of(models: ModelClass, domain: Domain) -> Encoding:
     return cast(Encoding, models.encoding)
 
 
-def stated_kinds(models: ModelClass, domain: Domain) -> dict[str, Any]:
+def stated_kinds(models: ModelClass, domain: Domain) -> Reading:
     """Keywords of `Table.read` with which a file of new candidates is read as the first table was."""
     encoding = encoding_of(models, domain)
     named = {column["name"]: column["kind"] for column in encoding["columns"]}
     id = next((name for name, kind in named.items() if kind == "id"), None)
-    return {"id": id, "kinds": {name: kind for name, kind in named.items() if kind != "id"}}
+    kinds: dict[str, Any] = {name: kind for name, kind in named.items() if kind != "id"}
+    return {"id": id, "kinds": kinds}
 
 
 def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
@@ -93,6 +95,31 @@ def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
     return {"cells": cells, "features": dict(features), "encoding": out}
 
 
+def understood(models: ModelClass, domain: Domain, table: Table) -> Understood:
+    """What the columns of new candidates are; what `arriving` would say has to be said before."""
+    encoding = encoding_of(models, domain)
+    assert isinstance(domain, FiniteSet)
+    constant = {column["name"] for column in encoding["columns"] if column["constant"]}
+    lines = []
+    for column in table._columns:
+        if column.kind == "words" and column.name not in constant:
+            known = set(domain.candidates[column.name])
+            fresh = [word for word in column.distinct if word not in known]
+            becomes = f"words, new here: {_some(fresh)}" if fresh else "words, all known"
+        elif column.name in constant:
+            becomes = "left out, as at first"
+        elif column.kind == "number":
+            becomes = replace(column, blanks=[0]).becomes  # whether or not they are all the same
+        else:
+            becomes = column.becomes if column.kind in ("id", "label") else "as at first"
+        lines.append(UnderstoodColumn(column.name, column.kind, column.example, becomes))
+    return replace(table.understood, columns=tuple(lines))
+
+
+def _some(words: Sequence[str]) -> str:
+    return ", ".join(map(repr, words[:_MOST_NAMED])) + ", ..." * (len(words) > _MOST_NAMED)
+
+
 def _check_columns(table: Table, encoding: Encoding) -> None:
     there, wanted = table._lines.header, [str(column["name"]) for column in encoding["columns"]]
     missing = [name for name in wanted if name not in there]
@@ -112,9 +139,20 @@ def _listed(names: Sequence[str]) -> str:
     return f"the column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}"
 
 
-def _read_alike(table: Table, encoding: Encoding, stated: Mapping[str, Any]) -> Table:
+def _read_alike(table: Table, encoding: Encoding, stated: Reading) -> Table:
     """The table read again, with every column as what it was at first."""
-    out = Table(table._lines, replace(table._options, ignore=(), **stated))
+    for name, kind in table._options.kinds.items():
+        if kind != (first := stated["kinds"].get(name, "id")):
+            raise FileError(
+                f"{table._lines.path}: the column {name!r} is said to be {kind!r}, and it is {first!r} in the first "
+                "table; leave its kind out"
+            )
+    if table._options.id not in (None, stated["id"]):
+        raise FileError(
+            f"{table._lines.path}: the ids of the first table are in {stated['id'] or 'no column'!r}, not in "
+            f"{table._options.id!r}; leave id out"
+        )
+    out = Table(table._lines, replace(table._options, ignore=(), id=stated["id"], kinds=stated["kinds"]))
     for column in out._columns:
         if column.kind == "label" and stated["kinds"].get(column.name) not in ("label", None):
             raise FileError(
@@ -265,13 +303,13 @@ def _say_what_is_new(
     """Warn of words that no candidate had before, and of columns that models cannot use."""
     for name, words in fresh.items():
         if words:
-            more = ", ..." if len(words) > _MOST_NAMED else ""
-            named = ", ".join(map(repr, words[:_MOST_NAMED])) + more
             if name in encoding["components"]:
                 what = "as different from every word as these are from each other"
             else:
                 what = "with a column of 0 and 1 of its own, which models of standardised columns do not see"
-            caution(f"{table._lines.path}, column {name!r}: new here: {named}; each is a word, {what}", UserWarning)
+            caution(
+                f"{table._lines.path}, column {name!r}: new here: {_some(words)}; each is a word, {what}", UserWarning
+            )
     for column in encoding["columns"]:
         name = str(column["name"])
         if column["constant"] and set(map(str, columns[name].cells)) != {str(domain.candidates[name].iloc[0])}:

@@ -80,13 +80,17 @@ class DescribedBy:
         """Whether its columns are some of the table's."""
         return self.matched == _OWN_COLUMNS
 
+    @property
+    def telling(self) -> list[Column]:
+        """The columns that are features: of a file those that not all candidates share."""
+        return [one for one in self.columns if self.is_own or (one.is_feature and not one.is_constant)]
+
     @cached_property
     def matrix(self) -> FeatureMatrix:
         """Its features; columns of a file that all candidates share are none."""
         if self.array is not None:
             return FeatureMatrix(self.array, "array")
-        telling = [one for one in self.columns if self.is_own or (one.is_feature and not one.is_constant)]
-        if not telling:
+        if not (telling := self.telling):
             assert self.lines is not None
             shown = "; ".join(f"{column.name!r} is {column.becomes}" for column in self.columns) or "it has only ids"
             raise FileError(f"{self.lines.path} has no column that tells candidates apart: {shown}")
@@ -287,6 +291,11 @@ class Table:
         return len(self._columns[0].cells)
 
     @property
+    def names(self) -> list[str]:
+        """What candidates are called: the cells of their first column, which has the ids if there are any."""
+        return [str(cell) for cell in self._columns[0].cells]
+
+    @property
     def id(self) -> Column | None:
         """The column that names the candidates; None if there is none."""
         return next((column for column in self._columns if column.kind == "id"), None)
@@ -302,7 +311,8 @@ class Table:
                 continue
             listed = described.columns[:_MOST_LISTED_COLUMNS]
             columns += [UnderstoodColumn(one.name, one.kind, one.example, one.becomes, name) for one in listed]
-            n_features = described.matrix.values.shape[1]
+            known = described.array is not None or described.telling
+            n_features = described.matrix.values.shape[1] if known else 0
             remarks.append(f"description {name!r}: {n_features} features, {described.matched}")
         return Understood(
             f"{self._lines.path}, {self._lines.format}", self.n_candidates, tuple(columns), tuple(remarks)
@@ -324,6 +334,8 @@ class Table:
         those of `ModelClass.from_matrices`, with words as columns of 0 and 1.
         """
         found, components = self._matrices(), self._components()
+        if kernels != AUTO:
+            found |= {name: one.matrix for name, one in self._descriptions.items() if one.component is not None}
         matrices = {name: one.values for name, one in found.items()}
         if not matrices and not components:
             raise ValueError(
