@@ -176,6 +176,11 @@ def squared_distances(x: FloatArray, z: Rows, weights: FloatArray | None = None)
     return out
 
 
+def first_rows(rows: Rows, n: int | None) -> Rows:
+    """The first n rows; the table itself, not a copy, where that is all of them or n is None."""
+    return rows if n is None or n == rows.shape[0] else rows[:n]
+
+
 def spread(n: int, most: int) -> IntArray:
     """At most `most` row numbers out of n, evenly spread and without a period: steps of the golden ratio."""
     if n <= most:
