@@ -347,7 +347,10 @@ def add(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Add candidates, which later asks may propose; --features brings their descriptions, if the first have any."""
+    """Add candidates, which later asks may propose; --features brings their descriptions, if the first have any.
+
+    Example: alexp study add arylation more.xlsx
+    """
     from alexp.table.arrivals import stated_kinds, understood
 
     with _opened(name, storage, worker) as study:
