@@ -3,6 +3,7 @@
 import re
 from urllib.parse import quote
 
+import openpyxl
 import pytest
 
 import alexp
@@ -69,8 +70,9 @@ def drawn(page):
 
 def fill_in(page):
     """Type the reward of everything that is pending."""
-    for row in page.locator("form .stacked tbody tr").all():
-        row.locator("input.reward").fill(str(measured(row.locator("td").nth(1).inner_text())))
+    for row in page.locator("form.plate tbody tr").all():
+        cells = row.locator("td.described").all_inner_texts()
+        row.locator("input.reward").fill(str(measured(", ".join(cells))))
 
 
 def test_a_day_at_the_bench(page, address, storage):
@@ -112,7 +114,7 @@ def test_a_day_at_the_bench(page, address, storage):
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("heading", name="Experiments: 2 are pending").wait_for()
     fill_in(page)
-    page.locator("form .stacked tbody tr input.reward").first.fill("7240,5")  # a slip of the pen
+    page.locator("form.plate tbody tr input.reward").first.fill("7240,5")  # a slip of the pen
     question = page.get_by_role("dialog", name="Is this right?")
     page.get_by_role("button", name="Tell rewards").click()
     question.get_by_role("button", name="No, let me correct it").click()
@@ -178,6 +180,100 @@ def test_a_file_that_is_refused_says_why_and_how_to_go_on(page, address, tmp_pat
     page.get_by_text("How to read it").click()
     page.get_by_label("Blank cells (missing)").select_option("drop")
     page.get_by_text("1 candidate with blank cells left out (line 3)").wait_for()
+
+
+NAMED = "name,ligand,celsius\n" + "".join(
+    f"{ligand}-{t},{ligand},{t}\n" for ligand in ("XPhos", "SPhos", "dppf", "PPh3") for t in (60, 80, 105, 120)
+)
+
+
+def test_a_plate_under_conditions_is_a_table_and_a_file(page, address, http):
+    """Only some candidates, two per ligand: what is wrong with a condition stands beside it."""
+    study = create(http, "plate", {"kind": "table", "csv": NAMED})
+    page.goto(at(address, "plate"))
+    page.get_by_text("Conditions of the plate").click()
+    where = page.get_by_label("Only candidates where")
+    where.fill("celcius <= 105")
+    page.get_by_role("button", name="Ask").click()
+    wrong = page.locator(".field", has=where).locator(".problem")
+    wrong.get_by_text("'celcius' is no column; did you mean 'celsius'?").wait_for()
+    assert where.get_attribute("aria-invalid") == "true"
+    assert "^" not in wrong.inner_text()  # which is made for terminals
+    where.fill("celsius <= 105")
+    page.get_by_label("Column").select_option("ligand")
+    page.get_by_label("At most").fill("1")
+    page.get_by_role("button", name="Ask").click()
+    page.locator(".field", has=page.get_by_label("How many")).get_by_text("n must be at most 4").wait_for()
+    assert page.get_by_text("Conditions of the plate: 2").is_visible()
+    page.get_by_label("How many").fill("4")
+    page.get_by_role("button", name="Another limit").click()
+    page.get_by_label("Column").last.select_option("celsius")
+    page.get_by_label("Limit").last.select_option("together")
+    assert page.get_by_label("At most").last.is_hidden()
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Experiments: 4 are pending").wait_for()
+    asked = [trial["x"] for trial in study.get("pending")["pending"]]
+    assert len({x["ligand"] for x in asked}) == 4
+    assert {x["celsius"] for x in asked} < {60, 80, 105}
+    assert len({x["celsius"] for x in asked}) == 1
+    heads = page.get_by_role("region", name="Pending trials").locator("th").all_inner_texts()
+    assert heads == ["Trial", "name", "ligand", "celsius", "Reward", "Note", "Asked", "Actions"]
+    shown = page.locator("form.plate tbody tr").first.locator("td.described").all_inner_texts()
+    assert shown == [str(value) for value in asked[0].values()]
+    with page.expect_download() as sheet:
+        page.get_by_role("link", name="Plate as Excel").click()
+    assert sheet.value.suggested_filename == "plate plate.xlsx"
+    with sheet.value.path().open("rb") as content:
+        rows = list(openpyxl.load_workbook(content).active.values)
+    assert rows[0] == ("trial", "name", "ligand", "celsius", "reward")
+    assert rows[1][:4] == (0, *asked[0].values())
+    with page.expect_download() as text:
+        page.get_by_role("link", name="Plate as CSV").click()
+    assert len(text.value.path().read_text(encoding="utf-8").splitlines()) == 5
+
+
+def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, address, http, tmp_path):
+    study = create(http, "pasted", {"kind": "table", "csv": NAMED})
+    names = [trial["x"]["name"] for trial in study.post("ask", n=5)["trials"]]
+    page.goto(at(address, "pasted"))
+    page.get_by_text("Paste results by name").click()
+    area = page.get_by_label("Names and results, one experiment per line")
+    store = page.get_by_role("button", name=re.compile("^Store"))
+    area.fill(f"{names[0]}\t71,2; 72,9\nXPhus-60\t3,5\n{names[1]}\tfailed")
+    page.get_by_text(
+        "text, line 2: no candidate has the name 'XPhus-60'"
+    ).wait_for()  # the wrong line, and nothing else
+    assert store.is_hidden()
+    area.fill(f"{names[0]}\t71,2; 72,9\n{names[2]}\t3,5\n{names[1]}\tfailed")
+    shown = page.get_by_role("region", name="What was understood").locator("tbody tr")
+    shown.nth(2).wait_for()
+    assert [row.split("\t")[2] for row in shown.all_inner_texts()] == ["71.2; 72.9", "3.5", "failed"]
+    assert study.get()["counts"]["told"] == 0
+    store.click()
+    page.get_by_text("3 results stored.").wait_for()
+    page.get_by_role("heading", name="Experiments: 2 are pending").wait_for()
+    counts = study.get()["counts"]
+    assert (counts["told"], counts["failed"]) == (3, 1)  # two measurements of one experiment
+    page.get_by_label(re.compile(f"Reward of trial .*{names[3]}")).focus()
+    page.evaluate(
+        """text => { const data = new DataTransfer(); data.setData("text", text);
+        document.activeElement.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true})); }""",
+        f"{names[3]}\t50\n{names[2]}\t9",
+    )  # two columns, into one cell of the plate
+    page.get_by_text(re.compile("has the reward 3.5, the file says 9.0")).wait_for()
+    page.get_by_label("Replace results that are stored already").check()
+    page.get_by_text("replaces the stored one").wait_for()
+    store.click()
+    page.get_by_text("1 result stored, 1 replaced.").wait_for()
+    lines = study.http.get(f"{study.base}/plate").text.splitlines()
+    (tmp_path / "plate.csv").write_text("\n".join([f"{lines[0]},note", f"{lines[1]}61.5,<b>late</b>"]))
+    page.get_by_text("Paste results by name").click()
+    page.get_by_label("Or a file of results").set_input_files(tmp_path / "plate.csv")
+    page.get_by_role("cell", name="<b>late</b>").wait_for()
+    store.click()
+    page.get_by_text("Nothing is pending.").wait_for()
+    page.get_by_text("told: <b>late</b>").wait_for()
+    page.locator("input:focus").wait_for()  # the keyboard goes on where it was
 
 
 def test_the_page_follows_what_another_process_does(page, address, storage, http):

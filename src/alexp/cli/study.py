@@ -226,21 +226,13 @@ def tell(
 ) -> None:
     """Tell rewards: the whole file, or nothing if any line is wrong. Rewards that are known already are skipped."""
     from alexp.algorithms.base import CheckedTell
-    from alexp.study.events import FAILED
-    from alexp.study.study import TrialResult
-    from alexp.study.tables import read_results
+    from alexp.study.tables import as_result, read_results
 
     with _opened(name, storage, worker) as study:
         found = read_results(results, study, partial, amend, _sign(decimal))
         tells = [one for one in found if isinstance(one, CheckedTell)]
-        pairs = [
-            TrialResult(one.trial, [one.reward, *one.more] if one.more else one.reward, note=one.note)
-            if isinstance(one, CheckedTell)
-            else TrialResult(one.trial, FAILED, note=one.reason)
-            for one in found
-        ]
         with _sure(study.algorithm.suspects(tells).values(), yes):
-            did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
+            did, counts = study.tell_many(map(as_result, found), "amend" if amend else "same"), study.counts
         known = f", {did.skipped} already known" if did.skipped else ""
         amended = f", {did.amended} amended" if did.amended else ""
         lost = sum(one.action != "skip" for one in found if not isinstance(one, CheckedTell))

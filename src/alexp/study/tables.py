@@ -15,14 +15,15 @@ from alexp.algorithms.base import CheckedFail
 from alexp.algorithms.log import Trial
 from alexp.algorithms.naming import find_trial
 from alexp.common.cells import to_csv
-from alexp.common.files import write_text
+from alexp.common.files import read_bytes, write_text
 from alexp.common.validation import did_you_mean
 from alexp.problem.domains import ContextualDomain, Domain
 from alexp.study.candidates import candidate_columns, column_names, trial_columns
 from alexp.study.events import FAILED, EventDict, entry_text
-from alexp.study.sheets import SUFFIX, check_wells, well, write_sheet
+from alexp.study.sheets import SUFFIX, check_wells, sheet, well, write_sheet
+from alexp.study.study import TrialResult
 from alexp.table.columns import decimal_sign, number_column
-from alexp.table.files import Cell, FileError, Lines, read_lines, text_of
+from alexp.table.files import Cell, FileError, Lines, lines_of, read_lines, text_of
 from alexp.table.numbers import Decimal, is_unit, written
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
-_AMEND = "--amend takes the one of the file"
+_AMEND = "amend (--amend) takes the one of the file"
 
 
 # -- results ---------------------------------------------------------------------------------------------------
@@ -82,19 +83,27 @@ def _without_unrewarded(lines: Lines) -> Lines:
 
 
 def read_results(
-    path: Path, study: Study, partial: bool = False, amend: bool = False, decimal: Decimal | None = None
+    path: Path | str,
+    study: Study,
+    partial: bool = False,
+    amend: bool = False,
+    decimal: Decimal | None = None,
+    data: bytes | str | None = None,
 ) -> list[Checked]:
-    """The results of a file, checked but not yet told.
+    """The results of a file, checked but not yet told; `data` is its content, if it is known already.
 
     A line names its experiment in the column `trial`, or in the id column of the candidates (their first). In the
     column `reward` it has a number, several measurements ("71.2; 72.9"), or the word "failed". Several lines of one
     trial are as many measurements. A column `note` is kept, for failures as their reason. Columns that describe the
     candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`, lines without a reward
     are skipped. A reward that differs from the stored one is an error unless `amend`.
+
+    Without a line of column names, as copied from a spreadsheet, every line is a name and its reward.
     """
-    lines = read_lines(path).texts()
     algorithm = (replica := study.refresh()).algorithm
     own = column_names(algorithm)
+    columns = () if algorithm.is_contextual else (own[0], "reward")
+    lines = lines_of(read_bytes(Path(path)) if data is None else data, path, columns=columns).texts()
     ids, names, rewards = lines.maybe("trial"), lines.maybe(own[0]), lines.column("reward")
     notes = None if "note" in own else lines.maybe("note")
     if ids is None and (names is None or algorithm.is_contextual):
@@ -134,6 +143,13 @@ def read_results(
     if not results:
         raise FileError(f"{path} holds no rewards")
     return results
+
+
+def as_result(one: Checked) -> TrialResult:
+    """What was checked, as a result to tell."""
+    if isinstance(one, CheckedFail):
+        return TrialResult(one.trial, FAILED, note=one.reason)
+    return TrialResult(one.trial, [one.reward, *one.more] if one.more else one.reward, note=one.note)
 
 
 def _measured(cell: str, decimal: Decimal) -> list[float | str]:
@@ -200,7 +216,7 @@ def _id(cell: str) -> int:
 
 def _reward(cell: str, decimal: Decimal) -> float:
     if cell == "":
-        raise ValueError("reward is empty; to tell only the lines that have one, use --partial")
+        raise ValueError("reward is empty; to tell only the lines that have one, use partial (--partial)")
     number = written(cell)
     if number is None or number.bound or (number.unit and not is_unit(number.unit)):
         raise ValueError(f'reward must be a number, or the word "{FAILED}", got {cell!r}')
@@ -252,6 +268,11 @@ def write_plate(path: Path, study: Study, trials: Sequence[Trial], wells: int | 
     if path.suffix.lower() == SUFFIX:
         return write_sheet(path, _plate(study, trials, wells), ["reward"])
     return write_csv(path, plate(study, trials, wells))
+
+
+def plate_sheet(study: Study, trials: Sequence[Trial]) -> bytes:
+    """The file to fill in as the content of a workbook."""
+    return sheet(f"plate{SUFFIX}", _plate(study, trials, None), ["reward"])
 
 
 def export(study: Study) -> Iterator[list[str]]:

@@ -2,8 +2,8 @@
 
 import { newKey, post } from "./api.js";
 import { placed } from "./writing.js";
-import { field, fill, h, mark, newId, note } from "./dom.js";
-import { IntervalPart, numeric, option, TablePart } from "./problems.js";
+import { field, fill, h, mark, newId, note, option } from "./dom.js";
+import { IntervalPart, numeric, TablePart } from "./problems.js";
 
 const ALGORITHMS = [
   ["evidence-mixture", "Evidence mixture (recommended)"],

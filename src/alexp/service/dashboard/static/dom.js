@@ -42,6 +42,9 @@ export function field(label, input, { hint = null, names = [] } = {}) {
   );
 }
 
+/** An option of a select, from its value and text. */
+export const option = ([value, text]) => h("option", { value }, text);
+
 /** Show an error message beside an input; null removes it. */
 export function mark(input, text) {
   const problem = document.getElementById(`${input.id}-problem`);

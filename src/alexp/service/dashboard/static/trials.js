@@ -1,9 +1,9 @@
 // The trials of a study, newest first and a page at a time; rewards can be corrected and withdrawn.
 
 import { of } from "./api.js";
-import { careful, typed } from "./writing.js";
+import { careful, typedReward, WRONG } from "./writing.js";
 import { field, fill, h, mark, note, question, table } from "./dom.js";
-import { many, number } from "./words.js";
+import { many, measured, number } from "./words.js";
 
 const STATES = {
   told: "told",
@@ -107,7 +107,7 @@ export class Trials {
           { class: "hint" },
           `${label}. The study continues as if this reward had been told at once; the log keeps both.`,
         ),
-        field("Reward", input),
+        field("Reward", input, { hint: "Replicates as 71.2; 72.9; failed where the experiment failed." }),
       ),
       confirm: "Correct it",
       ready: () => {
@@ -115,18 +115,19 @@ export class Trials {
         input.select();
       },
       answer: () => {
-        const value = typed(input.value);
-        if (value === null) mark(input, "This is not a number");
+        const value = typedReward(input.value);
+        if (value === null) mark(input, WRONG);
         return value;
       },
     });
     if (right === null) return;
     try {
-      if ((await careful(of(this.name, "amend"), { trial: id, reward: right })) === null)
-        return this.amend(id, label, reward, String(right));
-      await this.done(`Trial ${id} is corrected to ${number(right, 8)}.`);
+      const [what, body] =
+        right === "failed" ? ["fail", { trial: id, if_told: "amend" }] : ["amend", { trial: id, reward: right }];
+      if ((await careful(of(this.name, what), body)) === null) return this.amend(id, label, reward, input.value);
+      await this.done(`Trial ${id} is corrected to ${measured(right)}.`);
     } catch (problem) {
-      if (problem.field?.endsWith("reward")) return this.amend(id, label, reward, String(right), problem.message);
+      if (problem.field?.endsWith("reward")) return this.amend(id, label, reward, input.value, problem.message);
       this.failed(problem);
     }
   }

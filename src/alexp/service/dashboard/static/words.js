@@ -16,6 +16,16 @@ export function number(value, digits = 4) {
   return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 8, useGrouping: size >= 1e5 });
 }
 
+/** A cell of a table of candidates. */
+export function cell(value) {
+  if (typeof value === "number") return number(value, 8);
+  return typeof value === "boolean" ? (value ? "yes" : "no") : value;
+}
+
+/** A result: a number, several measurements, or the word for a failure. */
+export const measured = (reward) =>
+  Array.isArray(reward) ? reward.map((one) => number(one, 8)).join("; ") : typeof reward === "string" ? reward : number(reward, 8);
+
 /** A count with separated thousands, and its noun in the right number. */
 export const many = (n, one, more = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : more}`;
 
