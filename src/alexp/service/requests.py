@@ -555,10 +555,10 @@ class Tell(Sure):
     )
 
 
-class Results(Body):
+class ResultsFile(Body):
     """A file of results, or its text, to be read."""
 
-    model_config = _examples({"csv": "water-20\t71,2; 72,9\nwater-60\tfailed\n"})
+    model_config = _examples({"csv": "trial;reward\n1;71,2\n2;failed\n", "amend": True})
 
     file: TableFile | None = Field(
         default=None, description="A line of column names: trial, or the first column of the candidates, and reward."

@@ -371,7 +371,7 @@ def trial_routes(studies: StudyCache) -> APIRouter:
     @router.post(
         "/results/preview", response_model=answers.ReadResults, responses=_WRITES, summary="Read a file of results"
     )
-    def read(name: StudyName, body: requests.Results) -> Response:
+    def read(name: StudyName, body: requests.ResultsFile) -> Response:
         """What a file of results says; nothing is stored. `tell` takes the results as they are."""
 
         def work(opened: OpenStudy) -> State:

@@ -240,10 +240,10 @@ class ViewCache:
     """Encoded views of many studies.
 
     All readers of the same moment get the same bytes. Beside the view they have `columns`, the names of the columns of
-    the candidates, and the `cells` of every pending trial. Slow parts are computed at most a sixth of the time; `fresh_in`
-    says when to ask again. Certificates take time for every new reward, the explanation for every reward so far: they
-    are computed without `deep` only if that is quick. `takes` gives the seconds they would take otherwise, and
-    `too_long` says that a part is left out in any case.
+    the candidates, and the `cells` of every pending trial. Slow parts are computed at most a sixth of the time;
+    `fresh_in` says when to ask again. Certificates take time for every new reward, the explanation for every reward so
+    far: they are computed without `deep` only if that is quick. `takes` gives the seconds they would take otherwise,
+    and `too_long` says that a part is left out in any case.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
