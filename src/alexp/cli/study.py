@@ -186,20 +186,19 @@ def ask(
     storage: Where = DEFAULT,
 ) -> None:
     """Ask for trials; fill in the rewards and pass the file to `tell`."""
-    from alexp.study.candidates import column_names
-    from alexp.study.sheets import check_wells
+    from alexp.study.logbook import new_key
+    from alexp.study.tables import check_map
 
     with _opened(name, storage, worker) as study:
         if study.algorithm.is_contextual:
             raise ValueError(f"rounds of study {name!r} are contextual: ask in Python with study.ask(context=...)")
         _check_out(out, force)
-        check_wells(plate_map, n)
-        if plate_map is not None and "well" in column_names(study.algorithm):
-            raise ValueError("--plate-map adds a column 'well', and the candidates have one; leave the option out")
+        check_map(study, plate_map, n)
         trials = study.ask(
             n,
             available=_unseen(study) if new else None,
             distinct=not repeats,
+            key=None if plate_map is None else new_key(),  # expired trials have wells on another plate
             lease=lease,
             where=where,
             at_most=dict(_limit(text) for text in at_most) if at_most else None,

@@ -653,14 +653,25 @@ def file_routes(studies: StudyCache) -> APIRouter:
     def sheet(
         name: StudyName,
         form: Annotated[Literal["csv", "xlsx"], Query(description="CSV or a workbook.")] = "csv",
+        first: Annotated[
+            int | None, Query(ge=0, lt=2**53, description="Only of the plate whose first trial this is.")
+        ] = None,
+        wells: Annotated[int | None, Query(description="Name the wells of a plate of 24, 48, 96 or 384.")] = None,
     ) -> Response:
-        """With an empty column for the rewards; `results/preview` reads the file back."""
+        """With an empty column for the rewards; `results/preview` reads the file back.
+
+        A plate is what one ask returned. Wells are counted from its first trial, also when that is told already.
+        """
 
         def work(opened: OpenStudy) -> str | bytes:
-            trials = opened.study.pending()
-            return to_csv(plate(opened.study, trials)) if form == "csv" else plate_sheet(opened.study, trials)
+            study = opened.study
+            view = study.view(trials=0, history=False, certificates=False, curve=False, explanation=False)
+            trials = [trial for trial in view.pending if first in (None, trial.plate)]
+            if form == "csv":
+                return to_csv(plate(study, trials, wells, first))
+            return plate_sheet(study, trials, wells, first)
 
-        content = studies.use(name, work).value
+        content = studies.use(name, work, fields={"wells": "query.wells"}).value
         media = "text/csv" if form == "csv" else _XLSX
         return Response(content, media_type=media, headers=_download(f"{name} plate", form))
 

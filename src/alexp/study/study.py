@@ -482,7 +482,7 @@ class Study:
                 held, now = leases.read(connection, self._id), leases.now(connection)
             found = []
             for trial in ids:
-                (at, worker), lease = log_cache.asked[trial], held.get(trial)
+                (at, worker, _), lease = log_cache.asked[trial], held.get(trial)
                 left = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at - now
                 worker = worker if lease is None else lease.worker
                 found.append(HeldTrial(**vars(replica.algorithm.trial(trial)), worker=worker, age=now - at, lease=left))

@@ -7,12 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import isclose, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from alexp.algorithms.base import CheckedFail
-from alexp.algorithms.log import Trial
 from alexp.algorithms.naming import find_trial
 from alexp.common.cells import to_csv
 from alexp.common.files import read_bytes, write_text
@@ -245,34 +244,53 @@ def _cell(value: object) -> str:
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-def plate(study: Study, trials: Sequence[Trial], wells: int | None = None) -> Iterator[list[str]]:
+class Pending(Protocol):
+    """A trial to measure, by its number."""
+
+    @property
+    def id(self) -> int: ...
+
+
+def check_map(study: Study, wells: int | None, n: int) -> None:
+    """Raise unless n trials of the study can have wells of a plate of this size; None for no plate map."""
+    check_wells(wells, n)
+    if wells is not None and "well" in column_names(study.algorithm):
+        raise ValueError("a plate map adds a column 'well', and the candidates have one; leave the plate map out")
+
+
+def plate(
+    study: Study, trials: Sequence[Pending], wells: int | None = None, first: int | None = None
+) -> Iterator[list[str]]:
     """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
 
-    With a number of `wells` every trial has one of a plate of that size.
+    With a number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default of
+    the first one listed.
     """
-    for row in _plate(study, trials, wells):
+    for row in _plate(study, trials, wells, first):
         yield [_cell(value) for value in row]
 
 
-def _plate(study: Study, trials: Sequence[Trial], wells: int | None) -> Iterator[list[object]]:
-    algorithm = study.algorithm
-    check_wells(wells, len(trials))
+def _plate(
+    study: Study, trials: Sequence[Pending], wells: int | None, first: int | None = None
+) -> Iterator[list[object]]:
+    algorithm, start = study.algorithm, first if first is not None else trials[0].id if trials else 0
+    check_map(study, wells, 1 + max((trial.id - start for trial in trials), default=0))
     yield ["trial", *([] if wells is None else ["well"]), *column_names(algorithm), "reward"]
-    for k, trial in enumerate(trials):
-        place = [] if wells is None else [well(k, wells)]
+    for trial in trials:
+        place = [] if wells is None else [well(trial.id - start, wells)]
         yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), ""]
 
 
-def write_plate(path: Path, study: Study, trials: Sequence[Trial], wells: int | None = None) -> int:
+def write_plate(path: Path, study: Study, trials: Sequence[Pending], wells: int | None = None) -> int:
     """Write a file to fill in, .xlsx or CSV; returns the number of trials."""
     if path.suffix.lower() == SUFFIX:
         return write_sheet(path, _plate(study, trials, wells), ["reward"])
     return write_csv(path, plate(study, trials, wells))
 
 
-def plate_sheet(study: Study, trials: Sequence[Trial]) -> bytes:
+def plate_sheet(study: Study, trials: Sequence[Pending], wells: int | None = None, first: int | None = None) -> bytes:
     """The file to fill in as the content of a workbook."""
-    return sheet(f"plate{SUFFIX}", _plate(study, trials, None), ["reward"])
+    return sheet(f"plate{SUFFIX}", _plate(study, trials, wells, first), ["reward"])
 
 
 def export(study: Study) -> Iterator[list[str]]:

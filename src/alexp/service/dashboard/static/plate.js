@@ -3,8 +3,9 @@
 import { ahead, of } from "./api.js";
 import { Asking } from "./asking.js";
 import { Results } from "./results.js";
+import { maps, SIZES, well } from "./wells.js";
 import { acting, careful, typedReward, WRONG } from "./writing.js";
-import { field, fill, h, mark, note, question, table } from "./dom.js";
+import { field, fill, h, mark, newId, note, option, question, table } from "./dom.js";
 import { cell, many, span } from "./words.js";
 
 const MOST = 8; // columns of the candidates that are shown
@@ -22,6 +23,13 @@ export class Plate {
     this.place = h("div", {});
     this.tellButton = h("button", { type: "submit", class: "primary" }, "Tell rewards");
     this.more = h("p", { class: "hint" });
+    this.size = h(
+      "select",
+      { id: newId("wells"), onchange: () => this.sized() },
+      [["", "no wells"], ...Object.keys(SIZES).map((size) => [size, `${size} wells`])].map(option),
+    );
+    this.size.value = localStorage.getItem("wells") ?? "";
+    this.maps = h("div", {});
     const file = (form, words) => h("a", { class: "button", href: of(name, `plate?form=${form}`), download: true }, words);
     this.telling = h(
       "form",
@@ -46,7 +54,9 @@ export class Plate {
         this.tellButton,
         file("xlsx", "Plate as Excel"),
         file("csv", "Plate as CSV"),
+        h("span", { class: "choice" }, h("label", { for: this.size.id }, "Plate of"), this.size),
       ),
+      this.maps,
     );
     this.empty = h("p", {}, "Nothing is pending.");
     this.heading = h("h2", { id: "plate" }, "Experiments");
@@ -66,6 +76,7 @@ export class Plate {
     this.contextual = view.domain === "Arms" || view.domain === "Candidates";
     this.shown = view.columns.slice(0, MOST);
     this.asking.setUp(view);
+    this.size.parentElement.hidden = view.domain !== "FiniteSet";
     this.results.element.hidden = this.contextual;
     fill(
       this.place,
@@ -96,8 +107,12 @@ export class Plate {
         this.rows.set(trial.id, this.row(trial));
         this.body.append(this.rows.get(trial.id).element);
       }
-      fill(this.rows.get(trial.id).asked, `${span(now - trial.at)} ago, ${trial.worker}`, lease(trial, now));
+      const row = this.rows.get(trial.id);
+      const place = well(trial, this.size.value);
+      fill(row.number, String(trial.id), place ? h("span", { class: "hint" }, ` ${place}`) : null);
+      fill(row.asked, `${span(now - trial.at)} ago, ${trial.worker}`, lease(trial, now));
     }
+    fill(this.maps, this.size.value && !this.contextual ? maps(this.name, view.pending, Number(this.size.value)) : null);
     const left = view.counts.pending - view.pending.length;
     const hidden = view.columns.length - this.shown.length;
     const more = [left > 0 && many(left, "more trial"), hidden > 0 && many(hidden, "more column")].filter(Boolean);
@@ -106,6 +121,11 @@ export class Plate {
       this.focusNext = false;
       this.inputsInOrder()[0].focus();
     }
+  }
+
+  sized() {
+    localStorage.setItem("wells", this.size.value);
+    this.update(this.view);
   }
 
   row(trial) {
@@ -149,7 +169,7 @@ export class Plate {
       "Failed",
     );
     const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
-    const number = at("Trial", String(trial.id));
+    const number = at("Trial");
     number.className = "n";
     const described = this.shown.map((name, k) => {
       const content = at(name, cell(trial.cells[k]) ?? "");
@@ -164,7 +184,7 @@ export class Plate {
       asked,
       at("Actions", h("span", { class: "buttons tight" }, this.contextual ? null : fail, give)),
     ];
-    return { element: h("tr", { role: "row" }, cells), asked, input, written };
+    return { element: h("tr", { role: "row" }, cells), number, asked, input, written };
   }
 
   inputsInOrder() {

@@ -16,9 +16,13 @@ const MISSING = [
   ["leave out", "Leave out these columns"],
 ];
 
-/** A table of candidates: the service reads it, the page shows what it understood. */
+/**
+ * A table of candidates: the service reads it, the page shows what it understood. While `adding` to a study, how its
+ * models are made is known already.
+ */
 export class TablePart {
-  constructor(put) {
+  constructor(put, { adding = false } = {}) {
+    this.adding = adding;
     const changed = () => this.reading.later();
     this.csv = put(
       "problem.csv",
@@ -83,7 +87,9 @@ export class TablePart {
         { class: "fields" },
         field("File", this.file, { hint: "CSV, Excel (.xlsx) or Parquet, one candidate per line." }),
         field("Further descriptions", this.more, {
-          hint: "Files with features of the candidates, matched by id. Each gets models of its own.",
+          hint: adding
+            ? "If the study has any: files of the same names, matched by id."
+            : "Files with features of the candidates, matched by id. Each gets models of its own.",
         }),
       ),
       field("Table, one candidate per line", this.csv, { hint: "Or paste it here, with its line of column names." }),
@@ -100,7 +106,7 @@ export class TablePart {
           field("Decimal sign (decimal)", this.decimal),
           field("Sheet of a workbook (sheet)", this.sheet),
           field("Line of the names (header)", this.header),
-          field("Kind of models", this.kernels),
+          adding ? null : field("Kind of models", this.kernels),
           field("State the kind of column (kinds)", this.column),
           field("Its kind", this.kind),
         ),
@@ -176,7 +182,7 @@ export class TablePart {
       this.csv.focus();
       return null;
     }
-    return { ...this.request(), kernels: this.kernels.value };
+    return this.adding ? this.request() : { ...this.request(), kernels: this.kernels.value };
   }
 }
 

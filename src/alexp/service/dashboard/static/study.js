@@ -1,6 +1,7 @@
 // The page of one study: headline, pending trials, figures, trials and settings, updated with every event.
 
 import { get, of } from "./api.js";
+import { Arrivals } from "./arrivals.js";
 import { announce, fill, h, note, table } from "./dom.js";
 import * as figures from "./figures.js";
 import { Follower } from "./live.js";
@@ -30,6 +31,7 @@ export async function showStudy(place, name, setStatus) {
       return refresh();
     },
   );
+  const arrivals = new Arrivals(name, () => refresh());
   const plots = FIGURES.map((key) => new Plot(key, key));
   const parts = {
     line: h("p", { class: "headline" }),
@@ -65,6 +67,7 @@ export async function showStudy(place, name, setStatus) {
       deep(view, () => get(`${address()}&deep=true`).then(show, () => setStatus("lost"))),
     );
     trials.update(view);
+    arrivals.update(view);
     if (told !== null && view.n_events > told)
       announce(`${text} ${many(view.counts.told, "reward")} told, ${view.counts.pending} pending.`);
     told = view.n_events;
@@ -114,6 +117,7 @@ export async function showStudy(place, name, setStatus) {
     deeper,
     h("div", { class: "grid" }, leaders, shown[0], shown[1], decisive, ...shown.slice(2)),
     trials.element,
+    arrivals.element,
     settings,
   );
   show(view);
