@@ -200,14 +200,14 @@ def test_a_plate_under_conditions_is_a_table_and_a_file(page, address, http):
     assert where.get_attribute("aria-invalid") == "true"
     assert "^" not in wrong.inner_text()  # which is made for terminals
     where.fill("celsius <= 105")
-    page.get_by_label("Column").select_option("ligand")
+    page.get_by_label("Column", exact=True).select_option("ligand")
     page.get_by_label("At most").fill("1")
     page.get_by_role("button", name="Ask").click()
     page.locator(".field", has=page.get_by_label("How many")).get_by_text("n must be at most 4").wait_for()
     assert page.get_by_text("Conditions of the plate: 2").is_visible()
     page.get_by_label("How many").fill("4")
     page.get_by_role("button", name="Another limit").click()
-    page.get_by_label("Column").last.select_option("celsius")
+    page.get_by_label("Column", exact=True).last.select_option("celsius")
     page.get_by_label("Limit").last.select_option("together")
     assert page.get_by_label("At most").last.is_hidden()
     page.get_by_role("button", name="Ask").click()
@@ -230,6 +230,20 @@ def test_a_plate_under_conditions_is_a_table_and_a_file(page, address, http):
     with page.expect_download() as text:
         page.get_by_role("link", name="Plate as CSV").click()
     assert len(text.value.path().read_text(encoding="utf-8").splitlines()) == 5
+
+    page.get_by_label("Plate of").select_option("24")
+    wells = page.get_by_role("region", name="Wells of the plate of trial 0").locator("tbody tr")
+    assert wells.all_inner_texts() == ["A\t" + "\t".join([x["name"] for x in asked] + ["·", "·"])]
+    study.post("tell", results=[{"trial": 0, "reward": 40.0}])
+    page.get_by_role("heading", name="Experiments: 3 are pending").wait_for()
+    assert wells.all_inner_texts()[0].split("\t")[1:3] == ["·", asked[1]["name"]]  # a well stays where it is
+    study.post("ask", n=7)
+    page.get_by_role("region", name="Wells of the plate of trial 4").wait_for()
+    with page.expect_download() as mapped:
+        page.locator(".wells").first.get_by_role("link", name="CSV").click()
+    lines = [line.split(",")[:3] for line in mapped.value.path().read_text(encoding="utf-8").splitlines()]
+    assert lines[:2] == [["trial", "well", "name"], ["1", "A2", asked[1]["name"]]]
+    assert len(lines) == 4
 
 
 def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, address, http, tmp_path):

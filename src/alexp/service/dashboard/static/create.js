@@ -12,6 +12,66 @@ const ALGORITHMS = [
   ["linucb", "LinUCB: one model of all columns"],
 ];
 
+const GOALS = [
+  ["maximize", "Maximise the reward"],
+  ["minimize", "Minimise the reward"],
+  ["several", "Several objectives"],
+];
+const DIRECTIONS = [
+  ["maximize", "Maximise"],
+  ["minimize", "Minimise"],
+];
+const MOST = 3; // objectives
+
+/** What is sought: the largest or smallest reward, or compromises of objectives with names. */
+class Goal {
+  constructor(put) {
+    this.select = put("direction", h("select", { onchange: () => this.show() }, GOALS.map(option)));
+    this.field = field("Goal", this.select);
+    const line = () => {
+      const name = h("input", { type: "text", maxlength: "100", autocomplete: "off", oninput: () => mark(name, null) });
+      return { name, direction: h("select", {}, DIRECTIONS.map(option)) };
+    };
+    this.lines = Array.from({ length: MOST }, line);
+    this.rows = h(
+      "div",
+      { hidden: true },
+      h(
+        "p",
+        { class: "hint" },
+        "Two or three, such as yield and price. One that is a column of the table is known; the others are measured.",
+      ),
+      this.lines.map(({ name, direction }, k) =>
+        h("div", { class: "inline" }, field(`Objective ${k + 1}`, name), field(`Sense of objective ${k + 1}`, direction)),
+      ),
+    );
+  }
+
+  show() {
+    this.rows.hidden = this.select.value !== "several";
+    if (!this.rows.hidden) this.lines[0].name.focus();
+  }
+
+  find(where) {
+    return where.startsWith("objectives") ? this.lines[0].name : null;
+  }
+
+  /** The part of the request; null if it is incomplete. */
+  request() {
+    if (this.select.value !== "several") return { direction: this.select.value };
+    const named = this.lines.filter(({ name }) => name.value.trim());
+    const names = named.map(({ name }) => name.value.trim());
+    const twice = named.find((_, k) => names.indexOf(names[k]) < k);
+    const wrong = twice ?? (names.length < 2 ? this.lines.find(({ name }) => !name.value.trim()) : null);
+    if (wrong) {
+      mark(wrong.name, twice ? "This name is there already" : "Name at least two objectives");
+      wrong.name.focus();
+      return null;
+    }
+    return { objectives: Object.fromEntries(named.map(({ direction }, k) => [names[k], direction.value])) };
+  }
+}
+
 /** Show the form. */
 export function showCreate(place) {
   const inputs = new Map(); // by field of the request
@@ -22,23 +82,15 @@ export function showCreate(place) {
   };
   const message = h("div", {});
   const name = put("name", h("input", { type: "text", maxlength: "200", required: true, autocomplete: "off" }));
-  const direction = put(
-    "direction",
-    h(
-      "select",
-      {},
-      [
-        ["maximize", "Maximise the reward"],
-        ["minimize", "Minimise the reward"],
-      ].map(option),
-    ),
-  );
+  const goal = new Goal(put);
   const algorithm = put("algorithm", h("select", {}, ALGORITHMS.map(option)));
   const noise = put("settings.noise_std", numeric("", { min: "0", placeholder: "not known" }));
   const low = put("settings.reward_range", numeric("", { placeholder: "0" }));
   const high = put("settings.reward_range[1]", numeric("", { placeholder: "100" }));
   const bound = put("settings.reward_bound", numeric("", { min: "0", placeholder: "not known" }));
   const seed = put("random_state", numeric("", { min: "0", step: "1", placeholder: "a random one" }));
+  const cost = put("cost", h("input", { type: "text", maxlength: "200", autocomplete: "off", placeholder: "none" }));
+  const budget = put("budget", numeric("", { min: "0", placeholder: "no limit" }));
   const repeats = h("input", { type: "checkbox", id: newId("repeats") });
   const tablePart = new TablePart(put);
   const intervalPart = new IntervalPart(put);
@@ -64,6 +116,8 @@ export function showCreate(place) {
       mark(name, "A study needs a name");
       return name.focus();
     }
+    const aim = goal.request();
+    if (aim === null) return;
     const problem = kind.problem();
     if (problem === null) return;
     const settings = {};
@@ -77,12 +131,14 @@ export function showCreate(place) {
     if (bound.value) settings.reward_bound = Number(bound.value);
     const body = {
       name: name.value.trim(),
-      direction: direction.value,
+      ...aim,
       algorithm: algorithm.value,
       repeats: repeats.checked,
       settings,
       problem,
     };
+    if (cost.value.trim()) body.cost = cost.value.trim();
+    if (budget.value) body.budget = Number(budget.value);
     if (seed.value) body.random_state = Number(seed.value);
     button.disabled = true;
     try {
@@ -93,7 +149,7 @@ export function showCreate(place) {
       if (trouble.type?.endsWith(":study-exists")) {
         mark(name, trouble.message);
         name.focus();
-      } else if (!placed(trouble, (where) => inputs.get(where) ?? kind.find(where)))
+      } else if (!placed(trouble, (where) => inputs.get(where) ?? goal.find(where) ?? kind.find(where)))
         fill(message, note("error", trouble.message));
     } finally {
       button.disabled = false;
@@ -106,7 +162,7 @@ export function showCreate(place) {
     h(
       "form",
       { class: "create", novalidate: true, onsubmit: submit },
-      h("section", { class: "card" }, h("div", { class: "fields" }, field("Name", name), field("Goal", direction))),
+      h("section", { class: "card" }, h("div", { class: "fields" }, field("Name", name), goal.field), goal.rows),
       h(
         "fieldset",
         { class: "card" },
@@ -134,6 +190,10 @@ export function showCreate(place) {
           field("Largest size of a reward", bound),
           field("Lowest possible reward", low, { hint: "Yields: 0 and 100. A reward outside is refused." }),
           field("Highest possible reward", high),
+          field("Column with the cost of an experiment", cost, {
+            hint: "A column of the table, such as a price: improvement per cost then decides.",
+          }),
+          field("Budget", budget, { hint: "What all experiments together may cost." }),
           field("Seed", seed),
         ),
         h(

@@ -4,9 +4,9 @@ import { ahead, of } from "./api.js";
 import { Asking } from "./asking.js";
 import { Results } from "./results.js";
 import { maps, SIZES, well } from "./wells.js";
-import { acting, careful, typedReward, WRONG } from "./writing.js";
+import { acting, careful, typedMeasures, typedReward } from "./writing.js";
 import { field, fill, h, mark, newId, note, option, question, table } from "./dom.js";
-import { cell, many, span } from "./words.js";
+import { cell, many, measures, span } from "./words.js";
 
 const MOST = 8; // columns of the candidates that are shown
 
@@ -77,11 +77,11 @@ export class Plate {
     this.shown = view.columns.slice(0, MOST);
     this.asking.setUp(view);
     this.size.parentElement.hidden = view.domain !== "FiniteSet";
+    this.results.setUp(view);
     this.results.element.hidden = this.contextual;
-    fill(
-      this.place,
-      table("Pending trials", ["Trial", ...this.shown, "Reward", "Note", "Asked", "Actions"], [], [0], true),
-    );
+    this.measures = measures(view);
+    const headings = ["Trial", ...this.shown, ...this.measures, "Note", "Asked", "Actions"];
+    fill(this.place, table("Pending trials", headings, [], [0], true));
     this.body = this.place.querySelector("tbody");
   }
 
@@ -136,15 +136,18 @@ export class Plate {
       size: "12",
       "aria-label": `Note on trial ${trial.id}`,
     });
-    const input = h("input", {
-      type: "text",
-      class: "reward",
-      inputmode: "decimal",
-      autocomplete: "off",
-      size: "10",
-      "aria-label": `Reward of trial ${trial.id}, ${trial.label}`,
-      id: `reward-${trial.id}`,
-      oninput: () => mark(input, null),
+    const inputs = this.measures.map((measure, k) => {
+      const input = h("input", {
+        type: "text",
+        class: "reward",
+        inputmode: "decimal",
+        autocomplete: "off",
+        size: "10",
+        "aria-label": `${measure} of trial ${trial.id}, ${trial.label}`,
+        id: `reward-${trial.id}-${k}`,
+        oninput: () => mark(input, null),
+      });
+      return input;
     });
     const at = (column, ...content) => h("td", { role: "cell", dataset: { column } }, ...content);
     const asked = at("Asked");
@@ -168,7 +171,7 @@ export class Plate {
       },
       "Failed",
     );
-    const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
+    const problem = (input) => h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
     const number = at("Trial");
     number.className = "n";
     const described = this.shown.map((name, k) => {
@@ -179,12 +182,12 @@ export class Plate {
     const cells = [
       number,
       ...described,
-      at("Reward", input, problem),
+      ...inputs.map((input, k) => at(this.measures[k], input, problem(input))),
       at("Note", written),
       asked,
       at("Actions", h("span", { class: "buttons tight" }, this.contextual ? null : fail, give)),
     ];
-    return { element: h("tr", { role: "row" }, cells), number, asked, input, written };
+    return { element: h("tr", { role: "row" }, cells), number, asked, inputs, written };
   }
 
   inputsInOrder() {
@@ -198,15 +201,19 @@ export class Plate {
     (inputs[inputs.indexOf(event.target) + 1] ?? this.tellButton).focus();
   }
 
+  /** Cells of a spreadsheet: rewards go into the inputs from here on, names and rewards into the part for them. */
   paste(event) {
     const text = event.clipboardData.getData("text");
-    const lines = text.trim().split(/\r?\n/);
-    const inputs = this.inputsInOrder();
-    const at = inputs.indexOf(event.target);
-    if (lines.length < 2 || at < 0) return;
+    const lines = text.trim().split(/\r?\n/).map((line) => line.split("\t"));
+    const rows = [...this.rows.values()].map((row) => row.inputs);
+    const down = rows.findIndex((inputs) => inputs.includes(event.target));
+    if (down < 0 || (lines.length < 2 && lines[0].length < 2)) return;
     event.preventDefault();
-    if (text.includes("\t")) this.results.take(text); // names and results, not one column
-    else lines.slice(0, inputs.length - at).forEach((line, k) => (inputs[at + k].value = line.trim()));
+    const across = rows[down].indexOf(event.target);
+    const isReward = (cell) => !cell.trim() || typedReward(cell) !== null;
+    if (lines.every((cells) => cells.length <= this.measures.length - across && (cells.length < 2 || cells.every(isReward))))
+      lines.forEach((cells, r) => cells.forEach((cell, c) => rows[down + r] && (rows[down + r][across + c].value = cell.trim())));
+    else this.results.take(text);
   }
 
   async tell(event) {
@@ -214,17 +221,13 @@ export class Plate {
     const results = [];
     const inputs = [];
     let wrong = null;
-    for (const [trial, { input, written }] of this.rows) {
-      mark(input, null);
-      if (!input.value.trim()) continue;
-      const reward = typedReward(input.value);
-      if (reward === null) {
-        mark(input, WRONG);
-        wrong ??= input;
-      }
-      const remark = written.value.trim();
+    for (const [trial, row] of this.rows) {
+      if (row.inputs.every((input) => !input.value.trim())) continue;
+      const reward = typedMeasures(row.inputs, this.measures);
+      if (reward === null) wrong ??= row.inputs.find((input) => input.hasAttribute("aria-invalid"));
+      const remark = row.written.value.trim();
       results.push(remark ? { trial, reward, note: remark } : { trial, reward });
-      inputs.push(input);
+      inputs.push(row.inputs[0]);
     }
     if (wrong) return wrong.focus();
     if (results.length === 0) return fill(this.message, note("error", "Type in at least one reward."));

@@ -4,7 +4,7 @@ import { of } from "./api.js";
 import { acting, careful } from "./writing.js";
 import { field, fill, h, newId, option, table } from "./dom.js";
 import { ACCEPT, DECIMALS, Reading } from "./reading.js";
-import { many, measured } from "./words.js";
+import { many, measured, measures } from "./words.js";
 
 const ACTIONS = { tell: "new", fail: "new", amend: "replaces the stored one", skip: "stored already" };
 
@@ -18,6 +18,7 @@ export class Results {
     this.amend = h("input", { type: "checkbox", id: newId("amend"), onchange: () => this.reading.later(0) });
     this.button = h("button", { type: "submit", class: "primary", hidden: true }, "Store");
     this.understood = h("div", { role: "status" });
+    this.hint = h("span", {});
     this.reading = new Reading({
       file: this.file,
       text: this.text,
@@ -34,12 +35,7 @@ export class Results {
       h(
         "form",
         { novalidate: true, onsubmit: (event) => this.store(event) },
-        field("Names and results, one experiment per line", this.text, {
-          hint:
-            "Copy the two columns from your spreadsheet: the name of the candidate and its result. Several measurements " +
-            "are written 71.2; 72.9, a failed experiment failed. Other columns need a line of titles: trial or name, " +
-            "reward, note.",
-        }),
+        field("Names and results, one experiment per line", this.text, { hint: this.hint }),
         h(
           "div",
           { class: "fields" },
@@ -56,6 +52,17 @@ export class Results {
         h("div", { class: "buttons start" }, this.button),
       ),
     );
+  }
+
+  /** Say which columns the study takes. */
+  setUp(view) {
+    const names = measures(view);
+    const titled = `${view.columns[0]} (or trial), ${names.length > 1 ? names.join(", ") : "reward"}, note`;
+    this.hint.textContent =
+      (names.length > 1
+        ? `Copy them from your spreadsheet with their line of titles: ${titled}.`
+        : `Copy the two columns from your spreadsheet: the name of the candidate and its result. With a line of titles there may be other columns: ${titled}.`) +
+      " Several measurements are written 71.2; 72.9, a failed experiment failed.";
   }
 
   /** Take a text that was pasted elsewhere on the page. */

@@ -22,9 +22,21 @@ export function cell(value) {
   return typeof value === "boolean" ? (value ? "yes" : "no") : value;
 }
 
-/** A result: a number, several measurements, or the word for a failure. */
-export const measured = (reward) =>
-  Array.isArray(reward) ? reward.map((one) => number(one, 8)).join("; ") : typeof reward === "string" ? reward : number(reward, 8);
+/** What is measured of an experiment: the names of the objectives, or the reward. */
+export function measures({ trials }) {
+  const names = Object.keys(trials.values ?? {});
+  return names.length ? names : ["Reward"];
+}
+
+/** A result in words: a number, several measurements, numbers by objective, or the word for a failure. */
+export function measured(reward) {
+  if (Array.isArray(reward)) return reward.map(measured).join("; ");
+  if (reward === null || typeof reward === "string") return reward ?? "–";
+  if (typeof reward === "number") return number(reward, 8);
+  return Object.entries(reward)
+    .map(([name, value]) => `${name} ${measured(value)}`)
+    .join(", ");
+}
 
 /** A count with separated thousands, and its noun in the right number. */
 export const many = (n, one, more = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : more}`;

@@ -11,8 +11,7 @@ function typed(text) {
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(number) && Number.isFinite(Number(number)) ? Number(number) : null;
 }
 
-/** What is wrong with a text that `typedReward` does not take. */
-export const WRONG = "This is not a number; write 71.2, replicates as 71.2; 72.9, or failed";
+const WRONG = "This is not a number; write 71.2, replicates as 71.2; 72.9, or failed";
 
 /** What a reward cell says: a number, a list of measurements ("71.2; 72.9"), "failed", or null if it is none of them. */
 export function typedReward(text) {
@@ -20,6 +19,16 @@ export function typedReward(text) {
   const values = text.split(";").map(typed);
   if (values.includes(null)) return null;
   return values.length === 1 ? values[0] : values;
+}
+
+/** What the inputs of all `measures` of one experiment say; null, and marked, if any is wrong. */
+export function typedMeasures(inputs, measures) {
+  inputs.forEach((input) => mark(input, null));
+  const values = inputs.map((input) => typedReward(input.value));
+  if (values.includes("failed")) return "failed";
+  values.forEach((value, k) => value === null && mark(inputs[k], WRONG));
+  if (values.includes(null)) return null;
+  return values.length === 1 ? values[0] : Object.fromEntries(measures.map((name, k) => [name, values[k]]));
 }
 
 /** Send a request that writes; if a reward is suspicious, ask for confirmation. Null if it is not confirmed. */
