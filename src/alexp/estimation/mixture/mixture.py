@@ -558,17 +558,35 @@ def expected_improvement(
     distribution's scale.
     """
     out = np.zeros(n)
-    slope, logarithms = _gain_table(freedom)
     for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
         part.check()
-        std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
-        with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
-            place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
-        left = np.minimum(place.astype(np.int64), logarithms.size - 2)
-        low = entries(logarithms, left)
-        gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
-        out = out + part.share * np.maximum(gains, above)  # what lies beyond the table is certain
+        std = np.maximum(width * np.sqrt(part.variance), _TINY)
+        out = out + part.share * _gains(part.mean - incumbent, std, freedom)
     return out
+
+
+def expected_excesses(
+    components: Iterable[Component], n: int, levels: FloatArray, freedom: float, width: float = 1.0
+) -> FloatArray:
+    """E[max(f(x) - level, 0)] under a mixture at L levels, shape (L, n); otherwise as `expected_improvement`."""
+    out = np.zeros((levels.size, n))
+    for part in components:
+        part.check()
+        std = np.maximum(width * np.sqrt(part.variance), _TINY)
+        for k, level in enumerate(levels.tolist()):
+            out[k] += part.share * _gains(part.mean - level, std, freedom)
+    return out
+
+
+def _gains(above: FloatArray, std: FloatArray, freedom: float) -> FloatArray:
+    """E[max(above + std T, 0)] for a standard variable T, from a table."""
+    slope, logarithms = _gain_table(freedom)
+    with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
+        place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
+    left = np.minimum(place.astype(np.int64), logarithms.size - 2)
+    low = entries(logarithms, left)
+    gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
+    return np.maximum(gains, above)  # what lies beyond the table is certain
 
 
 @lru_cache(maxsize=4)
