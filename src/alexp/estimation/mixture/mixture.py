@@ -33,6 +33,7 @@ from alexp.common.codec import Packable
 from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
+from alexp.estimation.mixture._kernels import add_excesses
 from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_scales
 from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
@@ -51,6 +52,7 @@ _AFFORDABLE = 2e9  # multiplications of one decomposition
 _TINY = float(np.finfo(np.float64).tiny)
 _EDGE, _POINTS = 12.0, 8193  # of tabulated gains: standardised distances up to 80,000 from the incumbent
 _REACH = sinh(_EDGE)
+_NEAR = 16.0  # standardised distances at which gains are tabulated evenly
 
 
 class StudentEvidence(NamedTuple):
@@ -558,10 +560,16 @@ def expected_improvement(
     distribution's scale.
     """
     out = np.zeros(n)
+    slope, logarithms = _gain_table(freedom)
     for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
         part.check()
-        std = np.maximum(width * np.sqrt(part.variance), _TINY)
-        out = out + part.share * _gains(part.mean - incumbent, std, freedom)
+        std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
+        with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
+            place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
+        left = np.minimum(place.astype(np.int64), logarithms.size - 2)
+        low = entries(logarithms, left)
+        gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
+        out = out + part.share * np.maximum(gains, above)  # what lies beyond the table is certain
     return out
 
 
@@ -569,24 +577,12 @@ def expected_excesses(
     components: Iterable[Component], n: int, levels: FloatArray, freedom: float, width: float = 1.0
 ) -> FloatArray:
     """E[max(f(x) - level, 0)] under a mixture at L levels, shape (L, n); otherwise as `expected_improvement`."""
-    out = np.zeros((levels.size, n))
+    out, near, (_, far) = np.zeros((levels.size, n)), _near_gains(freedom), _gain_table(freedom)
     for part in components:
         part.check()
-        std = np.maximum(width * np.sqrt(part.variance), _TINY)
-        for k, level in enumerate(levels.tolist()):
-            out[k] += part.share * _gains(part.mean - level, std, freedom)
+        mean, std = np.asarray(part.mean), np.maximum(width * np.sqrt(np.asarray(part.variance)), _TINY)
+        add_excesses(out, mean, std, float(part.share), levels, _NEAR, near, _EDGE, far)
     return out
-
-
-def _gains(above: FloatArray, std: FloatArray, freedom: float) -> FloatArray:
-    """E[max(above + std T, 0)] for a standard variable T, from a table."""
-    slope, logarithms = _gain_table(freedom)
-    with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
-        place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
-    left = np.minimum(place.astype(np.int64), logarithms.size - 2)
-    low = entries(logarithms, left)
-    gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
-    return np.maximum(gains, above)  # what lies beyond the table is certain
 
 
 @lru_cache(maxsize=4)
@@ -599,6 +595,12 @@ def _gain_table(freedom: float) -> tuple[float, FloatArray]:
     points = np.linspace(-_EDGE, _EDGE, _POINTS)
     gains = expected_excess(np.sinh(points), freedom)
     return (_POINTS - 1) / (2.0 * _EDGE), np.log(np.maximum(gains, _TINY))
+
+
+@lru_cache(maxsize=4)
+def _near_gains(freedom: float) -> FloatArray:
+    """log E[max(z + T, 0)] at even points of z: without arcsinh, which would take most of the time of a kernel."""
+    return np.log(np.maximum(expected_excess(np.linspace(-_NEAR, _NEAR, 4 * _POINTS), freedom), _TINY))
 
 
 def expected_excess(z: FloatArray, freedom: float) -> FloatArray:
