@@ -36,7 +36,7 @@ OBJECTIVES: dict[str, dict[str, bool]] = {  # of a table's columns: whether larg
 
 
 @dataclass(frozen=True)
-class Problem:
+class ObjectivesTable:
     """N rows with values of K objectives (N, K), to be maximised, and the words (N, C) that rows are made of."""
 
     name: str
@@ -46,7 +46,7 @@ class Problem:
     words: IntArray
 
     @classmethod
-    def read(cls, path: Path) -> Problem:
+    def read(cls, path: Path) -> ObjectivesTable:
         """A table of the folder, by its objectives."""
         with np.load(path, allow_pickle=False) as data:
             own = OBJECTIVES[path.stem]
@@ -73,12 +73,12 @@ class Problem:
         return hypervolume(self.values[rows], self.reference) / self.whole
 
 
-def random_rows(problem: Problem, seed: int) -> IntArray:
+def random_rows(problem: ObjectivesTable, seed: int) -> IntArray:
     """Rows in a random order."""
     return np.random.default_rng(seed).permutation(len(problem.values))[: PLATE * PLATES]
 
 
-def mixture(problem: Problem, seed: int) -> IntArray:
+def mixture(problem: ObjectivesTable, seed: int) -> IntArray:
     """EvidenceMixture on a table of words."""
     import pandas as pd
 
@@ -100,7 +100,7 @@ def mixture(problem: Problem, seed: int) -> IntArray:
     return np.array(rows)
 
 
-def botorch(problem: Problem, seed: int) -> IntArray:
+def botorch(problem: ObjectivesTable, seed: int) -> IntArray:
     """qLogNEHVI of BoTorch on one-hot columns, after a random plate."""
     import torch
     from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
@@ -133,14 +133,14 @@ def botorch(problem: Problem, seed: int) -> IntArray:
     return np.array(rows)
 
 
-ENTRIES: dict[str, Callable[[Problem, int], IntArray]] = {
+ENTRIES: dict[str, Callable[[ObjectivesTable, int], IntArray]] = {
     "EvidenceMixture": mixture,
     "BoTorch qLogNEHVI": botorch,
     "random": random_rows,
 }
 
 
-def play(problem: Problem, entry: str, seed: int) -> dict[str, object]:
+def play(problem: ObjectivesTable, entry: str, seed: int) -> dict[str, object]:
     """One run: shares of the hypervolume after every plate."""
     start = perf_counter()
     rows = ENTRIES[entry](problem, seed)
@@ -197,7 +197,7 @@ def main() -> None:
     if given.action == "show":
         print("\n".join(summary(given.path)))
         return
-    problem = Problem.read(given.path / f"{given.table}.npz")
+    problem = ObjectivesTable.read(given.path / f"{given.table}.npz")
     known = {(run["table"], run["entry"], int(run["seed"])) for run in read(given.out)}
     fresh = not given.out.exists()
     with given.out.open("a", newline="") as file:

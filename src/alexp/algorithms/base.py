@@ -51,6 +51,7 @@ from alexp.estimation.announcing import announce
 from alexp.problem.candidates import CandidateTable, Pending, Round
 from alexp.problem.domains import Arms, Available, Ball, ContextualDomain, Domain, check_available, domain_from_dict
 from alexp.problem.models import ModelClass
+from alexp.problem.objectives import Measurements, Reward
 from alexp.problem.offers import (
     Ids,
     Offer,
@@ -536,7 +537,7 @@ class Algorithm(Guarded, ABC):
     def tell(
         self,
         trial: Trial | int | str | None,
-        reward: float | Sequence[float],
+        reward: Measurements,
         if_told: IfTold = "raise",
         *,
         candidate: Name | None = None,
@@ -562,7 +563,7 @@ class Algorithm(Guarded, ABC):
     def observe(
         self,
         index: int | str,
-        reward: float,
+        reward: Reward,
         *,
         context: object = None,
         candidates: Action = None,
@@ -612,7 +613,7 @@ class Algorithm(Guarded, ABC):
         """
         self.take_failure(self.check_fail(trial, reason, if_told, candidate))
 
-    def amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> None:
+    def amend(self, trial: Trial | int | str, reward: Measurements) -> None:
         """Correct a reward that was told or observed, or give one to a trial that was retracted or had failed.
 
         The run is then what it would be had the right reward been told at once, with the actions as they were played:
@@ -1151,7 +1152,7 @@ class Algorithm(Guarded, ABC):
         return self._sign * reward
 
     def of_first_objective(self) -> Algorithm:
-        """The run as far as its first measured objective is concerned, for reading: itself where a reward is a number."""
+        """The run as far as its first measured objective is concerned, for reading; itself where there is only one."""
         return self
 
     def within_range(self, values: FloatArray) -> FloatArray:
@@ -1174,7 +1175,7 @@ class Algorithm(Guarded, ABC):
     def check_tell(
         self,
         trial: Trial | int | str | None,
-        reward: float | Sequence[float],
+        reward: Measurements,
         if_told: IfTold = "raise",
         candidate: Name | None = None,
         note: str = "",
@@ -1202,17 +1203,17 @@ class Algorithm(Guarded, ABC):
             )
         return CheckedTell(trial_id, value, "amend", tuple(more), text)
 
-    def check_rewards(self, reward: float | Sequence[float]) -> tuple[float, ...]:
+    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
         """The measurements of one experiment: a reward, or a list of them; raises if any is wrong."""
         if not isinstance(reward, list | tuple | np.ndarray) or not np.ndim(reward):
-            return (self.check_reward(cast(float, reward)),)
+            return (self.check_reward(cast(Reward, reward)),)
         if self.is_contextual:
             raise ValueError("several rewards of one trial are for candidates of a fixed domain; tell their mean")
         if not 1 <= len(reward) <= _MOST_REPLICATES:
             raise ValueError(f"reward must be 1 to {_MOST_REPLICATES} measurements, got {len(reward)}")
         return tuple(self.check_reward(one) for one in reward)
 
-    def check_reward(self, reward: float) -> float:
+    def check_reward(self, reward: Reward) -> float:
         """A reward as a float; raises unless it is finite, and within `reward_range` where that is stated."""
         value = check_reward(reward)
         return value if self.reward_range is None else self.reward_range.check(value)
@@ -1343,7 +1344,7 @@ class Algorithm(Guarded, ABC):
     def check_observation(
         self,
         index: int | str,
-        reward: float,
+        reward: Reward,
         available: Available = None,
         propensity: float | None = None,
         **presented: Action,
@@ -1407,7 +1408,7 @@ class Algorithm(Guarded, ABC):
 
     # -- corrections and added arms, which repeat the run -----------------------------------------------------------
 
-    def check_amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> CheckedTell:
+    def check_amend(self, trial: Trial | int | str, reward: Measurements) -> CheckedTell:
         """What `amend` would do, or the error it would raise; changes nothing."""
         trial_id, values = self._log.check_told(trial), self.check_rewards(reward)
         self._check_repeatable()
@@ -1552,6 +1553,6 @@ def _check_propensity(propensity: object) -> float:
     return value
 
 
-def check_reward(reward: float) -> float:
+def check_reward(reward: Reward) -> float:
     """Return a reward as a float, or raise unless it is finite and at most 1e100 in size."""
     return limited("reward", reward)

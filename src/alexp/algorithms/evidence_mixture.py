@@ -22,7 +22,6 @@ from alexp.algorithms.base import (
     Shared,
 )
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.log import trials_frame
 from alexp.algorithms.offer_log import LogFeatures
 from alexp.algorithms.several import ObjectivesBelief
 from alexp.common.arrays import Action, FloatArray, IntArray
@@ -41,7 +40,16 @@ from alexp.estimation.mixture.success import SuccessMixture, weighed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Available, ContextualDomain, Domain, FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.problem.objectives import Objectives, Values, check_cost, column_names, costs_of, known_column
+from alexp.problem.objectives import (
+    Measurements,
+    NamedReward,
+    Objectives,
+    Reward,
+    check_cost,
+    column_names,
+    costs_of,
+    known_column,
+)
 from alexp.problem.offers import Offer
 from alexp.problem.plates import PlateLimits, Purse, check_plate
 from alexp.problem.ranges import RewardRange
@@ -547,36 +555,23 @@ class EvidenceMixture(Certified):
         Columns `id` (the first trial of the candidate), `x`, `index`, and one per objective with the mean of the
         candidate's measurements; sorted by the first objective, the best one first.
         """
-        import pandas as pd  # slow to import, and needed here only
+        measured = self.measured_values()
+        assert self.objectives is not None
+        names = list(self.objectives.directions)
+        signed = measured[names].to_numpy(dtype=np.float64) * [self.objectives.sign(name) for name in names]
+        best = np.flatnonzero(non_dominated(signed))
+        return measured.iloc[best[np.argsort(-signed[best, 0], kind="stable")]].reset_index(drop=True)
 
+    def measured_values(self) -> pd.DataFrame:
+        """The same columns for all measured candidates, in the order of their first trials."""
         if self.objectives is None:
             raise ValueError(
                 "pareto() is for several objectives: construct the run with objectives=; best() is for one"
             )
-        measured, trials = self._log.measured(), np.array(self._log.index, dtype=np.int64)
-        values = self._values_of(measured)
-        signs = np.array([self.objectives.sign(name) for name in self.objectives.directions])
-        best = np.flatnonzero(non_dominated(signs * values))
-        best = best[np.argsort(-signs[0] * values[best, 0], kind="stable")]
-        told = ~np.isnan(np.array(self._log.reward, dtype=np.float64))
-        first = [int(np.flatnonzero(told & (trials == index))[0]) for index in measured[best]]
-        out = trials_frame(self._log, self.domain)[["id", "x", "index"]].iloc[first].reset_index(drop=True)
-        named = dict(zip(self.objectives.directions, values[best].T, strict=True))
-        return pd.concat([out, pd.DataFrame(named)], axis=1)
-
-    def _values_of(self, candidates: IntArray) -> FloatArray:
-        """Values of all objectives of measured candidates as users see them, means of their measurements, (m, K)."""
-        assert self.objectives is not None
-        index, out = np.array(self._log.index, dtype=np.int64), []
-        for name in self.objectives.directions:
-            if name not in self._measured:
-                out.append(known_column("objectives", self.domain, name)[candidates])
-                continue
-            rewards = self._log.values(self._measured.index(name))
-            told = ~np.isnan(rewards)
-            sums = np.bincount(index[told], rewards[told], minlength=self._n_candidates)
-            out.append(sums[candidates] / np.bincount(index[told], minlength=self._n_candidates)[candidates])
-        return np.stack(out, axis=1)
+        frame, names = self.trials_dataframe(), list(self.objectives.directions)
+        told = frame[frame[self._measured[0]].notna()]
+        first = told.drop_duplicates("index")[["id", "x", "index"]].reset_index(drop=True)
+        return first.join(told.groupby("index")[names].mean(), on="index")
 
     def trials_dataframe(self) -> pd.DataFrame:
         """One row per trial: id, x, index, model, explored, propensity, and the reward, or a column per objective."""
@@ -585,18 +580,18 @@ class EvidenceMixture(Certified):
             frame[name] = known_column("objectives", self.domain, name)[frame["index"]]
         return frame
 
-    def check_rewards(self, reward: Any) -> tuple[float, ...]:
+    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
         """The measurements of one experiment; with objectives, by their names."""
         return super().check_rewards(reward if self.objectives is None else self.objectives.listed(reward))
 
-    def check_reward(self, reward: Any) -> float:
-        """A reward as a number, or as `Values` where several objectives are measured; raises if it is wrong."""
+    def check_reward(self, reward: Reward) -> float:
+        """A reward as a number, or as `NamedReward` where several objectives are measured; raises if it is wrong."""
         return super().check_reward(reward) if self.objectives is None else self.objectives.check(reward)
 
     def _to_maximise(self, reward: float) -> float:
-        if not isinstance(reward, Values) or self.objectives is None:
+        if not isinstance(reward, NamedReward) or self.objectives is None:
             return super()._to_maximise(reward)
-        return Values({name: self.objectives.sign(name) * value for name, value in reward.named.items()})
+        return NamedReward({name: self.objectives.sign(name) * value for name, value in reward.named.items()})
 
     def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors, in any objective, by trial, and why."""
@@ -806,7 +801,7 @@ class MixtureThompson(EvidenceMixture):
 
 def value_of(reward: float, name: str) -> float:
     """The value of one objective in a reward of several."""
-    assert isinstance(reward, Values)
+    assert isinstance(reward, NamedReward)
     return reward.named[name]
 
 

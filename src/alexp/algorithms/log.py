@@ -16,7 +16,7 @@ from alexp.common.codec import Packable, State, jsonable
 from alexp.common.schema import a_dict, booleans, floats, integers, record, same
 from alexp.common.validation import LARGEST
 from alexp.problem.domains import Domain
-from alexp.problem.objectives import Values
+from alexp.problem.objectives import NamedReward
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -381,7 +381,7 @@ class TrialLog:
 
     def _set(self, trial_id: int, reward: float) -> None:
         self.reward[trial_id] = reward
-        if isinstance(reward, Values):
+        if isinstance(reward, NamedReward):
             self.further[trial_id] = tuple(reward.named.values())[1:]
         self.pending.pop(trial_id, None)
         if isnan(reward):
@@ -426,11 +426,11 @@ class TrialLog:
         return None if isnan(self.reward[trial_id]) else self.value(trial_id)
 
     def value(self, trial_id: int) -> float:
-        """The reward of a trial: NaN where it has none, and `Values` where several objectives are measured."""
+        """The reward of a trial: NaN where it has none, and `NamedReward` where several objectives are measured."""
         reward = self.reward[trial_id]
         if trial_id not in self.further or isnan(reward):
             return reward
-        return Values(dict(zip(self.objectives, (reward, *self.further[trial_id]), strict=True)))
+        return NamedReward(dict(zip(self.objectives, (reward, *self.further[trial_id]), strict=True)))
 
     def values(self, objective: int) -> FloatArray:
         """The rewards of all trials as far as one of the measured objectives is concerned; NaN where there is none."""

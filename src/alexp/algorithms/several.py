@@ -1,4 +1,4 @@
-"""What is believed about several objectives at once: a mixture for each that is measured, and columns that are known."""
+"""What is believed about several objectives at once: a mixture for each that is measured, and known columns."""
 
 from __future__ import annotations
 

@@ -304,7 +304,9 @@ def observe(
 
     with _opened(name, storage) as study:
         frame = read_observations(data, study.algorithm.domain, _sign(decimal))
-        rewards = [reward for _, reward in observations(study.algorithm.domain, frame)]
+        algorithm = study.algorithm
+        found = observations(algorithm.domain, frame, objectives=algorithm.log.objectives)
+        rewards = [algorithm.check_reward(reward) for _, reward in found]
         strange = zip(frame.index, study.algorithm.suspect_observations(rewards), strict=True)
         with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
             trials = study.add_observations(frame)

@@ -8,6 +8,7 @@ fast for two and three.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ def _free(points: FloatArray, reference: FloatArray) -> tuple[list[list[float]],
         return [[float(points.max(initial=float(reference[0])))]], [[np.inf]]
     ends = [float(reference[-1]), *np.unique(points[:, -1]).tolist(), np.inf]
     lower, upper = list[list[float]](), list[list[float]]()
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         inner = _free(points[points[:, -1] >= high, :-1], reference[:-1])
         lower += [[*corner, low] for corner in inner[0]]
         upper += [[*corner, high] for corner in inner[1]]

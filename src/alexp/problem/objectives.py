@@ -15,6 +15,8 @@ from alexp.problem.ranges import RewardRange
 from alexp.problem.where import named_columns, unknown_column
 
 Direction = Literal["maximize", "minimize"]
+Reward = float | Mapping[str, float]  # a number, or numbers by the names of objectives
+Measurements = Reward | Sequence[Reward] | Mapping[str, Sequence[float]]  # of one experiment
 _FEWEST, _MOST = 2, 3
 # Columns of exported trials and of files of results, which no objective can be.
 _TAKEN = {
@@ -23,11 +25,11 @@ _TAKEN = {
 }  # fmt: skip
 
 
-class Values(float):
+class NamedReward(float):
     """A reward of several objectives: a number for each, by name. As a number it is that of the first.
 
-    >>> reward = Values({"yield": 81.0, "cost": 12.0})
-    >>> reward, float(reward), reward == Values({"yield": 81.0, "cost": 11.0})
+    >>> reward = NamedReward({"yield": 81.0, "cost": 12.0})
+    >>> reward, float(reward), reward == NamedReward({"yield": 81.0, "cost": 11.0})
     ({'yield': 81.0, 'cost': 12.0}, 81.0, False)
     """
 
@@ -44,7 +46,7 @@ class Values(float):
         return (self.named,)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Values) and self.named == other.named
+        return isinstance(other, NamedReward) and self.named == other.named
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -60,7 +62,7 @@ class Values(float):
 
 def plain_reward(reward: float) -> float | dict[str, float]:
     """A reward as JSON data: a number, or numbers by the names of the objectives."""
-    return dict(reward.named) if isinstance(reward, Values) else reward
+    return dict(reward.named) if isinstance(reward, NamedReward) else reward
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,8 @@ class Objectives:
         """The objectives, or the error that says what is wrong with them."""
         if not isinstance(given, Mapping) or not _FEWEST <= len(given) <= _MOST:
             raise ValueError(
-                'objectives must name two or three, such as {"yield": "maximize", "cost": "minimize"}; for one there is '
-                f"direction=; got {given!r:.80}"
+                'objectives must name two or three, such as {"yield": "maximize", "cost": "minimize"}; for one there '
+                f"is direction=; got {given!r:.80}"
             )
         for name, direction in given.items():
             if not isinstance(name, str) or not name.strip():
@@ -119,8 +121,8 @@ class Objectives:
         return 1.0 if self.directions[name] == "maximize" else -1.0
 
     def check(self, reward: object) -> float:
-        """A reward as a number, or as `Values` if several objectives are measured; raises if it is wrong."""
-        reward = reward.named if isinstance(reward, Values) else reward
+        """A reward as a number, or as `NamedReward` if several objectives are measured; raises if it is wrong."""
+        reward = reward.named if isinstance(reward, NamedReward) else reward
         if not isinstance(reward, Mapping):
             if len(self.measured) > 1 or isinstance(reward, str):
                 raise ValueError(f"reward must name the objectives, such as {self._example()}, got {reward!r:.80}")
@@ -133,13 +135,13 @@ class Objectives:
         if missing := [name for name in self.measured if name not in reward]:
             raise ValueError(f"reward lacks {missing[0]!r}: an experiment has a number for each{self._listed()}")
         numbers = {name: self._number(name, reward[name]) for name in self.measured}
-        return Values(numbers) if len(numbers) > 1 else numbers[self.measured[0]]
+        return NamedReward(numbers) if len(numbers) > 1 else numbers[self.measured[0]]
 
-    def listed(self, reward: object) -> object:
+    def listed(self, reward: Measurements) -> Any:
         """A reward as it is; with a list of numbers for every objective, the list of measurements that they make."""
         if not isinstance(reward, Mapping) or not any(_is_list(value) for value in reward.values()):
             return reward
-        columns = [value if _is_list(value) else [value] for value in reward.values()]
+        columns: list[Any] = [value if _is_list(value) else [value] for value in reward.values()]
         if len({len(column) for column in columns}) > 1:
             sizes = ", ".join(f"{len(column)} of {name!r}" for name, column in zip(reward, columns, strict=True))
             raise ValueError(f"reward must have as many numbers of every objective, got {sizes}")
@@ -165,7 +167,7 @@ def _is_list(value: object) -> bool:
 
 def column_names(domain: Domain) -> list[str]:
     """Names of the columns of the candidates; empty where they have none."""
-    table = domain.candidates if isinstance(domain, FiniteSet) else None
+    table: Any = domain.candidates if isinstance(domain, FiniteSet) else None
     return [str(name) for name in table.columns] if hasattr(table, "columns") and hasattr(table, "iloc") else []
 
 
