@@ -397,12 +397,12 @@ class Algorithm(Guarded, ABC):
         pending = len(self._log.pending)
         return f"{type(self).__name__}({counts}, {self.n_told} told{f', {pending} pending' if pending else ''})"
 
-    def plot(self) -> Any:
+    def plot(self, kind: str | None = None) -> Any:
         """Draw which model is winning, what was found, and whether the models predict it: an array of axes.
 
-        `alexp.plot` has the figures one by one.
+        With a `kind`, such as "rewards" or "pareto", that figure alone; `alexp.plot` has all of them.
         """
-        return import_module("alexp.plot").overview(self)  # a room above this one, loaded when a figure is wanted
+        return import_module("alexp.plot").drawn(self, kind)  # a room above this one, loaded when a figure is wanted
 
     def summary(self) -> str:
         """The state of the run in a paragraph."""

@@ -131,7 +131,8 @@ class Objectives:
             if name in self.directions and name not in self.measured:
                 raise ValueError(f"reward: {name!r} is a column of the candidates and known; leave it out")
             if name not in self.measured:
-                raise ValueError(f"reward: {name!r} is no objective{did_you_mean(name, self.measured)}{self._listed()}")
+                meant = did_you_mean(name, self.measured) or self._listed()
+                raise ValueError(f"reward: {name!r} is no objective{meant}")
         if missing := [name for name in self.measured if name not in reward]:
             raise ValueError(f"reward lacks {missing[0]!r}: an experiment has a number for each{self._listed()}")
         numbers = {name: self._number(name, reward[name]) for name in self.measured}

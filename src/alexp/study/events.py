@@ -72,6 +72,8 @@ def entry_text(event: EventDict) -> str:
     """What an event says about the reward of its trial, in a word."""
     if event["kind"] == "fail":
         return FAILED
+    if isinstance(event["reward"], dict):
+        return ", ".join(f"{name} {value!r}" for name, value in event["reward"].items())
     return "retracted" if event["reward"] is None else repr(event["reward"])
 
 

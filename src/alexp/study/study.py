@@ -600,9 +600,12 @@ class Study:
             algorithm = self.algorithm
             return explanation(algorithm, standing, labeller(algorithm))
 
-    def plot(self) -> Any:
-        """Draw which model is winning, what was found, and whether the models predict it: an array of axes."""
-        return import_module("alexp.plot").overview(self)
+    def plot(self, kind: str | None = None) -> Any:
+        """Draw which model is winning, what was found, and whether the models predict it: an array of axes.
+
+        With a `kind`, such as "rewards" or "pareto", that figure alone.
+        """
+        return import_module("alexp.plot").drawn(self, kind)
 
     def summary(self) -> str:
         """The state of the study in a paragraph."""

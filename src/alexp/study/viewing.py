@@ -181,7 +181,7 @@ def make_view(
         curve=_curve(algorithm, certificates, trials) if options.curve else None,
         explanation=explanation(algorithm, standing, name) if options.explanation else None,
         pareto=pareto_of(run) if several else None,
-        money=_money(run),
+        money=money_of(run),
     )
 
 
@@ -202,7 +202,8 @@ def pareto_of(run: Algorithm) -> Pareto:
     )
 
 
-def _money(run: Algorithm) -> Money | None:
+def money_of(run: Algorithm) -> Money | None:
+    """What experiments have cost; None where they have no cost."""
     if not isinstance(run, EvidenceMixture) or run.cost is None:
         return None
     return Money(run.spent, run.budget, run.budget_left)
