@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from alexp.algorithms.assumptions import NotCertified
+from alexp.algorithms.evidence_mixture import SeveralObjectivesError
 from alexp.algorithms.log import (
     AbandonedTrialError,
     AlreadyToldError,
@@ -58,6 +59,7 @@ TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (errors.NotOfferedError, Kind(409, "not-offered")),
     (NotCertified, Kind(409, "not-certified")),
     (NoRewardYetError, Kind(409, "no-reward-yet")),
+    (SeveralObjectivesError, Kind(409, "several-objectives")),
     (errors.UnknownOutcomeError, Kind(503, "unknown-outcome")),
     (errors.HistoryReplacedError, Kind(409, "history-replaced")),
     (errors.StorageError, Kind(503, "storage-unavailable")),

@@ -21,6 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from alexp.algorithms.capabilities import Certifies, WeighsModels, offers
 from alexp.algorithms.certified import described
 from alexp.algorithms.components import component_from_dict
+from alexp.algorithms.evidence_mixture import PER_OBJECTIVE
 from alexp.algorithms.log import Recommendation, Trial
 from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.common.arguments import constructor
@@ -42,7 +43,7 @@ from alexp.study.report import render
 from alexp.study.study import TrialResult
 from alexp.study.tables import as_result, plate, plate_sheet, read_results
 from alexp.study.tables import export as lines_of
-from alexp.study.viewing import explained_settings
+from alexp.study.viewing import explained_settings, money_of
 
 if TYPE_CHECKING:
     from alexp.algorithms.base import Algorithm
@@ -251,7 +252,7 @@ def _create(body: requests.Create, key: str | None, studies: StudyCache, limits:
             random_state=seed,
             repeats=body.repeats,
             expired=body.expired,
-            **settings,
+            **settings | body.aims(),
         )
 
     try:
@@ -272,12 +273,15 @@ def _check_cost(cost: Cost, limits: Limits) -> None:
 
 def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm], *inside: type[Algorithm]) -> State:
     """Arguments of the algorithm and of those inside it; objects are given by `kind` and fields."""
-    own = signature(create_study).parameters.keys()
+    own = {*signature(create_study).parameters, *requests.AIMS}
     takes = sorted(set().union(*map(_arguments, (kind, *inside))) - own)
     for name in given:
         if name not in takes:
             raise ValueError(f"settings: {name!r} is not a setting of {kind.name}, which has {', '.join(takes)}")
-    return {name: component_from_dict(value, name, whole=False) for name, value in given.items()}
+    return {
+        name: value if name in PER_OBJECTIVE else component_from_dict(value, name, whole=False)
+        for name, value in given.items()
+    }
 
 
 def _arguments(kind: type[Algorithm]) -> set[str]:
@@ -308,6 +312,8 @@ def summary(opened: OpenStudy) -> State:
         "columns": column_names(algorithm),
         "arms": list(domain.names) if isinstance(domain, Arms) else None,
         "offers": [name for name, is_there in can.items() if is_there],
+        "objectives": algorithm.arguments().get("objectives"),
+        "money": None if (money := money_of(algorithm)) is None else vars(money),
         "expired": study.when_expired,
         "settings": jsonable(algorithm.to_dict(problem=False)["settings"]),
         "explained": [vars(line) for line in explained_settings(algorithm)],
@@ -541,6 +547,21 @@ def statement_routes(studies: StudyCache) -> APIRouter:
     def best(name: StudyName) -> Response:
         """The recommended action, given all rewards so far."""
         return answer(studies.use(name, lambda opened: _recommended(opened, opened.study.best())))
+
+    @router.get("/pareto", response_model=answers.ParetoAnswer, responses=_READS, summary="Best compromises")
+    def pareto(name: StudyName) -> Response:
+        """Measured candidates that no other measured one beats in every objective, in studies with objectives."""
+
+        def work(opened: OpenStudy) -> State:
+            front, objectives = opened.study.pareto(), opened.study.algorithm.arguments()["objectives"]
+            found = [
+                {"trial": row["id"], "index": row["index"], "x": jsonable(row["x"]), "label": described(row["x"])}
+                | {"values": {one: number(row[one]) for one in objectives}}
+                for row in front.to_dict("records")
+            ]
+            return {"objectives": objectives, "pareto": found}
+
+        return answer(studies.use(name, work))
 
     @router.post("/best", response_model=answers.BestAnswer, responses=_POSTS, summary="Recommended action of a round")
     def best_of(name: StudyName, body: requests.Recommend) -> Response:

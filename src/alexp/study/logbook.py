@@ -8,10 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import uuid4
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -19,7 +18,18 @@ from alexp.algorithms.saving import FORMAT
 from alexp.common.warning import caution
 from alexp.study import chain, records
 from alexp.study.errors import StorageError, StorageWarning, UnknownOutcomeError, damaged
-from alexp.study.events import AMENDS, FAILED, BeliefRecord, Event, EventDict, belief_is_due, decompress, detail_of
+from alexp.study.events import (
+    AMENDS,
+    FAILED,
+    BeliefRecord,
+    Event,
+    EventDict,
+    belief_is_due,
+    decompress,
+    detail_of,
+    public_event,
+    reward_of,
+)
 from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.storage import Storage
 from alexp.study.view import Asked
@@ -33,7 +43,6 @@ BATCH = 10_000  # events read at a time
 _FEW = 64  # events that are read without querying their sizes
 _MOST_BYTES = 2**26  # of details read at a time: contextual rounds may store up to 16 MB each
 _COLUMNS = [events.c[field.name] for field in fields(Event)]
-_PUBLIC = list(EventDict.__annotations__)
 
 # Built once: these run at every ask and tell.
 _RANGE = (
@@ -156,7 +165,7 @@ def public_events(connection: Connection, study: int, start: int, stop: int) -> 
         return []
     before = checksum_after(connection, study, start) or b""
     found = read_all(connection, study, stop, before, start)
-    return [cast("EventDict", {name: getattr(event, name) for name in _PUBLIC}) for event in found]
+    return [public_event(event) for event in found]
 
 
 def event_times(connection: Connection, study: int, stop: int) -> list[tuple[str, int, float, str]]:
@@ -260,8 +269,11 @@ def noted_events(connection: Connection, study: int, start: int, stop: int) -> l
     found = []
     for event in _matching_between(connection, study, start, stop, wanted):
         with damage_errors(f"event {event.seq}", event.seq):
-            note = detail_of(event).get("note", "")
-        what = words[event.kind] if event.reward is None else f"{words[event.kind]} {event.reward:.6g}"
+            note, reward = detail_of(event).get("note", ""), reward_of(event)
+        if event.kind == "tell" and not note:
+            continue
+        shown = f"{reward:.6g}" if type(reward) is float else str(reward)
+        what = words[event.kind] if reward is None else f"{words[event.kind]} {shown}"
         found.append(Noted(event.trial, what, note, event.worker, event.at))
     return found
 
@@ -479,15 +491,14 @@ def same_rewards(
     key: str,
     events: Sequence[Event],
     heads: Sequence[int],
-    rewards: Mapping[int, float | Sequence[float] | str],
+    rewards: Mapping[int, tuple[float, ...] | None],
 ) -> None:
     """Raise if the key was used before for other results; `heads` are the trials that the events are about.
 
-    "failed" stands for a failure, a list for several measurements of one experiment.
+    `rewards` are the measurements of each, None for a failure.
     """
     for event, head in zip(events, heads, strict=True):
-        wanted = rewards.get(head)
-        own = [FAILED] if isinstance(wanted, str) else np.atleast_1d(np.asarray(wanted, dtype=float)).tolist()
-        entry = FAILED if event.kind == "fail" else event.reward
-        if wanted is None or (event.kind != "retract" and entry not in own):
+        own = (FAILED,) if rewards.get(head, ()) is None else rewards.get(head, ())
+        entry = FAILED if event.kind == "fail" else reward_of(event)
+        if not own or (event.kind != "retract" and entry not in own):
             raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")

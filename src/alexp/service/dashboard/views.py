@@ -109,7 +109,8 @@ def _even(n: int, points: int) -> IntArray:
 def _page(trials: TrialColumns, excerpt: Excerpt) -> TrialColumns:
     stop = trials.id.size if excerpt.before is None else int(np.searchsorted(trials.id, excerpt.before))
     part = slice(max(stop - excerpt.rows, 0), stop)
-    return TrialColumns(**{field.name: getattr(trials, field.name)[part] for field in fields(trials)})
+    columns = {one.name: getattr(trials, one.name)[part] for one in fields(trials) if one.name != "values"}
+    return TrialColumns(**columns, values={name: values[part] for name, values in trials.values.items()})
 
 
 def _history(history: History | None, points: int) -> History | None:

@@ -57,12 +57,11 @@ export class Results {
   /** Say which columns the study takes. */
   setUp(view) {
     const names = measures(view);
-    const titled = `${view.columns[0]} (or trial), ${names.length > 1 ? names.join(", ") : "reward"}, note`;
+    const [what, titles] = names.length > 1 ? [names.join(", "), names.join(", ")] : ["its result", "reward"];
     this.hint.textContent =
-      (names.length > 1
-        ? `Copy them from your spreadsheet with their line of titles: ${titled}.`
-        : `Copy the two columns from your spreadsheet: the name of the candidate and its result. With a line of titles there may be other columns: ${titled}.`) +
-      " Several measurements are written 71.2; 72.9, a failed experiment failed.";
+      `Copy the columns from your spreadsheet: the name of the candidate, and ${what}. Several measurements are written ` +
+      "71.2; 72.9, a failed experiment failed. With a line of titles there may be other columns: " +
+      `${view.columns[0]} or trial, ${titles}, note.`;
   }
 
   /** Take a text that was pasted elsewhere on the page. */

@@ -45,7 +45,7 @@ export class Trials {
     const order = trials.id.map((_, k) => k).reverse();
     const chosen = trials.model.some((model) => model !== null) || trials.explored.some(Boolean);
     const by = (k) => (trials.model[k] === null ? "–" : (names.get(trials.model[k]) ?? `model ${trials.model[k]}`));
-    const columns = measures(view).map((name) => trials.values?.[name] ?? trials.reward);
+    const columns = measures(view).map((name) => trials.values[name] ?? trials.reward);
     const rows = order.map((k) => [
       String(trials.id[k]),
       trials.label[k],

@@ -24,7 +24,7 @@ export function cell(value) {
 
 /** What is measured of an experiment: the names of the objectives, or the reward. */
 export function measures({ trials }) {
-  const names = Object.keys(trials.values ?? {});
+  const names = Object.keys(trials.values);
   return names.length ? names : ["Reward"];
 }
 
