@@ -288,6 +288,83 @@ def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, a
     page.locator("input:focus").wait_for()  # the keyboard goes on where it was
 
 
+PRICED = "name,ligand,celsius,price\n" + "".join(
+    f"{ligand}-{t},{ligand},{t},{price}\n"
+    for ligand, price in (("XPhos", 9), ("SPhos", 8), ("dppf", 4), ("PPh3", 1))
+    for t in (60, 80, 105, 120)
+)
+
+
+def test_two_objectives_and_a_budget_from_the_form_to_the_figure(page, address, http):
+    """Yield is measured, price is known; every experiment costs its price, and the money runs out."""
+    page.goto(f"{address}/#/new")
+    page.get_by_label("Name", exact=True).fill("compromise")
+    page.get_by_label("Goal").select_option("several")
+    page.get_by_label("Objective 1", exact=True).fill("yield")
+    page.get_by_label("Table, one candidate per line").fill(PRICED)
+    page.get_by_role("button", name="Create the study").click()
+    page.get_by_text("Name at least two objectives").wait_for()
+    page.get_by_label("Objective 2", exact=True).fill("price")
+    page.get_by_label("Aim 2").select_option("minimize")
+    page.get_by_label("Highest possible 1").fill("100")
+    page.get_by_label("Objective 3", exact=True).fill("purity <i>")
+    page.get_by_role("button", name="Create the study").click()
+    page.get_by_text("A range has two ends").wait_for()
+    page.get_by_label("Lowest possible 1").fill("0")
+    page.get_by_label("Column with the cost").fill("prize")
+    page.get_by_label("Budget").fill("60")
+    page.get_by_role("button", name="Create the study").click()
+    page.locator(".field", has=page.get_by_label("Column with the cost")).get_by_text("'prize' is no column").wait_for()
+    page.get_by_label("Column with the cost").fill("price")
+    page.get_by_role("button", name="Create the study").click()
+    page.get_by_role("heading", name="compromise").wait_for()
+    left = page.locator(".tiles div", has_text="Budget left")
+    assert "60" in left.inner_text()
+    page.get_by_label("How many").fill("4")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Experiments: 4 are pending").wait_for()
+    heads = page.get_by_role("region", name="Pending trials").locator("th").all_inner_texts()
+    assert heads[5:8] == ["yield", "purity <i>", "Note"]  # the price is known
+    rows = page.locator("form.plate tbody tr").all()
+    rows[0].locator("input.reward").first.fill("71,5")
+    page.get_by_role("button", name="Tell rewards").click()
+    assert page.get_by_text("This is not a number").is_visible()  # one of two is missing
+    for k, row in enumerate(rows[:3]):
+        for value, cell in zip((70.5 + k, 90 - 3 * k), row.locator("input.reward").all(), strict=True):
+            cell.fill(str(value))
+    rows[2].locator("input.reward").first.fill("172,5")
+    page.get_by_role("button", name="Tell rewards").click()
+    page.locator(".problem:visible, .note.error").filter(has_text="100").first.wait_for()  # outside its range
+    rows[2].locator("input.reward").first.fill("72,5")
+    page.get_by_role("button", name="Tell rewards").click()
+    page.get_by_text("3 rewards told.").wait_for()
+    figure = page.locator("[data-plot=pareto]")
+    figure.get_by_text("Best compromises").first.wait_for()
+    figure.get_by_text("As a table").click()
+    assert "purity <i>" in figure.get_by_role("table").inner_text()
+    study = Caller(http, "compromise")
+    assert figure.locator("tbody tr").count() == len(study.get("pareto")["pareto"])
+    name = study.get("pending")["pending"][0]["x"]["name"]
+    page.get_by_text("Paste results by name").click()
+    page.get_by_label("Names and results").fill(f"{name}\t60,5\t99")
+    page.get_by_role("cell", name="yield 60.5, purity <i> 99").wait_for()
+    page.get_by_role("button", name="Store 1 result").click()
+    page.get_by_text("Nothing is pending.").wait_for()
+    page.get_by_role("button", name="Correct the reward of trial 3").click()
+    dialog = page.get_by_role("dialog", name="Correct trial 3")
+    assert dialog.get_by_label("purity <i>").input_value() == "99"
+    dialog.get_by_label("purity <i>").fill("98; 97")
+    dialog.get_by_label("yield").fill("60; 61")
+    dialog.get_by_role("button", name="Correct it").click()
+    page.get_by_text("Trial 3 is corrected to yield 60; 61, purity <i> 98; 97.").wait_for()
+    money = study.get()["money"]
+    assert money["left"] == 60 - money["spent"] < 60
+    assert str(round(money["left"])) in left.inner_text()
+    page.get_by_label("How many").fill("12")  # more than there is money for
+    page.get_by_role("button", name="Ask").click()
+    page.locator(".problem:visible, .note.error").filter(has_text="budget").first.wait_for()
+
+
 def test_the_page_follows_what_another_process_does(page, address, storage, http):
     create(
         http,

@@ -23,16 +23,16 @@ const DIRECTIONS = [
 ];
 const MOST = 3; // objectives
 
-/** What is sought: the largest or smallest reward, or compromises of objectives with names. */
+/** What is sought: the largest or smallest reward, or compromises of objectives with names; `changed` says which. */
 class Goal {
-  constructor(put) {
-    this.select = put("direction", h("select", { onchange: () => this.show() }, GOALS.map(option)));
+  constructor(put, changed) {
+    this.select = put("direction", h("select", { onchange: () => this.show(changed) }, GOALS.map(option)));
     this.field = field("Goal", this.select);
-    const line = () => {
-      const name = h("input", { type: "text", maxlength: "100", autocomplete: "off", oninput: () => mark(name, null) });
-      return { name, direction: h("select", {}, DIRECTIONS.map(option)) };
-    };
-    this.lines = Array.from({ length: MOST }, line);
+    this.lines = Array.from({ length: MOST }, () => ({
+      name: h("input", { type: "text", maxlength: "100", autocomplete: "off" }),
+      direction: h("select", {}, DIRECTIONS.map(option)),
+      ends: [numeric("", { placeholder: "none" }), numeric("", { placeholder: "none" })],
+    }));
     this.rows = h(
       "div",
       { hidden: true },
@@ -41,35 +41,68 @@ class Goal {
         { class: "hint" },
         "Two or three, such as yield and price. One that is a column of the table is known; the others are measured.",
       ),
-      this.lines.map(({ name, direction }, k) =>
-        h("div", { class: "inline" }, field(`Objective ${k + 1}`, name), field(`Sense of objective ${k + 1}`, direction)),
+      this.lines.map(({ name, direction, ends }, k) =>
+        h(
+          "div",
+          { class: "inline" },
+          field(`Objective ${k + 1}`, name),
+          field(`Aim ${k + 1}`, direction),
+          field(`Lowest possible ${k + 1}`, ends[0]),
+          field(`Highest possible ${k + 1}`, ends[1]),
+        ),
       ),
     );
   }
 
-  show() {
-    this.rows.hidden = this.select.value !== "several";
-    if (!this.rows.hidden) this.lines[0].name.focus();
+  get several() {
+    return this.select.value === "several";
+  }
+
+  show(changed) {
+    this.rows.hidden = !this.several;
+    if (this.several) this.lines[0].name.focus();
+    changed(this.several);
   }
 
   find(where) {
     return where.startsWith("objectives") ? this.lines[0].name : null;
   }
 
-  /** The part of the request; null if it is incomplete. */
-  request() {
-    if (this.select.value !== "several") return { direction: this.select.value };
+  /** Write the goal, and the ranges of objectives, into a request; false if something is missing. */
+  state(body) {
+    if (!this.several) {
+      body.direction = this.select.value;
+      return true;
+    }
     const named = this.lines.filter(({ name }) => name.value.trim());
     const names = named.map(({ name }) => name.value.trim());
+    this.lines.forEach(({ name, ends }) => [name, ...ends].forEach((input) => mark(input, null)));
+    const ranges = {};
+    const missing = [...named.keys()].find((k) => !ranged(named[k].ends, (ends) => (ranges[names[k]] = ends)));
+    if (missing !== undefined) return false;
     const twice = named.find((_, k) => names.indexOf(names[k]) < k);
     const wrong = twice ?? (names.length < 2 ? this.lines.find(({ name }) => !name.value.trim()) : null);
     if (wrong) {
       mark(wrong.name, twice ? "This name is there already" : "Name at least two objectives");
       wrong.name.focus();
-      return null;
+      return false;
     }
-    return { objectives: Object.fromEntries(named.map(({ direction }, k) => [names[k], direction.value])) };
+    body.objectives = Object.fromEntries(named.map(({ direction }, k) => [names[k], direction.value]));
+    if (Object.keys(ranges).length) body.settings.reward_range = ranges;
+    return true;
   }
+}
+
+/** Pass on a range if both ends are there; false, and marked, if one is missing. */
+function ranged(ends, take) {
+  const missing = ends.find((input) => !input.value);
+  if (ends.some((input) => input.value) && missing) {
+    mark(missing, "A range has two ends");
+    missing.focus();
+    return false;
+  }
+  if (!missing) take(ends.map((input) => Number(input.value)));
+  return true;
 }
 
 /** Show the form. */
@@ -82,7 +115,7 @@ export function showCreate(place) {
   };
   const message = h("div", {});
   const name = put("name", h("input", { type: "text", maxlength: "200", required: true, autocomplete: "off" }));
-  const goal = new Goal(put);
+  const goal = new Goal(put, (several) => single.forEach((one) => (one.hidden = several)));
   const algorithm = put("algorithm", h("select", {}, ALGORITHMS.map(option)));
   const noise = put("settings.noise_std", numeric("", { min: "0", placeholder: "not known" }));
   const low = put("settings.reward_range", numeric("", { placeholder: "0" }));
@@ -105,6 +138,14 @@ export function showCreate(place) {
     intervalPart.element.hidden = part !== intervalPart;
     repeats.checked = part === intervalPart;
   };
+  const single = [
+    field("Noise, standard deviation", noise, {
+      hint: "Certificates need noise and bound; leave blank what you do not know.",
+    }),
+    field("Largest size of a reward", bound),
+    field("Lowest possible reward", low, { hint: "Yields: 0 and 100. A reward outside is refused." }),
+    field("Highest possible reward", high),
+  ];
   const button = h("button", { type: "submit", class: "primary" }, "Create the study");
   let key = newKey();
 
@@ -116,27 +157,22 @@ export function showCreate(place) {
       mark(name, "A study needs a name");
       return name.focus();
     }
-    const aim = goal.request();
-    if (aim === null) return;
     const problem = kind.problem();
     if (problem === null) return;
     const settings = {};
-    const ends = [low.value, high.value];
-    if (ends.some(Boolean) && !ends.every(Boolean)) {
-      mark(low.value ? high : low, "A range has two ends");
-      return (low.value ? high : low).focus();
-    }
-    if (low.value) settings.reward_range = ends.map(Number);
-    if (noise.value) settings.noise_std = Number(noise.value);
-    if (bound.value) settings.reward_bound = Number(bound.value);
     const body = {
       name: name.value.trim(),
-      ...aim,
       algorithm: algorithm.value,
       repeats: repeats.checked,
       settings,
       problem,
     };
+    if (!goal.state(body)) return;
+    if (!goal.several) {
+      if (!ranged([low, high], (ends) => (settings.reward_range = ends))) return;
+      if (noise.value) settings.noise_std = Number(noise.value);
+      if (bound.value) settings.reward_bound = Number(bound.value);
+    }
     if (cost.value.trim()) body.cost = cost.value.trim();
     if (budget.value) body.budget = Number(budget.value);
     if (seed.value) body.random_state = Number(seed.value);
@@ -184,12 +220,7 @@ export function showCreate(place) {
           "div",
           { class: "fields" },
           field("Algorithm", algorithm),
-          field("Noise, standard deviation", noise, {
-            hint: "Certificates need noise and bound; leave blank what you do not know.",
-          }),
-          field("Largest size of a reward", bound),
-          field("Lowest possible reward", low, { hint: "Yields: 0 and 100. A reward outside is refused." }),
-          field("Highest possible reward", high),
+          single,
           field("Column with the cost of an experiment", cost, {
             hint: "A column of the table, such as a price: improvement per cost then decides.",
           }),

@@ -148,14 +148,15 @@ export class TablePart {
     const rows = understood.columns.map((column) => {
       const own = !column.description && column.kind !== "id";
       const name = column.description ? `${column.description}: ${column.name}` : column.name;
-      return [name, own ? this.choice(column) : column.kind, column.example, column.becomes];
+      const cells = [name, own ? this.choice(column) : column.kind, column.example, column.becomes];
+      return this.adding ? cells.slice(0, 3) : cells; // what a column becomes depends on all candidates
     });
     const count = `${many(understood.n_candidates, "candidate")}, ${many(understood.columns.length, "column")}.`;
     const said = [...understood.remarks, ...understood.warnings];
     return fill(
       this.summary,
       h("p", { class: "hint" }, `${count} ${understood.file}`),
-      h("div", { class: "understood" }, table("What the columns are", HEADINGS, rows, [], true)),
+      h("div", { class: "understood" }, table("What the columns are", HEADINGS.slice(0, rows[0].length), rows, [], true)),
       said.map((text) => note("warning", text)),
     );
   }

@@ -8,7 +8,7 @@ import { Follower } from "./live.js";
 import { Plate } from "./plate.js";
 import { Plot } from "./plots.js";
 import { Trials } from "./trials.js";
-import { candidates, headline, many, measures, moment, number, percent, span } from "./words.js";
+import { aim, candidates, headline, many, measures, moment, number, percent, span } from "./words.js";
 
 const FIGURES = ["probabilities", "evidence", "returns", "rewards", "interval", "predictions", "plausible"];
 
@@ -56,7 +56,7 @@ export async function showStudy(place, name, setStatus) {
         line.map((word, k) => (k % 2 ? h("strong", {}, word) : word)),
       );
     parts.stopping.textContent = view.stopping ? `${view.stopping}.` : "";
-    parts.about.textContent = `${view.algorithm}, ${view.direction}; ${many(view.n_models, "model")}, ${candidates(view)}; created ${moment(view.created_at)}`;
+    parts.about.textContent = `${view.algorithm}, ${aim(view)}; ${many(view.n_models, "model")}, ${candidates(view)}; created ${moment(view.created_at)}`;
     fill(parts.alarms, alarm(view));
     fill(parts.tiles, tiles(view));
     plate.update(view);

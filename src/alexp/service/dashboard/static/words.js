@@ -90,6 +90,12 @@ export function headline(view) {
   return ["", first.name, ` leads: odds ${odds(ratio)} to 1 over `, second.name, "."];
 }
 
+/** What the study seeks. */
+export function aim({ pareto, direction }) {
+  const each = Object.entries(pareto?.directions ?? {}).map(([name, own]) => `${own} ${name}`);
+  return each.join(", ") || direction;
+}
+
 /** The number of candidates or arms, in words. */
 export function candidates(view) {
   if (view.domain === "Candidates") return "candidates differ by round";
