@@ -111,6 +111,7 @@ def botorch(problem: ObjectivesTable, seed: int) -> IntArray:
     from gpytorch.mlls import SumMarginalLogLikelihood
 
     torch.manual_seed(seed)
+    torch.set_default_device("cuda" if torch.cuda.is_available() else "cpu")
     x = torch.tensor(problem.one_hot, dtype=torch.float64)
     mean, std = problem.values.mean(axis=0), problem.values.std(axis=0)
     y = torch.tensor((problem.values - mean) / std, dtype=torch.float64)
