@@ -288,11 +288,154 @@ def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, a
     page.locator("input:focus").wait_for()  # the keyboard goes on where it was
 
 
+adding = pytest.mark.skipif(not hasattr(alexp.study.Study, "add_candidates"), reason="studies do not grow yet")
+
+
+@adding
+def test_new_compounds_are_added_from_a_table(page, address, http, tmp_path):
+    study = create(http, "arriving", {"kind": "table", "csv": NAMED})
+    page.goto(at(address, "arriving"))
+    page.get_by_role("heading", name="Candidates: 16").wait_for()
+    page.get_by_text("Add candidates").click()
+    page.get_by_role("button", name="Add the candidates").click()
+    page.get_by_text("Choose a file, or paste a table").wait_for()
+    area = page.get_by_label("Table, one candidate per line")
+    area.fill("name,ligand,celsius\nXPhos-60,XPhos,60\n")
+    page.get_by_text("1 candidate, 3 columns").wait_for()
+    page.get_by_role("button", name="Add the candidates").click()
+    page.locator(".problem", has_text="the id 'XPhos-60' is candidate 0 already").wait_for()
+    (tmp_path / "new.csv").write_text("name;ligand;celsius\nBippyPhos-60;BippyPhos;60\nBippyPhos-85;BippyPhos;85,5\n")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "new.csv")
+    page.get_by_text("2 candidates, 3 columns").wait_for()
+    page.get_by_role("button", name="Add the candidates").click()
+    page.get_by_text("2 candidates added.").wait_for()
+    page.get_by_text("column 'ligand': new here: 'BippyPhos'").wait_for()
+    page.get_by_role("heading", name="Candidates: 18").wait_for()
+    page.get_by_text("Conditions of the plate").click()
+    page.get_by_label("Only candidates where").fill("ligand = 'BippyPhos'")
+    page.get_by_label("How many").fill("2")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Experiments: 2 are pending").wait_for()
+    assert {trial["x"]["celsius"] for trial in study.get("pending")["pending"]} == {60, 85.5}
+
+
+@adding
+def test_a_week_in_the_laboratory(page, address, storage, tmp_path):
+    """Monday to Friday by the page alone: a file from Excel, a plate that comes back, a broken vial, new compounds."""
+    cells = [(f"R{k:02d}", ligand, t, f"{k / 8:.3f}".replace(".", ",")) for k, (ligand, t) in enumerate(
+        (ligand, t) for ligand in ("XPhos", "SPhos", "dppf", "PPh3", "dppe") for t in (60, 80, 105)
+    )]  # fmt: skip
+    text = "\n".join(["Nr;Ligand;T (°C);c / M", *(";".join(map(str, row)) for row in cells)])
+    (tmp_path / "Reaktionen.csv").write_text(text, encoding="cp1252")
+
+    def true_yield(name):
+        _, ligand, t, _ = cells[int(name[1:])] if name[1:].isdecimal() else ("", "dppe", 80, "")
+        return 40.0 + 6.0 * len(ligand) + t / 10.0
+
+    def pending():
+        rows = page.locator("form.plate tbody tr").all()
+        return [row.locator("td.described").first.inner_text() for row in rows]
+
+    def ask(n):
+        page.get_by_label("How many").fill(str(n))
+        page.get_by_role("button", name="Ask").click()
+        page.get_by_role("heading", name=f"Experiments: {n} are pending").wait_for()
+
+    # Monday: the file as it comes, yields between 0 and 100, a first plate for four heating blocks
+    page.goto(f"{address}/#/new")
+    page.get_by_label("Name", exact=True).fill("week")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "Reaktionen.csv")
+    page.get_by_text("15 candidates, 4 columns").wait_for()
+    page.get_by_label("Lowest possible reward").fill("0")
+    page.get_by_label("Highest possible reward").fill("100")
+    page.get_by_label("Seed").fill("0")
+    page.get_by_role("button", name="Create the study").click()
+    page.get_by_role("heading", name="week").wait_for()
+    page.get_by_text("Conditions of the plate").click()
+    page.get_by_label("Column", exact=True).select_option("Ligand")
+    page.get_by_label("At most").fill("1")
+    page.get_by_label("Worker").fill("Ada")
+    ask(4)
+    with page.expect_download() as plate:
+        page.get_by_role("link", name="Plate as Excel").click()
+    plate.value.save_as(tmp_path / "plate.xlsx")
+
+    # Tuesday: the sheet comes back with replicates, a failure and a note; one yield is impossible
+    first = pending()
+    book = openpyxl.load_workbook(tmp_path / "plate.xlsx")
+    sheet = book.active
+    assert [row[1] for row in sheet.iter_rows(min_row=2, values_only=True)] == first
+    results = [f"{true_yield(first[0])}; {true_yield(first[0]) + 1}", 171.2, "failed", true_yield(first[3])]
+    for k, result in enumerate(results, 2):
+        sheet.cell(k, sheet.max_column).value = result
+    book.save(tmp_path / "plate.xlsx")
+    page.get_by_text("Paste results by name").click()
+    page.get_by_label("Or a file of results").set_input_files(tmp_path / "plate.xlsx")
+    page.get_by_text("plate.xlsx, line 3").wait_for()
+    page.get_by_text("of 0 to 100, got 171.2").wait_for()
+    sheet.cell(3, sheet.max_column).value = 71.2
+    book.save(tmp_path / "corrected.xlsx")
+    page.get_by_label("Or a file of results").set_input_files(tmp_path / "corrected.xlsx")
+    page.get_by_role("button", name="Store 4 results").click()
+    page.get_by_text("Nothing is pending.").wait_for()
+
+    # Wednesday: a vial breaks, the rest is pasted by name with decimal commas
+    ask(4)
+    second = pending()
+    assert first[2] not in second  # what failed does not come back
+    page.get_by_role("button", name=re.compile("failed$")).first.click()
+    page.get_by_role("dialog").get_by_label("Why, if you like").fill("vial broke")
+    page.get_by_role("dialog").get_by_role("button", name="It failed").click()
+    page.get_by_text("Experiments: 3 are pending").wait_for()
+    page.get_by_text("Paste results by name").click()
+    lines = [f"{name}\t{true_yield(name)}".replace(".", ",") for name in second[1:]]
+    page.get_by_label("Names and results").fill("\n".join(lines))
+    page.get_by_role("button", name="Store 3 results").click()
+    page.get_by_text("Nothing is pending.").wait_for()
+
+    # Thursday: new compounds arrive, and the whole plate runs at one temperature
+    page.get_by_text("Add candidates").click()
+    page.get_by_label("Table, one candidate per line").fill("Nr;Ligand;T (°C);c / M\nNeu;dppe;80;1,5\nNeu2;dppe;60;1,5")
+    page.get_by_text("2 candidates, 4 columns").wait_for()
+    page.get_by_role("button", name="Add the candidates").click()
+    page.get_by_role("heading", name="Candidates: 17").wait_for()
+    page.get_by_label("Limit").select_option("together")
+    page.get_by_label("Column", exact=True).select_option("T (°C)")
+    ask(3)
+    with load_study("week", storage) as study:
+        assert len({trial.x["T (°C)"] for trial in study.pending()}) == 1
+    for name, row in zip(pending(), page.locator("form.plate tbody tr").all(), strict=True):
+        row.locator("input.reward").fill(str(true_yield(name)))
+        row.get_by_label(re.compile("^Note")).fill("by <b>Bo</b>")
+    page.get_by_role("button", name="Tell rewards").click()
+    page.get_by_text("3 rewards told.").wait_for()
+
+    # Friday: a slip is corrected; is it time to stop?
+    page.get_by_role("button", name="Correct the reward of trial 1", exact=True).click()
+    page.get_by_role("dialog").get_by_label("Reward").fill("61,2")
+    page.get_by_role("dialog").get_by_role("button", name="Correct it").click()
+    page.get_by_text("Trial 1 is corrected to 61.2.").wait_for()
+    sentence = page.locator(".stopping").inner_text()
+    assert "of the best candidate" in sentence
+    assert float(re.search(r"within ([\d.]+) of", sentence)[1]) <= 100.0
+    with page.expect_download() as report:
+        page.get_by_role("link", name="Report").click()
+    said = report.value.path().read_text(encoding="utf-8")
+    assert "vial broke" in said
+    assert "<b>Bo</b>" not in said
+    with load_study("week", storage) as study:
+        assert study.counts == {"trials": 12, "told": 10, "pending": 0, "abandoned": 0, "failed": 2}
+        assert study.replayed().algorithm.to_dict() == study.algorithm.to_dict()
+
+
 PRICED = "name,ligand,celsius,price\n" + "".join(
     f"{ligand}-{t},{ligand},{t},{price}\n"
     for ligand, price in (("XPhos", 9), ("SPhos", 8), ("dppf", 4), ("PPh3", 1))
     for t in (60, 80, 105, 120)
 )
+
+
+TWO = {"yield": "maximize", "price": "minimize"}
 
 
 def test_two_objectives_and_a_budget_from_the_form_to_the_figure(page, address, http):
@@ -508,6 +651,7 @@ def test_no_serious_fault_of_accessibility(page, address, http):
     page.get_by_role("link", name="read", exact=True).wait_for()
     look()
     page.goto(f"{address}/#/new")
+    page.get_by_label("Goal").select_option("several")
     page.get_by_label("Table, one candidate per line").fill(CSV)
     page.get_by_label("Kind of solvent").wait_for()
     page.get_by_text("How to read it").click()
@@ -517,8 +661,21 @@ def test_no_serious_fault_of_accessibility(page, address, http):
     for summary in page.get_by_text("As a table").all():
         if summary.is_visible():
             summary.click()
+    for folded in ("Conditions of the plate", "Paste results by name", "Add candidates"):
+        page.get_by_text(folded).click()
+    page.get_by_label("Plate of").select_option("96")
+    page.get_by_label("Only candidates where").fill("nothing")
+    page.get_by_role("button", name="Ask").click()
+    page.locator(".problem:visible").wait_for()
+    page.get_by_label("Names and results").fill("trial\treward\n7\t3.5")
+    page.get_by_role("button", name="Store 1 result").wait_for()
     look()
     page.get_by_role("button", name=re.compile("^Correct the reward")).first.click()
     assert faults(page) == []
     page.keyboard.press("Escape")
     page.locator("button:focus", has_text="Correct").wait_for()
+    money = create(http, "money", {"kind": "table", "csv": PRICED}, objectives=TWO, cost="price", budget=100)
+    money.post("tell", results=[{"trial": t["id"], "reward": {"yield": 50}} for t in money.post("ask", n=2)["trials"]])
+    page.goto(at(address, "money"))
+    page.locator("[data-plot=pareto] .main-svg").first.wait_for()
+    look()

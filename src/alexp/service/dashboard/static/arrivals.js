@@ -47,12 +47,15 @@ export class Arrivals {
     event.preventDefault();
     const table = this.part.problem();
     if (table === null) return;
-    const n = this.part.reading.answer?.n_candidates;
     await acting({ button: this.button, message: this.message, find }, async () => {
-      await post(of(this.name, "candidates"), table);
+      const { candidates, warnings } = await post(of(this.name, "candidates"), table);
       this.part.reading.clear();
       this.details.open = false;
-      fill(this.message, note("good", n ? `${many(n, "candidate")} added.` : "The candidates are added."));
+      fill(
+        this.message,
+        note("good", `${many(candidates.length, "candidate")} added.`),
+        warnings.map((text) => note("warning", text)),
+      );
       await this.changed();
     });
   }
