@@ -90,7 +90,7 @@ def test_a_plate_is_what_one_ask_returned(tmp_path):
     for expired, plates in (("abandon", [3, 3, 3]), ("offer", [0, 0, 3])):
         study = alexp.create_study(table, name=expired, storage=tmp_path / "s.db", expired=expired, random_state=0)
         study.ask(3, lease=1e-6)
-        study.tell(1, 5.0)
+        study.tell(0, 5.0)
         study.ask(3)
         study.close()
         assert [trial.plate for trial in load_study(expired, tmp_path / "s.db").view().pending] == plates
