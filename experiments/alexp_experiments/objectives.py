@@ -96,7 +96,7 @@ def mixture(problem: ObjectivesTable, seed: int) -> IntArray:
     for _ in range(PLATES):
         for trial in run.ask(PLATE):
             rows.append(trial.index)
-            run.tell(trial, dict(zip(directions, (signs * problem.values[trial.index]).tolist(), strict=True)))  # type: ignore[arg-type]
+            run.tell(trial, dict(zip(directions, (signs * problem.values[trial.index]).tolist(), strict=True)))
     return np.array(rows)
 
 

@@ -401,6 +401,44 @@ def test_a_range_of_rewards(http):
     assert again.json()["field"] == "body.settings.reward_range"
 
 
+def test_several_objectives_cost_and_budget(http):
+    csv = "id,mass,price\nA,1,2\nB,2,3\nC,3,4\nD,4,5\nE,5,6\n"
+    body = {"name": "several", "problem": {"kind": "table", "csv": csv}, "random_state": 1}
+    aims = {"objectives": {"yield": "maximize", "waste": "minimize"}, "cost": "price", "budget": 12.5}
+    made = http.post("/v1/studies", json=body | aims | {"settings": {"reward_range": {"yield": [0, 100]}}})
+    found = checked(answers.Summary, made.json())
+    assert found["objectives"] == aims["objectives"]
+    assert found["money"] == {"spent": 0.0, "budget": 12.5, "left": 12.5}
+    path = "/v1/studies/several"
+    asked = http.post(f"{path}/ask", json={"n": 3}).json()["trials"]
+
+    def tell(trial, reward):
+        return http.post(f"{path}/tell", json={"results": [{"trial": trial, "reward": reward}]})
+
+    assert tell(0, 81).json()["detail"].startswith("reward must name the objectives")
+    assert tell(0, {"yield": 81}).json()["detail"].startswith("reward lacks 'waste'")
+    assert "reward_range of 0 to 100, got 810" in tell(0, {"yield": 810, "waste": 1}).json()["detail"]
+    assert tell(0, {"yield": 81, "waste": 3}).json()["told"] == 1
+    assert tell(1, [{"yield": 60, "waste": 2}, {"yield": 62, "waste": 2}]).json()["counts"]["told"] == 3
+    assert tell(2, {"yield": [50], "waste": [9]}).json()["told"] == 1
+    amended = http.post(f"{path}/amend", json={"trial": 2, "reward": {"yield": 51, "waste": 9}})
+    assert amended.status_code == 200
+    got = checked(answers.ParetoAnswer, http.get(f"{path}/pareto").json())
+    assert [one["values"] for one in got["pareto"]] == [{"yield": 81.0, "waste": 3.0}, {"yield": 61.0, "waste": 2.0}]
+    assert [one["trial"] for one in got["pareto"]] == [0, 1]
+    lines = checked(answers.Trials, http.get(f"{path}/trials").json())["trials"]
+    assert lines[2]["reward"] == {"yield": 51.0, "waste": 9.0}
+    assert http.get(f"{path}/best").json()["type"] == "urn:alexp:several-objectives"
+    spent = sum(one["x"]["price"] for one in asked)
+    left = http.get(path).json()["money"]["left"]
+    assert left == 12.5 - spent
+    assert "what is left of the budget" in http.post(f"{path}/ask", json={"n": 2}).json()["detail"]
+    assert http.get(f"{path}/view").json()["pareto"]["trial"] == [0, 1]
+    wrong = http.post("/v1/studies", json=body | {"name": "wrong", "objectives": {"yield": "maximize"}})
+    assert wrong.json()["field"] == "body.objectives"
+    assert http.get("/v1/studies/named/pareto").status_code in (409, 422)
+
+
 def test_trials_are_given_up_all_or_none(study):
     study.post("ask", n=3)
     assert study.post("abandon", 404, trials=[0, 9])["status"] == 404

@@ -330,6 +330,15 @@ class EvidenceMixture(Certified):
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
+    objectives : two or three by name, each "maximize" or "minimize", in place of `direction`. One whose name is a column
+        of the candidates is known beforehand; the others are measured, and a reward is a number for each, by name. Each has
+        a mixture of its own, and `rules.HypervolumeImprovement` decides. `noise_std`, `reward_bound`, `norm_bound` and
+        `reward_range` are then stated by name. Statements about models are those of the first measured objective;
+        `objective(name)` has those of each.
+    cost : what an experiment costs: a column of the candidates, or a positive number for each. Choices are then weighed
+        by expected improvement per cost, which needs the goal "best" and the rule "ei" or `HypervolumeImprovement`.
+    budget : what all trials that are asked for may cost together; a plate that cannot be paid is refused.
+
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
 

@@ -35,6 +35,8 @@ class ObjectivesBelief:
     @cached_property
     def values(self) -> FloatArray:
         """Values of the measured candidates, (m, K): means of their measurements, or of the posterior under noise."""
+        if not self._measured.size:
+            return np.empty((0, len(self._parts)))
         own = [
             part[self._measured] if isinstance(part, np.ndarray) else part.values_at(self._measured)
             for part in self._parts

@@ -438,7 +438,8 @@ def trial_routes(studies: StudyCache) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: OpenStudy) -> State:
-            check_columns(opened.domain, dict.fromkeys(name for one in body.observations for name in one))
+            given = dict.fromkeys(name for one in body.observations for name in one)
+            check_columns(opened.domain, given, opened.study.algorithm.log.objectives)
             frame = pd.DataFrame(body.observations)
             frame.index.name = "observation"
             with opened.study.counting() as counts:
