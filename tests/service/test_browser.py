@@ -288,10 +288,6 @@ def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, a
     page.locator("input:focus").wait_for()  # the keyboard goes on where it was
 
 
-adding = pytest.mark.skipif(not hasattr(alexp.study.Study, "add_candidates"), reason="studies do not grow yet")
-
-
-@adding
 def test_new_compounds_are_added_from_a_table(page, address, http, tmp_path):
     study = create(http, "arriving", {"kind": "table", "csv": NAMED})
     page.goto(at(address, "arriving"))
@@ -319,7 +315,6 @@ def test_new_compounds_are_added_from_a_table(page, address, http, tmp_path):
     assert {trial["x"]["celsius"] for trial in study.get("pending")["pending"]} == {60, 85.5}
 
 
-@adding
 def test_a_week_in_the_laboratory(page, address, storage, tmp_path):
     """Monday to Friday by the page alone: a file from Excel, a plate that comes back, a broken vial, new compounds."""
     cells = [(f"R{k:02d}", ligand, t, f"{k / 8:.3f}".replace(".", ",")) for k, (ligand, t) in enumerate(
