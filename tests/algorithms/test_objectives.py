@@ -337,3 +337,24 @@ def test_the_summary_speaks_of_compromises_and_money():
     text = opt.summary()
     assert "beaten by no other in all of yield, waste" in text
     assert f"Spent: {opt.spent:.6g} of a budget of 100" in text
+
+
+def test_added_candidates_bring_their_costs_and_known_objectives():
+    opt = new(objectives=BOTH | {"price": "minimize"}, cost="price", budget=100.0)
+    for trial in opt.ask(4):
+        opt.tell(trial, measured(trial))
+    before = opt.to_dict()
+    row = {"id": "cheap-100", "ligand": "XPhos", "celsius": 100, "price": 0.25}
+    for wrong, match in [(-1.0, "must be positive")]:
+        with pytest.raises(ValueError, match=match):
+            opt.add_candidates(alexp.Table.from_frame(pd.DataFrame([row | {"price": wrong}, row | {"id": "b"}])))
+    assert opt.to_dict() == before
+    (number,) = opt.add_candidates(alexp.Table.from_frame(pd.DataFrame([row])))
+    opt.observe(number, {"yield": 90.0, "waste": 0.1})
+    assert opt.pareto()["price"].tolist() == [0.25]
+    assert opt.costs[number] == 0.25
+    again = alexp.EvidenceMixture.from_dict(json.loads(json.dumps(opt.to_dict())))
+    assert again.to_dict() == opt.to_dict()
+    listed = alexp.EvidenceMixture(TABLE, cost=[1.0] * 28, random_state=0)
+    with pytest.raises(ValueError, match="make the run with the name of a column"):
+        listed.add_candidates(alexp.Table.from_frame(pd.DataFrame([row])))

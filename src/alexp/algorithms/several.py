@@ -17,7 +17,7 @@ from alexp.algorithms.objectives_belief import ObjectivesBelief
 from alexp.algorithms.offer_log import LogFeatures
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
-from alexp.common.validation import non_negative
+from alexp.common.validation import non_negative, positive
 from alexp.decision.hypervolume import non_dominated
 from alexp.estimation.mixture.success import SuccessMixture
 from alexp.problem.candidates import Round
@@ -31,11 +31,14 @@ from alexp.problem.objectives import (
     column_names,
     costs_of,
     known_column,
+    numbers_in,
 )
 from alexp.problem.offers import Offer
 from alexp.problem.plates import PlateLimits, Purse, check_plate
 from alexp.problem.ranges import RewardRange
 from alexp.rules import Rule, rule_named
+from alexp.table.encoding import Arrivals
+from alexp.table.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,6 +192,20 @@ class SeveralObjectives(Certified):
         costs, left = self.costs, self.budget_left
         purse = None if costs is None or left is None else Purse(costs, left)
         return check_plate(self.domain, at_most, together, purse)
+
+    def check_candidates(self, table: Table) -> Arrivals:
+        """What `add_candidates` would add: costs and known objectives come with it in their columns."""
+        arrivals = super().check_candidates(table)
+        if isinstance(self.cost, tuple):
+            raise ValueError(
+                "cost= is a number per candidate, and added ones bring none; make the run with the name of a column"
+            )
+        for name in () if self.objectives is None else self.objectives.known:
+            numbers_in(f"objectives[{name!r}]", name, arrivals["cells"][name])
+        if self.cost is not None:
+            for number in numbers_in("cost", self.cost, arrivals["cells"][self.cost]).tolist():
+                positive(f"cost of an added candidate in column {self.cost!r}", number)
+        return arrivals
 
     def objective(self, name: str) -> Self:
         """The run as far as one measured objective is concerned, for reading: `best`, `predict`, certificates.
