@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.algorithms.evidence_mixture import SeveralObjectivesError
+from alexp.algorithms.several import SeveralObjectivesError
 from alexp.decision.hypervolume import hypervolume
 from alexp.problem.objectives import NamedReward
 from alexp.rules import HypervolumeImprovement
@@ -155,6 +155,8 @@ def test_there_is_no_single_best_and_each_objective_answers_for_itself():
     for call in (opt.best, opt.stop_report):
         with pytest.raises(SeveralObjectivesError, match=r"pareto\(\) lists the best compromises"):
             call()
+    again = alexp.EvidenceMixture.from_dict(json.loads(json.dumps(opt.to_dict())))
+    assert again.to_dict() == opt.to_dict(), "each objective has grids of its own"
     own, other = opt.objective("yield"), opt.objective("waste")
     assert own.direction == "maximize"
     assert other.direction == "minimize"
@@ -211,6 +213,8 @@ def test_what_objectives_cannot_be_is_said():
         new(noise_std=1.0)
     with pytest.raises(ValueError, match=r"reward_range\['cost'\] is none of the measured objectives"):
         new(reward_range={"cost": (0, 1)})
+    with pytest.raises(ValueError, match="ratio_grid and light are for one measured objective"):
+        new(ratio_grid=(0.1, 0.2))
     with pytest.raises(ValueError, match='needs goal="best"'):
         new(goal="sum")
     with pytest.raises(ValueError, match="decides on one objective"):
@@ -333,3 +337,24 @@ def test_the_summary_speaks_of_compromises_and_money():
     text = opt.summary()
     assert "beaten by no other in all of yield, waste" in text
     assert f"Spent: {opt.spent:.6g} of a budget of 100" in text
+
+
+def test_added_candidates_bring_their_costs_and_known_objectives():
+    opt = new(objectives=BOTH | {"price": "minimize"}, cost="price", budget=100.0)
+    for trial in opt.ask(4):
+        opt.tell(trial, measured(trial))
+    before = opt.to_dict()
+    row = {"id": "cheap-100", "ligand": "XPhos", "celsius": 100, "price": 0.25}
+    for wrong, match in [(-1.0, "must be positive")]:
+        with pytest.raises(ValueError, match=match):
+            opt.add_candidates(alexp.Table.from_frame(pd.DataFrame([row | {"price": wrong}, row | {"id": "b"}])))
+    assert opt.to_dict() == before
+    (number,) = opt.add_candidates(alexp.Table.from_frame(pd.DataFrame([row])))
+    opt.observe(number, {"yield": 90.0, "waste": 0.1})
+    assert opt.pareto()["price"].tolist() == [0.25]
+    assert opt.costs[number] == 0.25
+    again = alexp.EvidenceMixture.from_dict(json.loads(json.dumps(opt.to_dict())))
+    assert again.to_dict() == opt.to_dict()
+    listed = alexp.EvidenceMixture(TABLE, cost=[1.0] * 28, random_state=0)
+    with pytest.raises(ValueError, match="make the run with the name of a column"):
+        listed.add_candidates(alexp.Table.from_frame(pd.DataFrame([row])))

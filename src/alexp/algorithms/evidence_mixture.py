@@ -6,29 +6,22 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import repeat
-from math import fsum, inf, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypedDict, Unpack, cast
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.base import (
-    CheckedTell,
     Decision,
     Direction,
     Observation,
-    RandomState,
     RoundArguments,
-    Shared,
 )
-from alexp.algorithms.certified import Certified
-from alexp.algorithms.offer_log import LogFeatures
-from alexp.algorithms.several import ObjectivesBelief
+from alexp.algorithms.several import GRIDS, SeveralObjectives, SharedByObjective, value_of
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
 from alexp.common.validation import LARGEST, SMALLEST, count, fraction, non_negative, one_of, positive, share
-from alexp.decision.hypervolume import non_dominated
 from alexp.decision.plays import Explore
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking import Rewards
@@ -38,56 +31,20 @@ from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expecte
 from alexp.estimation.mixture.replays import Hindsight, Replays, look_back, replayed
 from alexp.estimation.mixture.success import SuccessMixture, weighed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
-from alexp.problem.domains import Available, ContextualDomain, Domain, FiniteSet
+from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.problem.objectives import (
-    Measurements,
-    NamedReward,
-    Objectives,
-    Reward,
-    check_cost,
-    column_names,
-    costs_of,
-    known_column,
-)
-from alexp.problem.offers import Offer
-from alexp.problem.plates import PlateLimits, Purse, check_plate
-from alexp.problem.ranges import RewardRange
 from alexp.rules import NARROW, HypervolumeImprovement, Rule, RuleName, rule_named
 from alexp.table.posed import posed
 from alexp.table.table import Table
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
 UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
 LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
-
-
-# Keywords that are stated for every measured objective, by its name.
-PER_OBJECTIVE: tuple[Literal["noise_std", "reward_bound", "norm_bound", "reward_range"], ...] = (
-    "noise_std", "reward_bound", "norm_bound", "reward_range",
-)  # fmt: skip
-
-
-class SeveralObjectivesError(ValueError):
-    """What was asked for has a single answer for one objective only."""
-
-
-class SharedByObjective(TypedDict, total=False):
-    """Constructor keywords of all algorithms, some of them by the names of objectives."""
-
-    noise_std: float | Mapping[str, float] | None
-    reward_bound: float | Mapping[str, float] | None
-    norm_bound: float | Mapping[str, float] | None
-    repeats: bool
-    direction: Direction
-    random_state: RandomState
-    log_features: LogFeatures | None
-    reward_range: Sequence[float] | Mapping[str, Sequence[float]] | None
 
 
 class Defaults(NamedTuple):
@@ -279,7 +236,7 @@ class MixtureBelief:
         return float(mean.max())
 
 
-class EvidenceMixture(Certified):
+class EvidenceMixture(SeveralObjectives):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
     Every component, one model with one noise level and one coefficient scale, is weighted by its exact evidence. The
@@ -330,11 +287,11 @@ class EvidenceMixture(Certified):
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
-    objectives : two or three by name, each "maximize" or "minimize", in place of `direction`. One whose name is a column
-        of the candidates is known beforehand; the others are measured, and a reward is a number for each, by name. Each has
-        a mixture of its own, and `rules.HypervolumeImprovement` decides. `noise_std`, `reward_bound`, `norm_bound` and
-        `reward_range` are then stated by name. Statements about models are those of the first measured objective;
-        `objective(name)` has those of each.
+    objectives : two or three by name, each "maximize" or "minimize", in place of `direction`. One whose name is a
+        column of the candidates is known beforehand; the others are measured, and a reward is a number for each, by
+        name. Each has a mixture of its own, and `rules.HypervolumeImprovement` decides. `noise_std`, `reward_bound`,
+        `norm_bound` and `reward_range` are then stated by name. Statements about models are those of the first measured
+        objective; `objective(name)` has those of each.
     cost : what an experiment costs: a column of the candidates, or a positive number for each. Choices are then weighed
         by expected improvement per cost, which needs the goal "best" and the rule "ei" or `HypervolumeImprovement`.
     budget : what all trials that are asked for may cost together; a plate that cannot be paid is refused.
@@ -422,6 +379,8 @@ class EvidenceMixture(Certified):
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
         grids = noise_grid is not None or scale_grid is not None
+        if others and (grids or ratio_grid is not None or light):
+            raise ValueError(f"{', '.join(GRIDS)} and light are for one measured objective; leave them out")
         if light and (None in (self.stated.noise_std, self._bound) or grids):
             raise ValueError(
                 "light means one noise level and one scale; state noise_std and reward_bound, and give neither grid"
@@ -438,203 +397,7 @@ class EvidenceMixture(Certified):
                 check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
         self._mixture, self._replays = self._new_mixture(), Replays(self._may_be_exact)
         self._success: SuccessMixture | None = None  # from the first failure on
-        grid_settings = {"noise_grid": noise_grid, "scale_grid": scale_grid, "ratio_grid": ratio_grid, "light": light}
-        self._others = [self._beside(one, grid_settings) for one in others]
-
-    # -- several objectives, cost and budget ------------------------------------------------------------------------
-
-    def _take_objectives(
-        self, given: Mapping[str, Direction] | None, domain: Domain, shared: SharedByObjective
-    ) -> list[Shared]:
-        """Sets `objectives`; what was stated for each measured one, or as it is where a reward is a number."""
-        if given is None:
-            self.objectives: Objectives | None = None
-            return [cast(Shared, shared)]
-        if self.goal != "best":
-            raise ValueError('objectives= needs goal="best": sums of rewards have one objective')
-        if isinstance(domain, ContextualDomain):
-            raise ValueError("objectives= needs a fixed set of candidates, and here they are new in every round")
-        names = [str(name) for name in given if name not in column_names(domain)] if isinstance(given, Mapping) else []
-        split = {key: by_objective(key, shared.get(key), names) for key in PER_OBJECTIVE}
-        ranges = {name: RewardRange.checked(value) for name, value in split["reward_range"].items()}
-        self.objectives = checked = Objectives.checked(given, domain, ranges)
-        self._stated_by_name = {key: value for key in PER_OBJECTIVE if (value := shared.get(key)) is not None}
-        if shared.get("direction", "maximize") not in ("maximize", checked.directions[checked.measured[0]]):
-            raise ValueError("objectives= says which way is better; leave direction out")
-        self._measured = checked.measured
-        out = []
-        for name in checked.measured:
-            own = dict(shared) | {key: split[key].get(name) for key in PER_OBJECTIVE}
-            out.append(cast(Shared, own | {"direction": checked.directions[name]}))
-        return out
-
-    def _beside(self, shared: Shared, grids: dict[str, Any]) -> EvidenceMixture:
-        """The run of a further objective: the same problem and settings, its own mixture, and the log of this run."""
-        shared = shared | {"random_state": self._streams.entropy, "repeats": self.repeats}
-        settings = grids | {"goal": self.goal, "rule": "ei", "power": self.power, "forget": self.forget}
-        with quietly():  # what there is to say about the problem was said
-            part = EvidenceMixture(self.models, self.domain, **settings, **shared)
-        part._candidates, part._lock = self._candidates, self._lock
-        return part
-
-    def _check_weighs(self, cost: str | Sequence[float] | None, budget: float | None) -> None:
-        """Sets `cost` and `budget`; raises where the rule has no use for them or for the objectives."""
-        if self.rule.weighs_objectives != (self.objectives is not None):
-            raise ValueError(
-                f"rule={self.rule!r} decides on one objective; leave rule out, or take rules.HypervolumeImprovement"
-                if self.objectives is not None
-                else f"rule={self.rule!r} is for several objectives; state objectives="
-            )
-        self.cost = None if cost is None else check_cost(cost, self.domain)
-        if self.cost is not None and not self.rule.weighs_cost:
-            raise ValueError(
-                f'cost= is for improvement per cost, and rule={self.rule!r} with goal="{self.goal}" weighs none; leave '
-                'rule and goal out, or take rule="ei"'
-            )
-        if budget is not None and self.cost is None:
-            raise ValueError("budget= needs cost=: a column of the candidates, or a number for each")
-        self.budget = None if budget is None else non_negative("budget", budget)
-
-    @property
-    def costs(self) -> FloatArray | None:
-        """Cost of every candidate, (N,); None where none was stated."""
-        if self.cost is None:
-            return None
-        return self._cached(("costs", self.domain.n_candidates), partial(costs_of, self.cost, self.domain))
-
-    @property
-    def spent(self) -> float:
-        """Cost of all trials that were asked for; abandoned ones cost nothing, and failed ones as much as others."""
-        if (costs := self.costs) is None:
-            return 0.0
-        free = self._log.abandoned - self._log.failed - self._log.retracted
-        return fsum(costs[self._log.index[trial]] for trial in self._log.proposed().tolist() if trial not in free)
-
-    @property
-    def budget_left(self) -> float | None:
-        """What is left of the budget; None where none was stated."""
-        return None if self.budget is None else max(self.budget - self.spent, 0.0)
-
-    def plate_limits(
-        self, at_most: Mapping[str, int] | None = None, together: Sequence[str] | str | None = None
-    ) -> PlateLimits | None:
-        """What limits the trials of one ask: constraints of the plate, and what is left of a budget."""
-        costs, left = self.costs, self.budget_left
-        purse = None if costs is None or left is None else Purse(costs, left)
-        return check_plate(self.domain, at_most, together, purse)
-
-    def objective(self, name: str) -> EvidenceMixture:
-        """The run as far as one measured objective is concerned, for reading: `best`, `predict`, certificates.
-
-        What it is asked and told is not recorded.
-        """
-        if self.objectives is None:
-            raise ValueError("objective() is for a run with objectives=; this one has a single reward")
-        if name not in self._measured:
-            known = f"{name!r} is a column of the candidates and known; " if name in self.objectives.known else ""
-            raise ValueError(f"{known}objective must be one of {', '.join(map(repr, self._measured))}, got {name!r}")
-        k = self._measured.index(name)
-        return self._cached(("objective", k, len(self._log.events)), partial(self._part, k))
-
-    def _part(self, k: int) -> EvidenceMixture:
-        part = object.__new__(EvidenceMixture)
-        vars(part).update(vars(self._others[k - 1] if k else self), _log=self._log.about(k), _known={}, _measured=())
-        part._success, part.objectives, part.cost, part.budget = self._success, None, None, None
-        if not k:
-            part._others, part.rule = [], rule_named("ei")
-        return part
-
-    def of_first_objective(self) -> EvidenceMixture:
-        """The run of the first measured objective; itself without objectives, cost and budget."""
-        return self if self.objectives is None and self.cost is None else self._part(0)
-
-    def _several(self) -> ObjectivesBelief:
-        assert self.objectives is not None
-        parts: list[MixtureBelief | FloatArray] = []
-        for name in self.objectives.directions:
-            if name in self._measured:
-                parts.append(MixtureBelief(self._part(self._measured.index(name))))
-            else:
-                parts.append(self.objectives.sign(name) * known_column("objectives", self.domain, name))
-        return ObjectivesBelief(parts, self._log.measured(), self.costs)
-
-    def pareto(self) -> pd.DataFrame:
-        """Measured candidates that no other measured one beats in every objective: the best compromises.
-
-        Columns `id` (the first trial of the candidate), `x`, `index`, and one per objective with the mean of the
-        candidate's measurements; sorted by the first objective, the best one first.
-        """
-        measured = self.measured_values()
-        assert self.objectives is not None
-        names = list(self.objectives.directions)
-        signed = measured[names].to_numpy(dtype=np.float64) * [self.objectives.sign(name) for name in names]
-        best = np.flatnonzero(non_dominated(signed))
-        return measured.iloc[best[np.argsort(-signed[best, 0], kind="stable")]].reset_index(drop=True)
-
-    def measured_values(self) -> pd.DataFrame:
-        """The same columns for all measured candidates, in the order of their first trials."""
-        if self.objectives is None:
-            raise ValueError(
-                "pareto() is for several objectives: construct the run with objectives=; best() is for one"
-            )
-        frame, names = self.trials_dataframe(), list(self.objectives.directions)
-        told = frame[frame[self._measured[0]].notna()]
-        first = told.drop_duplicates("index")[["id", "x", "index"]].reset_index(drop=True)
-        return first.join(told.groupby("index")[names].mean(), on="index")
-
-    def trials_dataframe(self) -> pd.DataFrame:
-        """One row per trial: id, x, index, model, explored, propensity, and the reward, or a column per objective."""
-        frame = super().trials_dataframe()
-        for name in () if self.objectives is None else self.objectives.known:
-            frame[name] = known_column("objectives", self.domain, name)[frame["index"]]
-        return frame
-
-    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
-        """The measurements of one experiment; with objectives, by their names."""
-        return super().check_rewards(reward if self.objectives is None else self.objectives.listed(reward))
-
-    def check_reward(self, reward: Reward) -> float:
-        """A reward as a number, or as `NamedReward` where several objectives are measured; raises if it is wrong."""
-        return super().check_reward(reward) if self.objectives is None else self.objectives.check(reward)
-
-    def _to_maximise(self, reward: float) -> float:
-        if not isinstance(reward, NamedReward) or self.objectives is None:
-            return super()._to_maximise(reward)
-        return NamedReward({name: self.objectives.sign(name) * value for name, value in reward.named.items()})
-
-    def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
-        """Which of some rewards look like typing errors, in any objective, by trial, and why."""
-        found = super().suspects(tells)
-        for k, name in enumerate(self._measured[1:], 1):
-            own = [told._replace(reward=value_of(told.reward, name)) for told in tells]
-            own = [one._replace(more=tuple(value_of(value, name) for value in one.more)) for one in own]
-            found |= {trial: f"{why} ({name})" for trial, why in self._part(k).suspects(own).items()}
-        return found
-
-    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
-        """For each of some measurements, why it looks like a typing error in any objective."""
-        found = super().suspect_observations(rewards)
-        for k, name in enumerate(self._measured[1:], 1):
-            own = self._part(k).suspect_observations([value_of(reward, name) for reward in rewards])
-            found = [first or second for first, second in zip(found, own, strict=True)]
-        return found
-
-    def _recommended_on(self, available: Available, presented: RoundArguments) -> tuple[Round, Offer | None]:
-        if self.objectives is not None:
-            raise SeveralObjectivesError(
-                "several objectives have no single best candidate: pareto() lists the best compromises, and "
-                f"objective({self._measured[0]!r}) answers for one of them alone"
-            )
-        return super()._recommended_on(available, presented)
-
-    def arguments(self) -> State:
-        """Keywords that construct this algorithm again, apart from its seed."""
-        out = super().arguments()
-        if self.objectives is not None:
-            stated = dict.fromkeys(("noise_std", "reward_bound", "norm_bound")) | self._stated_by_name
-            out |= stated | {"objectives": dict(self.objectives.directions), "direction": "maximize"}
-        costs = {"cost": self.cost, "budget": self.budget}
-        return out | {name: value for name, value in costs.items() if value is not None}
+        self._others = [self._beside(one) for one in others]
 
     @property
     def belief(self) -> MixtureBelief:
@@ -806,26 +569,6 @@ class MixtureThompson(EvidenceMixture):
 
     name: ClassVar[str] = "mixture-thompson"
     default_rule: ClassVar[RuleName | None] = "thompson"
-
-
-def value_of(reward: float, name: str) -> float:
-    """The value of one objective in a reward of several."""
-    assert isinstance(reward, NamedReward)
-    return reward.named[name]
-
-
-def by_objective(key: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
-    """What was stated for each of the measured objectives; raises unless it is stated by their names."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        if len(names) > 1:
-            raise ValueError(f"{key} must be stated by objective, such as {{{names[0]!r}: ...}}, got {value!r:.80}")
-        return dict.fromkeys(names, value)
-    for name in value:
-        if name not in names:
-            raise ValueError(f"{key}[{name!r}] is none of the measured objectives, {', '.join(map(repr, names))}")
-    return dict(value)
 
 
 def grid(name: str, values: Sequence[float]) -> tuple[float, ...]:

@@ -16,8 +16,8 @@ from uuid import uuid4
 import numpy as np
 
 from alexp.algorithms import AbandonedTrialError, AlreadyToldError, NotCertified, NotToldError, UnknownTrialError
-from alexp.algorithms.evidence_mixture import SeveralObjectivesError
 from alexp.algorithms.log import NoRewardYetError
+from alexp.algorithms.several import SeveralObjectivesError
 from alexp.common.codec import Packable, State
 from alexp.common.memory import OutOfMemoryError
 from alexp.common.validation import count, positive

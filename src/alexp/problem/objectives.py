@@ -177,7 +177,11 @@ def known_column(what: str, domain: Domain, name: str) -> FloatArray:
     columns = named_columns(domain, what)
     if name not in columns:
         raise ValueError(f"{what}: {unknown_column(name, columns)}")
-    cells = columns[name]
+    return numbers_in(what, name, columns[name])
+
+
+def numbers_in(what: str, name: str, cells: Sequence[Any]) -> FloatArray:
+    """Cells of a column as numbers, (N,); raises, naming `what` they are for, where one is none."""
     for k, cell in enumerate(cells):
         if isinstance(cell, bool | np.bool_ | str) or not isinstance(cell, int | float | np.number) or cell != cell:
             raise ValueError(f"{what}: column {name!r} must hold numbers, and candidate {k} has {cell!r:.40}")

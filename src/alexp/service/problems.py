@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from alexp.algorithms.assumptions import NotCertified
-from alexp.algorithms.evidence_mixture import SeveralObjectivesError
 from alexp.algorithms.log import (
     AbandonedTrialError,
     AlreadyToldError,
@@ -24,6 +23,7 @@ from alexp.algorithms.log import (
     NotToldError,
     UnknownTrialError,
 )
+from alexp.algorithms.several import SeveralObjectivesError
 from alexp.common.memory import OutOfMemoryError, exceeds_memory, is_lack_of_memory, out_of_memory
 from alexp.common.redaction import printable, redact
 from alexp.study import errors

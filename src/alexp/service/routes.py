@@ -21,9 +21,9 @@ from starlette.responses import Response, StreamingResponse
 from alexp.algorithms.capabilities import Certifies, WeighsModels, offers
 from alexp.algorithms.certified import described
 from alexp.algorithms.components import component_from_dict
-from alexp.algorithms.evidence_mixture import PER_OBJECTIVE
 from alexp.algorithms.log import Recommendation, Trial
 from alexp.algorithms.registry import algorithm_named, spelled_out
+from alexp.algorithms.several import PER_OBJECTIVE
 from alexp.common.arguments import constructor
 from alexp.common.cells import to_csv
 from alexp.common.codec import Packable, State, jsonable
