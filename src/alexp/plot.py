@@ -21,7 +21,7 @@ from alexp.common.style import legend_below, shown_figure
 from alexp.common.validation import one_of
 from alexp.simulation import Run
 from alexp.study import figures
-from alexp.study.report import fit_sentence, odds_sentence
+from alexp.study.report import compromise_sentences, fit_sentence, odds_sentence
 from alexp.study.view import StudyView
 from alexp.study.viewing import view_of
 
@@ -40,6 +40,7 @@ __all__ = [
     "models",
     "odds",
     "overview",
+    "pareto",
     "plates",
     "predictions",
     "regret",
@@ -87,6 +88,11 @@ def coverage(source: Source, ax: Axes | None = None, *, engine: Engine = "matplo
     return _drawn(None if seen is None else figures.coverage(seen), ax, engine, _NOT_EXPLAINED)
 
 
+def pareto(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """Measured candidates by their first two objectives, and the best compromises."""
+    return _named("pareto", source, ax, engine, "there is one objective only, or no reward has been told yet")
+
+
 def plates(source: Algorithm | Study, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
     """Rewards plate by plate (trials that were asked for before the next reward came), and the best so far."""
     algorithm = source if isinstance(source, Algorithm) else source.algorithm
@@ -104,6 +110,17 @@ def regret(
     return _drawn(figures.regret({name: run.regret for name, run in runs.items()}), ax, engine, "there is no run")
 
 
+def drawn(source: Source, kind: str | None) -> Any:
+    """One of the figures by name, as axes of Matplotlib; the `overview` where no name is given."""
+    if kind is None:
+        return overview(source)
+    kinds: dict[str, Callable[..., Any]] = {
+        "models": models, "rewards": rewards, "predictions": predictions, "residuals": residuals, "odds": odds,
+        "curve": curve, "coverage": coverage, "plates": plates, "pareto": pareto,
+    }  # fmt: skip
+    return kinds[one_of("kind", kind, tuple(sorted(kinds)))](source)
+
+
 def overview(source: Source) -> Any:
     """An array of axes of Matplotlib: weights, rewards, predictions, and the curve or the residuals, where known."""
     view = _view(source)
@@ -111,6 +128,7 @@ def overview(source: Source) -> Any:
     if (weights := figures.weights(view)) is not None:
         drawn["models"] = weights
     titles = {
+        "pareto": "The best compromises",
         "models": "Which model is winning",
         "rewards": "What was found",
         "predictions": "Do the models predict it",
@@ -287,6 +305,10 @@ def _sentences(view: StudyView) -> list[str]:
     out = [f"{measured}{known or ' rounds'} measured{repeated}{waiting}."]
     if counts["told"] == 0:
         return [*out, "Next: ask() for a trial, and tell() its reward."]
+    compromises = compromise_sentences(view)
+    if view.pareto is not None:
+        return [*out, *compromises, _leader(view), _worry(view)]
+    out += compromises
     return [*out, _leader(view), _found(view), "" if view.stopping is None else f"{view.stopping}.", _worry(view)]
 
 

@@ -195,6 +195,33 @@ def test_failed_experiments(client, name):
     assert trials[1].index not in [trial.index for trial in study.ask(5)]
 
 
+def test_several_objectives_cost_and_budget(client, name):
+    import pandas as pd
+
+    frame = pd.DataFrame({"id": list("ABCDE"), "mass": [1, 2, 3, 4, 5], "price": [2.0, 3.0, 4.0, 5.0, 6.0]})
+    aims = {"yield": "maximize", "waste": "minimize"}
+    study = client.create(frame, name=name, objectives=aims, cost="price", budget=20.0, random_state=1)
+    own = alexp.EvidenceMixture(
+        alexp.Table.from_frame(frame), objectives=aims, cost="price", budget=20.0, random_state=1
+    )
+    for trial, twin_trial in zip(study.ask(3), own.ask(3), strict=True):
+        assert trial.index == twin_trial.index
+        value = {"yield": 10.0 * trial.index, "waste": 1.0 + trial.index}
+        study.tell(trial, value)
+        own.tell(twin_trial, value)
+    study.amend(0, {"yield": 5.0, "waste": 0.5})
+    own.amend(0, {"yield": 5.0, "waste": 0.5})
+    front, right = study.pareto(), own.pareto()
+    for column in ("id", "index", "yield", "waste"):
+        assert front[column].tolist() == right[column].tolist()
+    assert study.trials_dataframe()["waste"].tolist() == own.trials_dataframe()["waste"].tolist()
+    with pytest.raises(ValueError, match="reward lacks 'waste'"):
+        study.tell(study.ask(), {"yield": 3.0})
+    with pytest.raises(ValueError, match="no single best candidate"):
+        study.best()
+    study.observe(study.ask().index, {"yield": 3.0, "waste": 3.0})
+
+
 def test_replicates(client, name):
     study = interval(client, name)
     first, second = study.ask(2)

@@ -11,7 +11,7 @@ import numpy as np
 from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.style import COLOURS
-from alexp.study.view import Best, Curve, Explanation, History, Standing, StudyView
+from alexp.study.view import Best, Curve, Explanation, History, Pareto, Standing, StudyView
 
 Part = dict[str, Any]  # of a figure: Plotly's own JSON
 
@@ -70,6 +70,8 @@ def figures(view: StudyView) -> dict[str, Part]:
         if history.behind is not None:
             out["returns"] = _returns(standing, history, history.behind)
     out["rewards"] = _rewards(view)
+    if view.pareto is not None:
+        out["pareto"] = _pareto(view.pareto)
     if view.is_contextual:
         out["propensities"] = _propensities(view)
     if view.curve is not None:
@@ -77,6 +79,39 @@ def figures(view: StudyView) -> dict[str, Part]:
     if view.explanation is not None:
         out |= explanation_figures(view.explanation)
     return out
+
+
+def _pareto(found: Pareto) -> Part:
+    """The first two objectives of all measured candidates, and the best compromises; the third one in words."""
+    first, second = list(found.directions)[:2]
+    titles = [text(f"{name}, {found.directions[name]}") for name in (first, second)]
+    others = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "other measured candidates",
+        "x": numbers(found.others[first]),
+        "y": numbers(found.others[second]),
+        "marker": {"color": "#9ab", "size": 7, "symbol": "circle"},
+        "hovertemplate": "%{x:.4g}, %{y:.4g}<extra></extra>",
+    }
+    shown = [
+        ", ".join(
+            [f"trial {trial}: {text(what)}", *(f"{text(name)} {own[k]:.4g}" for name, own in found.values.items())]
+        )
+        for k, (trial, what) in enumerate(zip(found.trial, found.label, strict=True))
+    ]
+    front = {
+        "type": "scatter",
+        "mode": "lines+markers" if len(found.directions) == 2 else "markers",
+        "name": "best compromises",
+        "x": numbers(found.values[first]),
+        "y": numbers(found.values[second]),
+        "text": shown,
+        "line": {"color": COLOURS[1], "width": 1.5},
+        "marker": {"color": COLOURS[1], "size": 10, "symbol": "diamond"},
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    return {"data": [others, front], "layout": layout(*titles)}
 
 
 def weights(view: StudyView) -> Part | None:

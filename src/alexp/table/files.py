@@ -98,6 +98,7 @@ def lines_of(
     header: int | None = None,
     skip: Sequence[int] = (),
     encoding: str | None = None,
+    columns: Sequence[str] = (),
 ) -> Lines:
     """The table in the content of a file; messages name it `path`.
 
@@ -107,6 +108,7 @@ def lines_of(
     header : the line that has the names of the columns; by default the first that is not blank.
     skip : lines that are no candidates, such as a line of units.
     encoding : of a text; by default UTF-8 or UTF-16 where it is one, otherwise Windows-1252.
+    columns : the names of the columns where no line has them: the first line then has none of these names.
     """
     if isinstance(data, bytes) and data[:4] == b"PAR1":
         return frame_lines(_parquet(data, path), path, "Parquet")
@@ -116,8 +118,8 @@ def lines_of(
         if sheet is not None:
             raise FileError(f"{path} is a text, which has no sheets; leave sheet out, got {sheet!r}")
         text, named = (data, "text") if isinstance(data, str) else _decoded(data, path, encoding)
-        rows, format = _separated(text, path, header, named)
-    return _named(rows, path, header, skip, format)
+        rows, format = _separated(text, path, header, named, columns)
+    return _named(rows, path, header, skip, format, columns)
 
 
 # -- texts -----------------------------------------------------------------------------------------------------
@@ -162,11 +164,13 @@ def _strictly(data: bytes, encoding: str, path: Path | str) -> str:
         raise FileError(f"{path} is not a text in {encoding}: {error}; save it as UTF-8") from None
 
 
-def _separated(text: str, path: Path | str, header: int | None, named: str) -> tuple[list[tuple[int, list[Cell]]], str]:
+def _separated(
+    text: str, path: Path | str, header: int | None, named: str, columns: Sequence[str]
+) -> tuple[list[tuple[int, list[Cell]]], str]:
     first = text[:6].lower()
     separator = text[4] if first.startswith("sep=") and len(text) > 5 and text[5] in "\r\n" else None
     try:
-        found = separator or _separator(text, path, header)
+        found = separator or _separator(text, path, header, columns)
         rows = from_csv(text, found)
     except ValueError as error:
         raise error if isinstance(error, FileError) else FileError(f"{path}, {error}") from None
@@ -176,13 +180,15 @@ def _separated(text: str, path: Path | str, header: int | None, named: str) -> t
     return cells, f"{named}, separated by {_NAMES.get(found, repr(found))}"
 
 
-def _separator(text: str, path: Path | str, header: int | None) -> str:
+def _separator(text: str, path: Path | str, header: int | None, columns: Sequence[str]) -> str:
     """The one by which the header has as many cells as most lines; a comma if there is one column only."""
     sample = io.StringIO(text[:200_000], newline="")
     numbered = [
         (number, line) for number, line in enumerate((sample.readline() for _ in range(_SEEN + (header or 1))), 1)
     ]
     lines = [line for number, line in numbered if line.strip() and number >= (header or 1)]
+    if columns and lines and not _has_names(re.split("[\t;,]", lines[0]), columns):  # a comma may be a decimal one
+        return next((sign for sign in _SEPARATORS if all(sign in line for line in lines)), "\t")
     best, score = None, (0.0, 0.0)
     usual = {}
     for separator in _SEPARATORS:
@@ -336,10 +342,25 @@ def column_lines(columns: Mapping[str, Sequence[Any]], path: Path | str = "colum
 # -- names of the columns --------------------------------------------------------------------------------------
 
 
+def _has_names(cells: Sequence[Cell], columns: Sequence[str]) -> bool:
+    """Whether any cell is one of these names."""
+    return any(text_of(cell).strip().lower() == name.lower() for cell in cells for name in columns)
+
+
 def _named(
-    rows: list[tuple[int, list[Cell]]], path: Path | str, header: int | None, skip: Sequence[int], format: str
+    rows: list[tuple[int, list[Cell]]],
+    path: Path | str,
+    header: int | None,
+    skip: Sequence[int],
+    format: str,
+    columns: Sequence[str],
 ) -> Lines:
     """Split names from rows; every row must have as many cells."""
+    if columns and rows and not _has_names(rows[0][1], columns):
+        if all(len(row) == len(columns) for _, row in rows):
+            return Lines(path, list(columns), rows, format)
+        if len(rows) == 1:
+            raise FileError(f"{path}, line {rows[0][0]}: write {' and '.join(columns)}, with a tab between them")
     if header is not None:
         rows = [(line, row) for line, row in rows if line >= header]
         if not rows or rows[0][0] != header:
