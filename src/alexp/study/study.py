@@ -61,6 +61,7 @@ from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from alexp.algorithms.certified import Band, ModelCheck, StopReport
 
@@ -599,9 +600,14 @@ class Study:
             algorithm = self.algorithm
             return explanation(algorithm, standing, labeller(algorithm))
 
-    def plot(self) -> Any:
-        """Draw which model is winning, what was found, and whether the models predict it: an array of axes."""
-        return import_module("alexp.plot").overview(self)
+    def plot(self, kind: str | None = None, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw which model leads, what was found, and whether the models predict it: an array of axes.
+
+        `kind` names one figure: "models", "rewards", "predictions", "residuals", "odds", "curve", "coverage" or
+        "plates". It is drawn into `ax`, an axes of Matplotlib, and the axes are returned; with `engine="plotly"` a
+        figure of Plotly is returned.
+        """
+        return import_module("alexp.plot").draw(self, kind, ax, engine=engine)  # loaded when a figure is wanted
 
     def summary(self) -> str:
         """The state of the study in a paragraph."""

@@ -373,6 +373,9 @@ class Table:
         described = f", described by {', '.join(self._descriptions)}" if self._descriptions else ""
         return f"Table({self._lines.path}: {self.n_candidates} candidates, {len(self._columns)} columns{described})"
 
+    def _repr_html_(self) -> str:
+        return self.understood._repr_html_()
+
 
 # -- reading ---------------------------------------------------------------------------------------------------
 
