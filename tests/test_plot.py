@@ -248,6 +248,7 @@ def test_intervals_of_policies_are_drawn():
     assert band[:, 1].max() == even.running_upper.max()
     both = plot.values({"even": even, "again": even}, engine="plotly")
     assert [trace.name for trace in both.data if trace.showlegend] == ["even", "again"]
+    assert both.data[-1].y == (even.value,)
     with pytest.raises(ValueError, match="pass reward_range="):
         alexp.ope.ips(log, [np.array([0.5, 0.5])] * 60).plot()
 

@@ -114,7 +114,7 @@ def regret(
 def values(
     results: PolicyValue | Mapping[str, PolicyValue], ax: Axes | None = None, *, engine: Engine = "matplotlib"
 ) -> Any:
-    """Intervals of off-policy estimates after every round, by name, and the estimates themselves, dotted."""
+    """Intervals of off-policy estimates after every round, by name; the points are the estimates."""
     named = results if isinstance(results, Mapping) else {results.estimator: results}
     bounded = {name: result for name, result in named.items() if result.bounded}
     missing = "no result has an interval; pass reward_range= to the estimator"
@@ -219,6 +219,7 @@ _SYMBOLS = {"circle": "o", "diamond": "D", "square": "s"}
 
 def _draw(figure: figures.Part, ax: Axes) -> None:
     """Draw what `alexp.study.figures` describes in Plotly's terms."""
+    from matplotlib.colors import to_rgb
     from matplotlib.ticker import MaxNLocator
 
     layout, below = figure["layout"], np.empty(0)
@@ -231,6 +232,7 @@ def _draw(figure: figures.Part, ax: Axes) -> None:
             ax.invert_yaxis()
         elif trace.get("fill") == "tonexty":
             colour, opacity = _colour(trace["fillcolor"])
+            opacity *= 2.5 if sum(to_rgb(ax.get_facecolor())) < 1.5 else 1.0  # dark backgrounds hide faint bands
             ax.fill_between(
                 trace["x"], below, y, color=colour, alpha=opacity, linewidth=0, label=_label(trace["name"]) or None
             )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Part = dict[str, Any]  # of a figure: Plotly's own JSON
 
 # From early to late; Plotly and Matplotlib have ramps of the same names that differ.
-RAMPS = {"blue": [[0.0, "#c6dbef"], [1.0, "#08306b"]], "orange": [[0.0, "#fdd0a2"], [1.0, "#7f2704"]]}
+RAMPS = {"blue": [[0.0, "#c6dbef"], [1.0, "#08519c"]], "orange": [[0.0, "#fdd0a2"], [1.0, "#a63603"]]}
 _MOST_POINTS = 4000  # markers drawn; more make the page slow without showing more
 
 
@@ -300,11 +300,14 @@ def values(results: Mapping[str, PolicyValue]) -> Part:
     data: list[Part] = []
     for k, (name, result) in enumerate(results.items()):
         colour, shown = COLOURS[k % len(COLOURS)], thinned(result.running_lower.size)
-        x = (shown + 1).tolist()
-        data += _band(x, result.running_lower[shown], result.running_upper[shown], text(name), _faint(colour))
-        line = {"color": colour, "dash": "dot", "width": 2}
-        ends = {"x": [x[0], x[-1]], "y": [result.value, result.value]}
-        data.append({"type": "scatter", "mode": "lines", "name": text(name), "showlegend": False, "line": line} | ends)
+        x, bounds = (shown + 1).tolist(), (result.running_lower[shown], result.running_upper[shown])
+        data += _band(x, *bounds, "", _faint(colour))
+        style = {"type": "scatter", "mode": "lines", "name": text(name), "x": x}
+        line = {"color": colour, "dash": _DASHES[k % len(_DASHES)], "width": 1.5}
+        for bound, is_named in zip(bounds, (True, False), strict=True):
+            data.append(style | {"y": numbers(bound), "line": line, "showlegend": is_named})
+        estimate = {"x": [x[-1]], "y": [result.value], "mode": "markers", "marker": {"color": colour, "size": 9}}
+        data.append(style | estimate | {"showlegend": False})
     drawn = layout("rounds of the log", "reward per round")
     last = [bound for result in results.values() for bound in result.interval]
     margin = 0.6 * (max(last) - min(last)) or 1.0  # the first intervals are as wide as the range of the rewards
