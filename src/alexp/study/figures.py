@@ -319,10 +319,10 @@ def _faint(colour: str) -> str:
     """A colour of the palette for bands.
 
     >>> _faint("#0072B2")
-    'rgba(0,114,178,0.15)'
+    'rgba(0,114,178,0.12)'
     """
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.15)"
+    return f"rgba({red},{green},{blue},0.12)"
 
 
 # -- explanation -----------------------------------------------------------------------------------------------
