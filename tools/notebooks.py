@@ -19,7 +19,9 @@ FOLDER = ROOT / "docs" / "tutorials"
 PAGES = sorted(FOLDER.glob("*.md"))
 _BLOCK = re.compile(r"^```(?P<language>\w*)(?P<rest>[^\n]*)\n(?P<code>.*?)^```$", flags=re.M | re.S)
 # Remarks for tests, figures that a cell draws, and the link to the notebook itself.
-_LEFT_OUT = re.compile(r"<!--.*?-->|^!\[[^]]*\]\(\.\./figures/tutorial-[^)]*\)$|^\*As a notebook[^\n]*$", flags=re.M | re.S)
+_LEFT_OUT = re.compile(
+    r"<!--.*?-->|^!\[[^]]*\]\(\.\./figures/tutorial-[^)]*\)$|^\*As a notebook[^\n]*$", flags=re.M | re.S
+)
 
 
 def cells(page: Path) -> list[tuple[str, str]]:
@@ -52,7 +54,9 @@ def notebook(page: Path) -> Any:
     """The notebook of a page, not yet run."""
     from nbformat import v4
 
-    made = v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+    made = v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    )
     for number, (kind, source) in enumerate(cells(page)):
         new = v4.new_markdown_cell if kind == "markdown" else v4.new_code_cell
         made.cells.append(new(source, id=f"cell-{number}"))

@@ -237,8 +237,8 @@ class EvidenceMixture(Certified):
     rule : a name, or an object of `alexp.rules` such as `alexp.rules.UCB(beta=2.0)`, or one of your own. By default
         "ids", "ucb" where `repeats=False` or models are kernels, "matching" where candidates are new in every round;
         "ei" where the goal is "best", "ei+ucb" if `repeats=False` besides. By name, "ids" and "ucb" have a width of 0.7
-        where `repeats=False`: a small width locks only where a candidate may be played again. "ei" has 1, and 2 where
-        `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
+        where `repeats=False`: with a small width runs get stuck only where a candidate may be played again. "ei" has 1,
+        and 2 where `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -426,7 +426,7 @@ class EvidenceMixture(Certified):
     def noise_estimate(self) -> float:
         """Square root of the posterior mean of the noise variance; what models leave unexplained counts as noise.
 
-        With nothing stated it follows the noise down to rounding, as far as the rewards can tell: a model with as many
+        With neither noise nor bound given it follows the noise down to rounding, as far as the rewards can tell: a model with as many
         coefficients as rewards fits any noise, and smooth kernels fit noise of less than a millionth of the rewards.
         There, and where `reward_bound` or `noise_std` is stated, the smallest level that is considered, 1% of the
         bound or a third of the noise stated, is an upper bound. The same holds for `forget`, for models with
