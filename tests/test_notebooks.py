@@ -4,9 +4,9 @@ import json
 import os
 
 import pytest
+from tools.notebooks import PAGES, cells, run
 
 from tests.docs_blocks import alike, blocks_of
-from tools.notebooks import PAGES, cells, run
 
 FULL = os.environ.get("ALEXP_FULL") == "1"
 MAKE = "make it anew: python tools/notebooks.py {}"
