@@ -1,8 +1,8 @@
 """Notebooks of the tutorials, made from their Markdown pages and run: `python tools/notebooks.py [NAME ...]`.
 
 A page of docs/tutorials is the only source. Its text becomes cells of Markdown, a block of Python a cell of code, a
-block that is a file a cell `%%writefile`, a block of shell a cell `%%bash`. What a block prints according to the page is
-left out, and so are figures that a cell draws: running the notebook makes them. tests/test_notebooks.py compares.
+block that is a file a cell `%%writefile`, a block of shell a cell `%%bash`. What a block prints according to the page
+is left out, and so are figures that a cell draws: running the notebook makes them. tests/test_notebooks.py compares.
 """
 
 from __future__ import annotations

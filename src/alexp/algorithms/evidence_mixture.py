@@ -428,8 +428,8 @@ class EvidenceMixture(Certified):
 
         With neither noise nor bound given it follows the noise down to rounding, as far as the rewards can tell: a
         model with as many coefficients as rewards fits any noise, and smooth kernels fit noise of less than a millionth
-        of the rewards. There, and where `reward_bound` or `noise_std` is stated, the smallest level that is considered, 1% of the
-        bound or a third of the noise stated, is an upper bound. The same holds for `forget`, for models with
+        of the rewards. There, and where `reward_bound` or `noise_std` is given, the smallest level that is considered,
+        1% of the bound or a third of the noise given, is an upper bound. The same holds for `forget`, for models with
         coefficients of their own for every arm, and for subsets that are enumerated: 1% of the rewards' size.
         """
         return self._cached("noise", self._estimate_noise)
