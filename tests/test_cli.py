@@ -56,7 +56,7 @@ def test_without_a_command_it_says_what_to_do_first():
 def test_demo(tmp_path):
     result = runner.invoke(app, ["demo", "--out", str(tmp_path), "--steps", "12"])
     assert result.exit_code == 0, result.output
-    for word in ("ALExp", "Oracle UCB", "uniform play", "true model"):
+    for word in ("ALExp", "Oracle UCB", "uniform play", "true model", "Regret is", "Next: docs/what-to-use.md"):
         assert word in result.output.replace("\n", " ")
     assert (tmp_path / "demo.png").exists()
 

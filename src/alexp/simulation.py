@@ -179,7 +179,7 @@ class RoundEnvironment(ABC):
 _MOST_RECORDED = 50_000_000  # numbers, 400 MB
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """The record of one simulation.
 
@@ -203,9 +203,12 @@ class Run:
         """Total time spent in ask and tell."""
         return float(self.step_seconds.sum())
 
-    def plot(self, ax: Axes | None = None) -> Any:
-        """Draw the cumulative regret; returns the axes."""
-        return import_module("alexp.plot").regret(self, ax)
+    def plot(self, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw the cumulative regret; returns the axes, or with `engine="plotly"` a figure of Plotly."""
+        return import_module("alexp.plot").regret(self, ax, engine=engine)
+
+    def __repr__(self) -> str:
+        return f"Run({len(self.trials)} rounds, cumulative regret {self.regret[-1]:.4g})"
 
 
 def simulate(

@@ -88,7 +88,7 @@ def settings_of(method: str, values: Values, scenario: Scenario) -> Settings:
 
     gamma, eta: of ALExp's schedules; Corral's gamma is gamma / n and its eta eta sqrt(M / n), but in the released code,
     which did not scale it; EXP4-IX has eta alone. n0: rounds of exploration. ridge: lambda-tilde of UCB. lambda: scale
-    of the Lasso's regularisation. beta: width of UCB, whoever plays it.
+    of the Lasso's regularisation. beta: width of UCB, for every method that plays it.
     """
     if method in MIXTURES:
         return {} if method == "mixture-told" else {"noise_std": None}

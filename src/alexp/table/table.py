@@ -461,6 +461,9 @@ class Table:
         described = f", described by {', '.join(self._descriptions)}" if self._descriptions else ""
         return f"Table({self._lines.path}: {self.n_candidates} candidates, {len(self._columns)} columns{described})"
 
+    def _repr_html_(self) -> str:
+        return self.understood._repr_html_()
+
 
 def _matrix(columns: Sequence[Column], source: Source, kinds: Mapping[str, Kind] | None = None) -> FeatureMatrix:
     """Columns side by side."""
