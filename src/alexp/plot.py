@@ -332,13 +332,13 @@ def _sentences(view: StudyView) -> dict[str, str]:
     out = {"measured": f"{measured}{known or ' rounds'} measured{repeated}{waiting}."}
     if counts["told"] == 0:
         return out | {"next": "Next: ask() for a trial, and tell() its reward."}
-    if view.pareto is not None:
-        found = " ".join(compromise_sentences(view))
-        return out | {"found": found, "models": _leader(view), "to watch": _worry(view)}
-    stopping = "" if view.stopping is None else f"{view.stopping}."
-    spent = {"budget": " ".join(sentences)} if (sentences := compromise_sentences(view)) else {}
-    found = {"models": _leader(view), "found": _found(view), "stopping": stopping, "to watch": _worry(view)}
-    return out | spent | found
+    facts = {"models": _leader(view), "to watch": _worry(view)}
+    if compromises := compromise_sentences(view):
+        facts = {"compromises": " ".join(compromises)} | facts
+    if view.pareto is None:
+        facts |= {"found": _found(view), "stopping": "" if view.stopping is None else f"{view.stopping}."}
+    order = ("compromises", "models", "found", "stopping", "to watch")
+    return out | {name: facts[name] for name in order if name in facts}
 
 
 def _leader(view: StudyView) -> str:

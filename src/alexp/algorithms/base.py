@@ -421,8 +421,8 @@ class Algorithm(Guarded, ABC):
         """Draw which model leads, what was found, and whether the models predict it: an array of axes.
 
         `kind` names one figure: "models", "rewards", "predictions", "residuals", "odds", "curve", "coverage",
-        "plates" or "pareto". It is drawn into `ax`, an axes of Matplotlib, and the axes are returned; with `engine="plotly"` a
-        figure of Plotly is returned.
+        "plates" or "pareto". It is drawn into `ax`, an axes of Matplotlib, and the axes are returned; with
+        `engine="plotly"` a figure of Plotly is returned.
         """
         return import_module("alexp.plot").draw(self, kind, ax, engine=engine)  # loaded when a figure is wanted
 
