@@ -1491,10 +1491,8 @@ class Algorithm(Guarded, ABC):
     def take_candidates(self, arrivals: Arrivals) -> list[int]:
         """Do what `check_candidates` has let pass."""
         assert isinstance(self.domain, FiniteSet)
-        before, trials = self.domain.n_candidates, len(self._log)
-        rerun = Rerun(self, {}, extended(self.models, self.domain, arrivals))
-        rerun.note_arrival(trials, before)
-        self.adopt(rerun)
+        before = self.domain.n_candidates
+        self.adopt(Rerun(self, {}, extended(self.models, self.domain, arrivals)))
         return list(range(before, self.domain.n_candidates))
 
     def check_arm(self, name: str) -> str:
