@@ -271,7 +271,7 @@ def _cell(value: object) -> str:
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-class Pending(Protocol):
+class Numbered(Protocol):
     """A trial to measure, by its number."""
 
     @property
@@ -286,7 +286,7 @@ def check_map(study: Study, wells: int | None, n: int) -> None:
 
 
 def plate(
-    study: Study, trials: Sequence[Pending], wells: int | None = None, first: int | None = None
+    study: Study, trials: Sequence[Numbered], wells: int | None = None, first: int | None = None
 ) -> Iterator[list[str]]:
     """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
 
@@ -298,7 +298,7 @@ def plate(
 
 
 def _plate(
-    study: Study, trials: Sequence[Pending], wells: int | None, first: int | None = None
+    study: Study, trials: Sequence[Numbered], wells: int | None, first: int | None = None
 ) -> Iterator[list[object]]:
     algorithm, start = study.algorithm, first if first is not None else trials[0].id if trials else 0
     check_map(study, wells, 1 + max((trial.id - start for trial in trials), default=0))
@@ -309,14 +309,14 @@ def _plate(
         yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), *blank]
 
 
-def write_plate(path: Path, study: Study, trials: Sequence[Pending], wells: int | None = None) -> int:
+def write_plate(path: Path, study: Study, trials: Sequence[Numbered], wells: int | None = None) -> int:
     """Write a file to fill in, .xlsx or CSV; returns the number of trials."""
     if path.suffix.lower() == SUFFIX:
         return write_sheet(path, _plate(study, trials, wells), list(reward_columns(study.algorithm)))
     return write_csv(path, plate(study, trials, wells))
 
 
-def plate_sheet(study: Study, trials: Sequence[Pending], wells: int | None = None, first: int | None = None) -> bytes:
+def plate_sheet(study: Study, trials: Sequence[Numbered], wells: int | None = None, first: int | None = None) -> bytes:
     """The file to fill in as the content of a workbook."""
     return sheet(f"plate{SUFFIX}", _plate(study, trials, wells, first), reward_columns(study.algorithm))
 
