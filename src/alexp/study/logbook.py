@@ -32,7 +32,7 @@ from alexp.study.events import (
 )
 from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.storage import Storage
-from alexp.study.view import AskRecord
+from alexp.study.view import PendingAsk
 
 if TYPE_CHECKING:
     from alexp.study.replay import Snapshot
@@ -215,7 +215,7 @@ def events_of_call(connection: Connection, study: int, key: str) -> list[Event]:
     return found
 
 
-def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, AskRecord]:
+def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, PendingAsk]:
     """The asks of these trials, among the first `stop` events.
 
     Trial k is asked for in event k or later, so only the end of a long log is read for late trials.
@@ -224,7 +224,7 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
         return {}
     first, last = min(trials), max(trials)
     conditions = (events.c.kind == "ask", events.c.trial.between(first, last))
-    known, plates = dict[int, AskRecord](), dict[str, int]()
+    known, plates = dict[int, PendingAsk](), dict[str, int]()
     for event in _matching_between(connection, study, first, stop, *conditions):
         if event.trial not in trials:
             continue
@@ -232,7 +232,7 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
         if call not in plates:
             since = events.c.seq.between(event.seq - int(position or 0), event.seq)
             plates[call] = next(_matching(connection, study, since, events.c.kind == "ask")).trial
-        known[event.trial] = AskRecord(event.at, event.worker, plates[call])
+        known[event.trial] = PendingAsk(event.at, event.worker, plates[call])
     if missing := trials - known.keys():
         raise damaged(f"the event in which trial {min(missing)} was asked for is missing")
     return known
@@ -304,7 +304,7 @@ class LogCache:
         self._study = study
         self._n_read = 0
         self.beliefs: list[tuple[int, BeliefRecord]] = []
-        self.asked: dict[int, AskRecord] = {}
+        self.asked: dict[int, PendingAsk] = {}
         self.noted: list[Noted] = []
         self._n_noted = 0
 

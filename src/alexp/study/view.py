@@ -135,7 +135,7 @@ def _facts(trial: Trial) -> tuple[object, ...]:
     return tuple(getattr(trial, field.name) for field in fields(Trial))
 
 
-class AskRecord(NamedTuple):
+class PendingAsk(NamedTuple):
     """When and by which worker a trial was asked for, and the first trial of the same call: the plate it belongs to."""
 
     at: float

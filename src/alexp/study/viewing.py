@@ -25,7 +25,6 @@ from alexp.problem.domains import Interval
 from alexp.study.candidates import label, labeller, trial_states
 from alexp.study.events import MOST_MODELS, BeliefRecord, leading_models, probabilities_of, returns_of
 from alexp.study.view import (
-    AskRecord,
     Best,
     Certificates,
     Counts,
@@ -36,6 +35,7 @@ from alexp.study.view import (
     Money,
     NotedEvent,
     Pareto,
+    PendingAsk,
     PendingTrial,
     SettingLine,
     Standing,
@@ -91,7 +91,7 @@ class Recorded(Protocol):
     @property
     def beliefs(self) -> Sequence[tuple[int, BeliefRecord]]: ...
     @property
-    def asked(self) -> Mapping[int, AskRecord]: ...
+    def asked(self) -> Mapping[int, PendingAsk]: ...
     @property
     def noted(self) -> Sequence[Noted]: ...
 
@@ -101,7 +101,7 @@ class InMemory:
     """What an optimiser in memory knows of its run."""
 
     beliefs: list[tuple[int, BeliefRecord]]
-    asked: dict[int, AskRecord]
+    asked: dict[int, PendingAsk]
     noted: tuple[Noted, ...] = ()
 
 
@@ -109,7 +109,7 @@ def view_of(algorithm: Algorithm, delta: float = DELTA) -> StudyView:
     """The view of an optimiser that is in no study."""
     options = ViewOptions(None, 6, True, True, True, True, delta)
     identity = Identity(type(algorithm).__name__, "memory", 0.0, version("alexp"))
-    pending = {trial: AskRecord(0.0, "", trial) for trial in algorithm.log.pending}
+    pending = {trial: PendingAsk(0.0, "", trial) for trial in algorithm.log.pending}
     recorded = InMemory(_looked_back(algorithm.of_first_objective()), pending)
     return make_view(identity, len(algorithm.log.events), algorithm, recorded, {}, options)
 
