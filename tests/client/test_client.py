@@ -322,7 +322,7 @@ def test_tables(client, name, tmp_path, place):
             one.tell(trial, trial.x["mass"] + 0.01 * trial.id)
     assert study.best().x["name"] in set(TABLE["name"])
     study.add_observations(pd.DataFrame({"name": ["m3"], "reward": [1.3]}))
-    assert study.summary()["columns"] == ["name", "mass", "charge"]
+    assert study.info()["columns"] == ["name", "mass", "charge"]
     path = study.export(tmp_path / "out" / "trials.csv")
     exported = pd.read_csv(path)
     assert exported["reward"].tolist() == load_study(name, place[0]).trials_dataframe()["reward"].tolist()
@@ -378,7 +378,7 @@ def test_contexts(client, name, place):
     assert study.best(context=[0.5, 0.5]).x == own.best(context=np.array([0.5, 0.5])).x
     assert study.observe("low", 0.25, context=[0.1, 0.2], propensity=0.5).propensity == 0.5
     assert study.add_arm("middle") == 2
-    assert study.summary()["arms"] == ["low", "high", "middle"]
+    assert study.info()["arms"] == ["low", "high", "middle"]
     fresh = client.create(name=f"{name}, fresh", problem={"kind": "candidates", "blocks": {"a": 2, "b": 1}})
     trial = fresh.ask(features={"a": np.eye(2), "b": np.ones((2, 1))}, ids=["u", "v"])
     assert trial.x in ("u", "v")

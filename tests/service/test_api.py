@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 import alexp
 from alexp.service import answers
 from alexp.study import create_study, load_study
+from alexp.table.files import lines_of
 from tests.service.serving import ARMS, BLOCKS, CROSSED, INTERVAL, TABLE, Caller, client, create, serving
 
 
@@ -349,6 +350,44 @@ def test_results_by_name_and_replicates(http):
     assert tell({"candidate": "B", "trial": names["B"], "reward": 3.0}).json()["counts"]["told"] == 3
     failed = http.post("/v1/studies/named/fail", json={"candidate": "C", "reason": "tar"}).json()
     assert failed["counts"] == {"trials": 4, "told": 3, "pending": 0, "abandoned": 0, "failed": 1}
+
+
+def test_a_plate_goes_out_as_a_file_and_results_are_read_before_they_are_told(http):
+    table = {"kind": "table", "csv": "name,x\n" + "".join(f"c{k},{k * k % 7}\n" for k in range(9))}
+    study = create(http, "sheet", table)
+    names = [trial["x"]["name"] for trial in study.post("ask", n=4)["trials"]]
+    text = http.get("/v1/studies/sheet/plate")
+    assert text.headers["content-type"].startswith("text/csv")
+    assert text.text.splitlines()[:2] == ["trial,name,x,reward", f"0,{names[0]},{int(names[0][1]) ** 2 % 7},"]
+    book = http.get("/v1/studies/sheet/plate?form=xlsx")
+    assert 'filename="sheet_plate.xlsx"' in book.headers["content-disposition"]
+    assert [row[1] for _, row in lines_of(book.content, "plate.xlsx").rows] == names
+
+    read = checked(
+        answers.ReadResults,
+        study.post("results/preview", csv=f"{names[1]}\t1.071,2; 72,9\n{names[0]}\tfailed\n{names[2]}\t", partial=True),
+    )["results"]
+    assert [(one["trial"], one["reward"], one["action"]) for one in read] == [
+        (1, [1071.2, 72.9], "tell"),
+        (0, "failed", "fail"),
+    ]
+    assert study.get()["counts"]["told"] == 0  # nothing is stored
+    results = [{name: one[name] for name in ("trial", "reward", "note")} for one in read]
+    assert study.post("tell", results=results, sure=True)["told"] == 2
+
+    def refused(text, **more):
+        return study.post("results/preview", 422, csv=text, **more)["detail"]
+
+    assert "text, line 2: no candidate has the name 'c9'" in refused(f"{names[2]},1\nc9,2")
+    assert "line 1: reward must be a number" in refused(f"{names[2]};many")
+    assert "line 1: reward is empty" in refused(f"{names[2]}\t")
+    assert "write name and reward, with a tab" in refused(f"{names[2]} 3")
+    assert "line 2: 3 cells, but the header has 2" in refused(f"{names[2]}\t3\n{names[3]}\t4\t5")
+    assert "amend" in refused(f"{names[0]}\t5")
+    assert study.post("results/preview", csv=f"{names[0]}\t5", amend=True)["results"][0]["action"] == "amend"
+    assert "decimal" in refused(f"{names[2]}\t1,234")
+    assert study.post("results/preview", csv=f"{names[2]}\t1,234", decimal=",")["results"][0]["reward"] == 1.234
+    assert "only one of them" in study.post("results/preview", 422)["detail"]
 
 
 def test_a_range_of_rewards(http):

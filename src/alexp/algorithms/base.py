@@ -80,6 +80,7 @@ from alexp.table.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 _T = TypeVar("_T")
 RandomState = int | np.random.Generator | None
@@ -416,12 +417,14 @@ class Algorithm(Guarded, ABC):
         pending = len(self._log.pending)
         return f"{type(self).__name__}({counts}, {self.n_told} told{f', {pending} pending' if pending else ''})"
 
-    def plot(self, kind: str | None = None) -> Any:
-        """Draw which model is winning, what was found, and whether the models predict it: an array of axes.
+    def plot(self, kind: str | None = None, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw which model leads, what was found, and whether the models predict it: an array of axes.
 
-        With a `kind`, such as "rewards" or "pareto", that figure alone; `alexp.plot` has all of them.
+        `kind` names one figure: "models", "rewards", "predictions", "residuals", "odds", "curve", "coverage",
+        "plates" or "pareto". It is drawn into `ax`, an axes of Matplotlib, and the axes are returned; with
+        `engine="plotly"` a figure of Plotly is returned.
         """
-        return import_module("alexp.plot").drawn(self, kind)  # a room above this one, loaded when a figure is wanted
+        return import_module("alexp.plot").draw(self, kind, ax, engine=engine)  # loaded when a figure is wanted
 
     def summary(self) -> str:
         """The state of the run in a paragraph."""

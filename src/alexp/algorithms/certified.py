@@ -34,6 +34,7 @@ from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.log import TrialLog
 from alexp.algorithms.offer_log import Forgotten
 from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.notebook import paragraph
 from alexp.common.validation import SMALLEST, fraction, positive
 from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.checking import Ledger, Monitor, Rewards
@@ -98,6 +99,9 @@ class ModelCheck:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        return paragraph(self)
+
 
 @dataclass(frozen=True)
 class StopReport:
@@ -154,6 +158,9 @@ class StopReport:
         if self.rests_on is not None:
             text += f", {self.rests_on}"
         return text if self.checked else f"{text}; whether the rewards are as stated was not checked"
+
+    def _repr_html_(self) -> str:
+        return paragraph(self)
 
 
 def described(x: Action) -> str:

@@ -271,8 +271,8 @@ class EvidenceMixture(SeveralObjectives):
     rule : a name, or an object of `alexp.rules` such as `alexp.rules.UCB(beta=2.0)`, or one of your own. By default
         "ids", "ucb" where `repeats=False` or models are kernels, "matching" where candidates are new in every round;
         "ei" where the goal is "best", "ei+ucb" if `repeats=False` besides. By name, "ids" and "ucb" have a width of 0.7
-        where `repeats=False`: a small width locks only where a candidate may be played again. "ei" has 1, and 2 where
-        `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
+        where `repeats=False`: with a small width runs get stuck only where a candidate may be played again. "ei" has 1,
+        and 2 where `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -484,10 +484,10 @@ class EvidenceMixture(SeveralObjectives):
     def noise_estimate(self) -> float:
         """Square root of the posterior mean of the noise variance; what models leave unexplained counts as noise.
 
-        With nothing stated it follows the noise down to rounding, as far as the rewards can tell: a model with as many
-        coefficients as rewards fits any noise, and smooth kernels fit noise of less than a millionth of the rewards.
-        There, and where `reward_bound` or `noise_std` is stated, the smallest level that is considered, 1% of the
-        bound or a third of the noise stated, is an upper bound. The same holds for `forget`, for models with
+        With neither noise nor bound given it follows the noise down to rounding, as far as the rewards can tell: a
+        model with as many coefficients as rewards fits any noise, and smooth kernels fit noise of less than a millionth
+        of the rewards. There, and where `reward_bound` or `noise_std` is given, the smallest level that is considered,
+        1% of the bound or a third of the noise given, is an upper bound. The same holds for `forget`, for models with
         coefficients of their own for every arm, and for subsets that are enumerated: 1% of the rewards' size.
         """
         return self._cached("noise", self._estimate_noise)

@@ -14,6 +14,7 @@ import numpy as np
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, jsonable
+from alexp.common.notebook import table
 from alexp.common.schema import a_dict, booleans, floats, integers, record, same
 from alexp.common.validation import LARGEST
 from alexp.problem.domains import Domain
@@ -177,8 +178,27 @@ def unpack_restriction(packed: bytes, n_candidates: int) -> IntArray:
     return listed if form == b"+" else np.setdiff1d(np.arange(n_candidates), listed)
 
 
-@dataclass(frozen=True)
-class Trial:
+class _Shown:
+    """Representations of what an algorithm returns: plain numbers and dicts, one line, what is None left out."""
+
+    def _fields(self) -> dict[str, object]:
+        shown = {name: jsonable(value) for name, value in vars(self).items()}
+        return {name: value for name, value in shown.items() if value is not None}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._fields().items())})"
+
+    def _repr_html_(self) -> str:
+        fields = self._fields()
+        if isinstance(parts := fields.pop("x", None), dict):  # a row of a table: one line per column
+            fields = {"id": fields.pop("id")} | parts | fields if "id" in fields else parts | fields
+        elif parts is not None:
+            fields = {"x": parts} | fields
+        return table(fields.items())
+
+
+@dataclass(frozen=True, repr=False)
+class Trial(_Shown):
     """One proposed action.
 
     Attributes
@@ -214,8 +234,8 @@ class Trial:
         return own | {"x": jsonable(self.x), "propensity": jsonable(self.propensity)} | known
 
 
-@dataclass(frozen=True)
-class Recommendation:
+@dataclass(frozen=True, repr=False)
+class Recommendation(_Shown):
     """The action an algorithm would stop with: its estimated reward, and the model the estimate comes from."""
 
     x: Action

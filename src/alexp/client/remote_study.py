@@ -55,10 +55,10 @@ class RemoteStudy:
     repeated under that key and stored once. Threads may share the object.
     """
 
-    def __init__(self, transport: HttpTransport, name: str, summary: State | None = None) -> None:
+    def __init__(self, transport: HttpTransport, name: str, info: State | None = None) -> None:
         self.name, self._transport = name, transport
         self._path = f"/v1/studies/{quote(name, safe='')}"
-        known = self.summary() if summary is None else summary
+        known = self.info() if info is None else info
         self._domain = str(known["domain"])
         self._objectives = list(known.get("objectives") or ())
         self._known = [one for one in self._objectives if one in known.get("columns", ())]  # columns of the candidates
@@ -285,7 +285,7 @@ class RemoteStudy:
     @property
     def counts(self) -> Counts:
         """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted), failed."""
-        return cast(Counts, self.summary()["counts"])
+        return cast(Counts, self.info()["counts"])
 
     def pending(self) -> list[HeldTrial]:
         """Pending trials, oldest first, each with its worker, its age and the rest of its lease in seconds."""
@@ -400,7 +400,7 @@ class RemoteStudy:
         write_bytes(path, self._transport.send("GET", f"{self._path}/{what}").content)
         return path
 
-    def summary(self) -> State:
+    def info(self) -> State:
         """The study as JSON data: algorithm, direction, counts, domain, settings and their meaning."""
         return cast(State, self._transport.read(self._path))
 
@@ -409,7 +409,7 @@ class RemoteStudy:
 
         To follow a study, use `follow`, or call this again with the number of events so far, `events[-1]["seq"] + 1`.
         """
-        start, stop = count("since", since, 0), int(self.summary()["n_events"])
+        start, stop = count("since", since, 0), int(self.info()["n_events"])
         if limit is not None:
             stop = min(stop, start + count("limit", limit))
         found: list[EventDict] = []
@@ -427,7 +427,7 @@ class RemoteStudy:
         """
         import httpx
 
-        attempts, position = 0, int(self.summary()["n_events"]) if since is None else count("since", since, 0)
+        attempts, position = 0, int(self.info()["n_events"]) if since is None else count("since", since, 0)
         while True:
             try:
                 with self._transport.stream(f"{self._path}/events", since=position) as response:

@@ -187,6 +187,24 @@ class Done(StudyAnswer):
     counts: Numbers
 
 
+class ReadResult(BaseModel):
+    """A result of a file as `tell` takes it, its trial in words, and what telling it would do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trial: int
+    label: str
+    reward: float | dict[str, float] | list[float] | list[dict[str, float]] | Literal["failed"]
+    note: str
+    action: Literal["tell", "fail", "amend", "skip"]
+
+
+class ReadResults(StudyAnswer):
+    """The results of a file."""
+
+    results: list[ReadResult]
+
+
 class Counted(StudyAnswer):
     """Counts of trials."""
 

@@ -586,6 +586,28 @@ class Tell(Sure):
     )
 
 
+class ResultsFile(Body):
+    """A file of results, or its text, to be read."""
+
+    model_config = _examples({"csv": "trial;reward\n1;71,2\n2;failed\n", "amend": True})
+
+    file: TableFile | None = Field(
+        default=None, description="A line of column names: trial, or the first column of the candidates, and reward."
+    )
+    csv: str | None = Field(
+        default=None, description="In place of file: the text itself, or lines of a name and a reward, without titles."
+    )
+    partial: bool = Field(default=False, description="Leave out lines without a reward.")
+    amend: bool = Field(default=False, description="Where a trial has another reward already, take that of the file.")
+    decimal: Literal[".", ","] | None = Field(default=None, description="The decimal sign, where rewards do not tell.")
+
+    def source(self) -> tuple[str, bytes | str]:
+        """Name for messages, and content."""
+        if (self.file is None) == (self.csv is None):
+            raise ValueError("csv or file must be given, and only one of them")
+        return ("text", self.csv or "") if self.file is None else (self.file.name, self.file.data())
+
+
 class Amend(Sure):
     """The right reward of a trial, in place of the one it has; several measurements as a list."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from inspect import Parameter, signature
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -36,11 +36,12 @@ from alexp.service.problems import INVALID, MEDIA, ProblemError, as_problems
 from alexp.service.security import Limits
 from alexp.service.studies import CallResult, OpenStudy, StudyCache
 from alexp.study import Study, StudyExistsError, create_study, list_studies
-from alexp.study.candidates import check_columns, column_names, trial_label
+from alexp.study.candidates import check_columns, column_names, labeller, trial_label
 from alexp.study.events import acting_as
 from alexp.study.opening import DEFAULT_ALGORITHM
 from alexp.study.report import render
 from alexp.study.study import TrialResult
+from alexp.study.tables import as_result, plate, plate_sheet, read_results
 from alexp.study.tables import export as lines_of
 from alexp.study.viewing import explained_settings, money_of
 from alexp.table.arrivals import stated_kinds
@@ -385,6 +386,26 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
         studies.metrics.told.inc(done.value["told"])
         return answer(done)
 
+    @router.post(
+        "/results/preview", response_model=answers.ReadResults, responses=_WRITES, summary="Read a file of results"
+    )
+    def read(name: StudyName, body: requests.ResultsFile) -> Response:
+        """What a file of results says; nothing is stored. `tell` takes the results as they are."""
+
+        def work(opened: OpenStudy) -> State:
+            path, data = body.source()
+            found = read_results(path, opened.study, body.partial, body.amend, body.decimal, data)
+            what = labeller(opened.study.algorithm)
+            return {
+                "results": [
+                    {"trial": one.trial, "label": what(one.trial), "reward": as_result(one).reward}
+                    | {"note": as_result(one).note, "action": one.action}
+                    for one in found
+                ]
+            }
+
+        return answer(studies.use(name, work, fields=fields_of(body)))
+
     def correct(name: str, body: Correction, caller: Called, action: Callable[[Study, str | None], None]) -> Response:
         """Call `action` with the study and the key; respond with the counts after it."""
         key = caller.key(body.key)
@@ -650,6 +671,7 @@ def _stop(studies: StudyCache, name: str, body: requests.Stop) -> Response:
 
 
 _LINES = 500  # of CSV that are sent at once
+_XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 def file_routes(studies: StudyCache) -> APIRouter:
@@ -669,6 +691,37 @@ def file_routes(studies: StudyCache) -> APIRouter:
 
         lines = studies.use(name, work).value
         return StreamingResponse(_parts(lines), media_type="text/csv", headers=_download(name, "csv"))
+
+    @router.get(
+        "/plate",
+        response_class=Response,
+        responses=problems(404) | {200: {"content": {"text/csv": {"schema": {"type": "string"}}, _XLSX: {}}}},
+        summary="Pending trials as a file to fill in",
+    )
+    def sheet(
+        name: StudyName,
+        form: Annotated[Literal["csv", "xlsx"], Query(description="CSV or a workbook.")] = "csv",
+        first: Annotated[
+            int | None, Query(ge=0, lt=2**53, description="Only of the plate whose first trial this is.")
+        ] = None,
+        wells: Annotated[int | None, Query(description="Name the wells of a plate of 24, 48, 96 or 384.")] = None,
+    ) -> Response:
+        """With an empty column for the rewards; `results/preview` reads the file back.
+
+        A plate is what one ask returned. Wells are counted from its first trial, also when that is told already.
+        """
+
+        def work(opened: OpenStudy) -> str | bytes:
+            study = opened.study
+            view = study.view(trials=0, history=False, certificates=False, curve=False, explanation=False)
+            trials = [trial for trial in view.pending if first in (None, trial.plate)]
+            if form == "csv":
+                return to_csv(plate(study, trials, wells, first))
+            return plate_sheet(study, trials, wells, first)
+
+        content = studies.use(name, work, fields={"wells": "query.wells"}).value
+        media = "text/csv" if form == "csv" else _XLSX
+        return Response(content, media_type=media, headers=_download(f"{name} plate", form))
 
     @router.get(
         "/report",

@@ -32,6 +32,7 @@ from alexp.study.events import (
 )
 from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.storage import Storage
+from alexp.study.view import Asked
 
 if TYPE_CHECKING:
     from alexp.study.replay import Snapshot
@@ -214,8 +215,8 @@ def events_of_call(connection: Connection, study: int, key: str) -> list[Event]:
     return found
 
 
-def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, tuple[float, str]]:
-    """Time and worker of the asks of these trials, among the first `stop` events.
+def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, Asked]:
+    """The asks of these trials, among the first `stop` events.
 
     Trial k is asked for in event k or later, so only the end of a long log is read for late trials.
     """
@@ -223,8 +224,15 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
         return {}
     first, last = min(trials), max(trials)
     conditions = (events.c.kind == "ask", events.c.trial.between(first, last))
-    found = _matching_between(connection, study, first, stop, *conditions)
-    known = {event.trial: (event.at, event.worker) for event in found if event.trial in trials}
+    known, plates = dict[int, Asked](), dict[str, int]()
+    for event in _matching_between(connection, study, first, stop, *conditions):
+        if event.trial not in trials:
+            continue
+        call, _, position = (event.key or "").rpartition(":")
+        if call not in plates:
+            since = events.c.seq.between(event.seq - int(position or 0), event.seq)
+            plates[call] = next(_matching(connection, study, since, events.c.kind == "ask")).trial
+        known[event.trial] = Asked(event.at, event.worker, plates[call])
     if missing := trials - known.keys():
         raise damaged(f"the event in which trial {min(missing)} was asked for is missing")
     return known
@@ -283,12 +291,12 @@ def noted_events(connection: Connection, study: int, start: int, stop: int) -> l
 
 
 class LogCache:
-    """Beliefs of earlier rounds, and time and worker of the asks of pending trials. Only new events are read.
+    """Beliefs of earlier rounds, and the asks of pending trials. Only new events are read.
 
     Attributes
     ----------
     beliefs : (trial, beliefs) of the rounds at which they were recorded.
-    asked : time and worker of the ask, by pending trial.
+    asked : time, worker and plate of the ask, by pending trial.
     noted : failures, corrections, rewards with notes, and new candidates.
     """
 
@@ -296,7 +304,7 @@ class LogCache:
         self._study = study
         self._n_read = 0
         self.beliefs: list[tuple[int, BeliefRecord]] = []
-        self.asked: dict[int, tuple[float, str]] = {}
+        self.asked: dict[int, Asked] = {}
         self.noted: list[Noted] = []
         self._n_noted = 0
 

@@ -64,6 +64,7 @@ from alexp.table.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from alexp.algorithms.certified import Band, ModelCheck, StopReport
 
@@ -501,7 +502,7 @@ class Study:
                 held, now = leases.read(connection, self._id), leases.now(connection)
             found = []
             for trial in ids:
-                (at, worker), lease = log_cache.asked[trial], held.get(trial)
+                (at, worker, _), lease = log_cache.asked[trial], held.get(trial)
                 left = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at - now
                 worker = worker if lease is None else lease.worker
                 found.append(HeldTrial(**vars(replica.algorithm.trial(trial)), worker=worker, age=now - at, lease=left))
@@ -618,12 +619,14 @@ class Study:
             algorithm = self.algorithm
             return explanation(algorithm, standing, labeller(algorithm))
 
-    def plot(self, kind: str | None = None) -> Any:
-        """Draw which model is winning, what was found, and whether the models predict it: an array of axes.
+    def plot(self, kind: str | None = None, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw which model leads, what was found, and whether the models predict it: an array of axes.
 
-        With a `kind`, such as "rewards" or "pareto", that figure alone.
+        `kind` names one figure: "models", "rewards", "predictions", "residuals", "odds", "curve", "coverage",
+        "plates" or "pareto". It is drawn into `ax`, an axes of Matplotlib, and the axes are returned; with
+        `engine="plotly"` a figure of Plotly is returned.
         """
-        return import_module("alexp.plot").drawn(self, kind)
+        return import_module("alexp.plot").draw(self, kind, ax, engine=engine)  # loaded when a figure is wanted
 
     def summary(self) -> str:
         """The state of the study in a paragraph."""

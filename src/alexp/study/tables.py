@@ -7,23 +7,23 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import isclose, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm, CheckedFail
-from alexp.algorithms.log import Trial
 from alexp.algorithms.naming import find_trial
 from alexp.common.cells import to_csv
-from alexp.common.files import write_text
+from alexp.common.files import read_bytes, write_text
 from alexp.common.validation import did_you_mean
 from alexp.problem.domains import ContextualDomain
-from alexp.problem.objectives import Reward
+from alexp.problem.objectives import Reward, plain_reward
 from alexp.study.candidates import candidate_columns, column_names, trial_columns
 from alexp.study.events import FAILED, EventDict, entry_text
-from alexp.study.sheets import SUFFIX, check_wells, well, write_sheet
+from alexp.study.sheets import SUFFIX, check_wells, sheet, well, write_sheet
+from alexp.study.study import TrialResult
 from alexp.table.columns import decimal_sign, number_column
-from alexp.table.files import Cell, FileError, Lines, read_lines, text_of
+from alexp.table.files import Cell, FileError, Lines, lines_of, read_lines, text_of
 from alexp.table.numbers import Decimal, is_unit, written
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
-_AMEND = "--amend takes the one of the file"
+_AMEND = "amend (--amend) takes the one of the file"
 
 
 # -- results ---------------------------------------------------------------------------------------------------
@@ -89,9 +89,14 @@ def _without_unrewarded(lines: Lines, column: str) -> Lines:
 
 
 def read_results(
-    path: Path, study: Study, partial: bool = False, amend: bool = False, decimal: Decimal | None = None
+    path: Path | str,
+    study: Study,
+    partial: bool = False,
+    amend: bool = False,
+    decimal: Decimal | None = None,
+    data: bytes | str | None = None,
 ) -> list[Checked]:
-    """The results of a file, checked but not yet told.
+    """The results of a file, checked but not yet told; `data` is its content, if it is known already.
 
     A line names its experiment in the column `trial`, or in the id column of the candidates (their first). In the
     column `reward`, or in those of the measured objectives, it has a number, several measurements ("71.2; 72.9"), or
@@ -99,10 +104,13 @@ def read_results(
     their reason. Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial.
     With `partial`, lines without a reward are skipped. A reward that differs from the stored one is an error unless
     `amend`.
+
+    Without a line of column names, as copied from a spreadsheet, every line is a name and its rewards.
     """
-    lines = read_lines(path).texts()
     algorithm = (replica := study.refresh()).algorithm
     own = column_names(algorithm)
+    columns = () if algorithm.is_contextual else (own[0], *reward_columns(algorithm))
+    lines = lines_of(read_bytes(Path(path)) if data is None else data, path, columns=columns).texts()
     ids, names = lines.maybe("trial"), lines.maybe(own[0])
     rewards = {name: lines.column(name) for name in reward_columns(algorithm)}
     notes = None if "note" in own else lines.maybe("note")
@@ -141,6 +149,14 @@ def read_results(
     if not results:
         raise FileError(f"{path} holds no rewards")
     return results
+
+
+def as_result(one: Checked) -> TrialResult:
+    """What was checked, as a result to tell."""
+    if isinstance(one, CheckedFail):
+        return TrialResult(one.trial, FAILED, note=one.reason)
+    measured = [plain_reward(reward) for reward in (one.reward, *one.more)]
+    return TrialResult(one.trial, measured if one.more else measured[0], note=one.note)
 
 
 def _sign_of(lines: Lines, column: int, decimal: Decimal | None) -> Decimal:
@@ -226,7 +242,7 @@ def _id(cell: str) -> int:
 
 def _reward(cell: str, decimal: Decimal, name: str) -> float:
     if cell == "":
-        raise ValueError(f"{name} is empty; to tell only the lines that have one, use --partial")
+        raise ValueError(f"{name} is empty; to tell only the lines that have one, use partial (--partial)")
     number = written(cell)
     if number is None or number.bound or (number.unit and not is_unit(number.unit)):
         raise ValueError(f'{name} must be a number, or the word "{FAILED}", got {cell!r}')
@@ -255,30 +271,54 @@ def _cell(value: object) -> str:
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-def plate(study: Study, trials: Sequence[Trial], wells: int | None = None) -> Iterator[list[str]]:
+class Pending(Protocol):
+    """A trial to measure, by its number."""
+
+    @property
+    def id(self) -> int: ...
+
+
+def check_map(study: Study, wells: int | None, n: int) -> None:
+    """Raise unless n trials of the study can have wells of a plate of this size; None for no plate map."""
+    check_wells(wells, n)
+    if wells is not None and "well" in column_names(study.algorithm):
+        raise ValueError("a plate map adds a column 'well', and the candidates have one; leave the plate map out")
+
+
+def plate(
+    study: Study, trials: Sequence[Pending], wells: int | None = None, first: int | None = None
+) -> Iterator[list[str]]:
     """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
 
-    With a number of `wells` every trial has one of a plate of that size.
+    With a number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default of
+    the first one listed.
     """
-    for row in _plate(study, trials, wells):
+    for row in _plate(study, trials, wells, first):
         yield [_cell(value) for value in row]
 
 
-def _plate(study: Study, trials: Sequence[Trial], wells: int | None) -> Iterator[list[object]]:
-    algorithm = study.algorithm
-    check_wells(wells, len(trials))
+def _plate(
+    study: Study, trials: Sequence[Pending], wells: int | None, first: int | None = None
+) -> Iterator[list[object]]:
+    algorithm, start = study.algorithm, first if first is not None else trials[0].id if trials else 0
+    check_map(study, wells, 1 + max((trial.id - start for trial in trials), default=0))
     yield ["trial", *([] if wells is None else ["well"]), *column_names(algorithm), *reward_columns(algorithm)]
-    for k, trial in enumerate(trials):
-        place = [] if wells is None else [well(k, wells)]
-        blank = [""] * len(reward_columns(algorithm))
+    blank = [""] * len(reward_columns(algorithm))
+    for trial in trials:
+        place = [] if wells is None else [well(trial.id - start, wells)]
         yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), *blank]
 
 
-def write_plate(path: Path, study: Study, trials: Sequence[Trial], wells: int | None = None) -> int:
+def write_plate(path: Path, study: Study, trials: Sequence[Pending], wells: int | None = None) -> int:
     """Write a file to fill in, .xlsx or CSV; returns the number of trials."""
     if path.suffix.lower() == SUFFIX:
         return write_sheet(path, _plate(study, trials, wells), list(reward_columns(study.algorithm)))
     return write_csv(path, plate(study, trials, wells))
+
+
+def plate_sheet(study: Study, trials: Sequence[Pending], wells: int | None = None, first: int | None = None) -> bytes:
+    """The file to fill in as the content of a workbook."""
+    return sheet(f"plate{SUFFIX}", _plate(study, trials, wells, first), reward_columns(study.algorithm))
 
 
 def export(study: Study) -> Iterator[list[str]]:

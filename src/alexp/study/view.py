@@ -135,11 +135,20 @@ def _facts(trial: Trial) -> tuple[object, ...]:
     return tuple(getattr(trial, field.name) for field in fields(Trial))
 
 
+class Asked(NamedTuple):
+    """When and by which worker a trial was asked for, and the first trial of the same call: the plate it belongs to."""
+
+    at: float
+    worker: str
+    plate: int
+
+
 @dataclass(frozen=True)
 class PendingTrial:
     """A pending trial in a view, with times in seconds since 1970, UTC.
 
-    `at` is when it was asked for, `worker` the one that asked for it or took it over, `until` the end of its lease.
+    `at` is when it was asked for, `worker` the one that asked for it or took it over, `plate` the first trial that was
+    asked for in the same call, `until` the end of its lease.
     """
 
     id: int
@@ -147,6 +156,7 @@ class PendingTrial:
     label: str
     at: float
     worker: str
+    plate: int
     until: float | None = None
 
 

@@ -25,6 +25,7 @@ from alexp.problem.domains import Interval
 from alexp.study.candidates import label, labeller, trial_states
 from alexp.study.events import MOST_MODELS, BeliefRecord, leading_models, probabilities_of, returns_of
 from alexp.study.view import (
+    Asked,
     Best,
     Certificates,
     Counts,
@@ -90,7 +91,7 @@ class Recorded(Protocol):
     @property
     def beliefs(self) -> Sequence[tuple[int, BeliefRecord]]: ...
     @property
-    def asked(self) -> Mapping[int, tuple[float, str]]: ...
+    def asked(self) -> Mapping[int, Asked]: ...
     @property
     def noted(self) -> Sequence[Noted]: ...
 
@@ -100,7 +101,7 @@ class InMemory:
     """What an optimiser in memory knows of its run."""
 
     beliefs: list[tuple[int, BeliefRecord]]
-    asked: dict[int, tuple[float, str]]
+    asked: dict[int, Asked]
     noted: tuple[Noted, ...] = ()
 
 
@@ -108,7 +109,8 @@ def view_of(algorithm: Algorithm, delta: float = DELTA) -> StudyView:
     """The view of an optimiser that is in no study."""
     options = ViewOptions(None, 6, True, True, True, True, delta)
     identity = Identity(type(algorithm).__name__, "memory", 0.0, version("alexp"))
-    recorded = InMemory(_looked_back(algorithm.of_first_objective()), dict.fromkeys(algorithm.log.pending, (0.0, "")))
+    pending = {trial: Asked(0.0, "", trial) for trial in algorithm.log.pending}
+    recorded = InMemory(_looked_back(algorithm.of_first_objective()), pending)
     return make_view(identity, len(algorithm.log.events), algorithm, recorded, {}, options)
 
 
@@ -232,10 +234,10 @@ def _pending(
 ) -> list[PendingTrial]:
     index, found = algorithm.log.index, []
     for trial in sorted(recorded.asked):
-        (at, worker), lease = recorded.asked[trial], held.get(trial)
+        (at, worker, plate), lease = recorded.asked[trial], held.get(trial)
         until = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at
         worker = worker if lease is None else lease.worker
-        found.append(PendingTrial(trial, index[trial], name(trial), at, worker, until))
+        found.append(PendingTrial(trial, index[trial], name(trial), at, worker, plate, until))
     return found
 
 
