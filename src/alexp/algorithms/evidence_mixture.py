@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from itertools import repeat
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -36,9 +36,6 @@ from alexp.problem.models import ModelClass
 from alexp.rules import NARROW, HypervolumeImprovement, Rule, RuleName, rule_named
 from alexp.table.posed import posed
 from alexp.table.table import Table
-
-if TYPE_CHECKING:
-    pass
 
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
