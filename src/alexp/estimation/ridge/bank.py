@@ -560,10 +560,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Fantasies:
-    """Some models of a cell with pending rows absorbed; members and rows as bytes."""
+    """Some models of a cell with pending trials absorbed."""
 
-    members: bytes
-    rows: bytes
+    members: IntArray
+    pending: Pending
     bank: RidgeBank
 
 
@@ -720,20 +720,18 @@ class RidgeGrid:
             kept += float(row[own].sum())
             if own.size:
                 active.append((cell, own))
-        rows = np.ascontiguousarray(pending.rows) if pending.trials else None
-        key = b"" if rows is None else rows.tobytes()
         parts = []
         for cell, own in active:
             bank, members = self.cells[cell], own
-            if rows is not None:
-                known, chosen = self._fantasies.get(cell), own.tobytes()
-                if known is None or known.members != chosen or not key.startswith(known.rows):
-                    bank = bank.with_fantasies(rows, own)
-                elif known.rows == key:
-                    bank = known.bank
+            if pending:
+                known = self._fantasies.get(cell)
+                if known is None or not np.array_equal(known.members, own) or not pending.begins_with(known.pending):
+                    bank = bank.with_fantasies(pending.rows, own)
+                elif len(new := pending.rows[len(known.pending) :]):
+                    bank = known.bank.with_fantasies(new)
                 else:
-                    bank = known.bank.with_fantasies(rows[len(known.rows) // rows[0].nbytes :])
-                self._fantasies[cell] = Fantasies(chosen, key, bank)
+                    bank = known.bank
+                self._fantasies[cell] = Fantasies(own, pending, bank)
                 members = np.arange(own.size)
             parts.append(Part(cell, bank, own, members, weights[cell, own] / kept, variances[cell, own]))
         return parts
