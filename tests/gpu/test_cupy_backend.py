@@ -43,7 +43,10 @@ def test_the_card_computes_what_its_twin_does(size, intercept, law):
     (card, table), (twin, _) = told("cuda", size, law, intercept), told("cpu", size, law, intercept)
     for key, value in twin.sums.state().items():
         np.testing.assert_array_equal(card.sums.state()[key], value)
-    choices, pending = Choices(None, np.ascontiguousarray(table.T)), Pending(np.array([1, 2]), np.array([1, 2]), table[[1, 2]])
+    choices, pending = (
+        Choices(None, np.ascontiguousarray(table.T)),
+        Pending(np.array([1, 2]), np.array([1, 2]), table[[1, 2]]),
+    )
     one, two = card.weights(), twin.weights()
     np.testing.assert_allclose(card.probabilities(one), twin.probabilities(two), atol=1e-12)
     assert card.likeliest(one, 4)[0].tolist() == twin.likeliest(two, 4)[0].tolist()

@@ -855,11 +855,14 @@ class Algorithm(Guarded, ABC):
 
     def _cached(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """What `make` computes from the rewards so far; computed again only after another reward."""
-        if key not in self._known:
+        if key in self._known:
+            value = self._known.pop(key)
+        else:
             if len(self._known) >= _MOST_CACHED:
-                self._known.clear()
-            self._known[key] = make()
-        return cast(_T, self._known[key])
+                del self._known[next(iter(self._known))]  # the least recently used
+            value = make()
+        self._known[key] = value
+        return cast(_T, value)
 
     def _keep_only(self, round_: Round, decision: Decision) -> None:
         """Forget what was computed for other rounds, because acting on this decision changes what they would be."""

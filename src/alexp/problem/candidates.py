@@ -241,7 +241,7 @@ class Pending:
         return k <= len(self) and all(np.array_equal(mine[:k], known) for mine, known in both)
 
 
-NOTHING = Pending(*np.empty((2, 0), dtype=np.int64), np.empty((0, 0)))
+NOTHING = Pending(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty((0, 0)))
 
 
 class PendingList:

@@ -23,7 +23,7 @@ from alexp.common.codec import Packable
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.backends import ArrayBackend, HostBackend
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointFit, PointTold, lifted
-from alexp.estimation.posteriors import CandidateMoments, Component, Score
+from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel
 from alexp.problem.matrices import Block, ModelOnTable
@@ -434,6 +434,14 @@ class OnePassGrid:
                     own = self._backend.taken(own[0], choices.indices), self._backend.taken(own[1], choices.indices)
                 values, spread = own
                 yield Component(float(weights[c, j]) / kept, int(c), j, values, scale * spread)
+
+    def values(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> ComponentValues:
+        """The same all at once."""
+        parts = list(self.components(weights, variances, choices, pending, least))
+        both = np.array([part.mean for part in parts]), np.array([part.variance for part in parts])
+        return ComponentValues(np.array([part.share for part in parts]), *both)
 
     def n_normals(self, model: int) -> int:
         """How many standard normals a draw of a model takes."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray, NarrowArray
 from alexp.common.schema import floats, record, same, sequence, whole
-from alexp.estimation.posteriors import CandidateMoments, Component, Envelope, Score, feature_major
+from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Envelope, Score, feature_major
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge import _search as sweeps
 from alexp.estimation.ridge import _values as values
@@ -706,6 +706,16 @@ class RidgeGrid:
                     mean,
                     part.variances[place] * width**2,
                 )
+
+    def values(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> ComponentValues:
+        """The same all at once, for few choices."""
+        parts, rows = self._parts(weights, variances, pending, least), np.ascontiguousarray(choices.table.T)
+        both = [part.bank.values(rows, part.members) for part in parts]
+        spreads = [part.variances[:, None] * squares for part, (_, squares, _) in zip(parts, both, strict=True)]
+        shares = np.concatenate([part.shares for part in parts])
+        return ComponentValues(shares, np.concatenate([mean for mean, _, _ in both]), np.concatenate(spreads))
 
     def _parts(
         self, weights: FloatArray, variances: FloatArray, pending: Pending = NOTHING, least: float = _NEGLIGIBLE
