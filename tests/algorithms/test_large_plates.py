@@ -1,4 +1,4 @@
-"""Plates that are computed step by step: as a run that starts with all trials pending, and as a look at every choice."""
+"""Plates are computed step by step: as by a run that starts with all trials pending, and by a look at every choice."""
 
 import numpy as np
 import pytest
