@@ -123,12 +123,15 @@ def create(
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Start a study from a table of candidates; says first what it took every column for."""
+    """Start a study from a table of candidates; says first what it took every column for.
+
+    Example: alexp study create arylation --candidates reactions.xlsx --range 0 100
+    """
     from alexp.study import create_study
     from alexp.study.declared import kernels_from_words
 
     table = read_table(candidates, features, id, sheet, kind, ignore, missing, decimal, replace, header, skip)
-    for line in shown(table):
+    for line in shown(table.understood):
         typer.echo(line)
     if preview:
         return
@@ -185,7 +188,10 @@ def ask(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Ask for trials; fill in the rewards and pass the file to `tell`."""
+    """Ask for trials; fill in the rewards and pass the file to `tell`.
+
+    Example: alexp study ask arylation -n 8 --out plate.csv
+    """
     from alexp.study.candidates import column_names
     from alexp.study.sheets import check_wells
 
@@ -224,7 +230,10 @@ def tell(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Tell rewards: the whole file, or nothing if any line is wrong. Rewards that are known already are skipped."""
+    """Tell rewards: the whole file, or nothing if any line is wrong. Rewards that are known already are skipped.
+
+    Example: alexp study tell arylation plate.csv
+    """
     from alexp.algorithms.base import CheckedTell
     from alexp.study.events import FAILED
     from alexp.study.study import TrialResult
@@ -258,7 +267,10 @@ def fail(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Report a failed experiment: its candidate is not proposed again, and the models learn where failures lie."""
+    """Report a failed experiment: its candidate is not proposed again, and the models learn where failures lie.
+
+    Example: alexp study fail arylation 3 --reason "precipitated"
+    """
     with _opened(name, storage, worker) as study:
         study.fail(trial, reason, "amend" if amend else "raise")
         counts = study.counts
@@ -269,7 +281,10 @@ def fail(
 
 @app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
 def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = DEFAULT) -> None:
-    """Correct the reward of a trial; the study continues as if it had been told at once."""
+    """Correct the reward of a trial; the study continues as if the first reward had been this one.
+
+    Example: alexp study amend arylation 3 72.4
+    """
     with _opened(name, storage) as study:
         told = study.refresh().check_amend(trial, reward)
         before = study.algorithm.log.entry(told.trial)
@@ -281,7 +296,10 @@ def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage:
 
 @app.command()
 def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT) -> None:
-    """Withdraw the reward of a trial, or its failure; it then counts as abandoned. `amend` gives it a reward again."""
+    """Withdraw the reward of a trial, or its failure; it then counts as abandoned. `amend` gives it a reward again.
+
+    Example: alexp study retract arylation 3
+    """
     with _opened(name, storage) as study:
         what = "failure" if study.algorithm.log.check_id(trial) in study.algorithm.log.failed else "reward"
         study.retract(trial)
@@ -298,7 +316,10 @@ def observe(
     yes: Yes = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Add measurements that were made without an ask."""
+    """Add measurements that were made without an ask.
+
+    Example: alexp study observe arylation earlier.csv
+    """
     from alexp.study.candidates import observations
     from alexp.study.tables import read_observations
 
@@ -312,12 +333,52 @@ def observe(
 
 
 @app.command()
+def add(
+    name: Name,
+    candidates: Annotated[Path, typer.Argument(help="CSV, .xlsx or Parquet file with the columns of the first table.")],
+    features: FeatureFiles = None,
+    sheet: Sheet = None,
+    missing: Missing = "refuse",
+    decimal: DecimalSign = None,
+    replace: Replace = None,
+    header: HeaderLine = None,
+    skip: Skip = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Say what would be added, and add nothing.")] = False,
+    worker: Worker = None,
+    storage: Where = DEFAULT,
+) -> None:
+    """Add candidates, which later asks may propose; --features brings their descriptions, if the first have any.
+
+    Example: alexp study add arylation more.xlsx
+    """
+    from alexp.table.arrivals import stated_kinds, understood
+
+    with _opened(name, storage, worker) as study:
+        problem = study.algorithm.models, study.algorithm.domain
+        known = stated_kinds(*problem)
+        read = (sheet, known["kinds"], None, missing, decimal, replace, header, skip)
+        table = read_table(candidates, features, known["id"], *read)
+        if preview:
+            study.refresh().check_candidates(table)
+        else:
+            added = study.add_candidates(table)
+        for line in shown(understood(*problem, table)):
+            typer.echo(line)
+        if not preview:
+            what = f"candidate {added[0]}" if len(added) == 1 else f"candidates {added[0]} to {added[-1]}"
+            typer.echo(f"added {what}; {study.algorithm.domain.n_candidates} in all")
+
+
+@app.command()
 def abandon(
     name: Name,
     trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
     storage: Where = DEFAULT,
 ) -> None:
-    """Abandon pending trials, which will have no reward."""
+    """Abandon pending trials, which will have no reward.
+
+    Example: alexp study abandon arylation 3 4
+    """
     with _opened(name, storage) as study:
         for trial in trials:
             study.abandon(trial)
@@ -326,7 +387,10 @@ def abandon(
 
 @app.command()
 def status(name: Name, storage: Where = DEFAULT) -> None:
-    """Print the state of the study: counts, leading models, recommendation."""
+    """Print the state of the study: counts, leading models, recommendation.
+
+    Example: alexp study status arylation
+    """
     with _opened(name, storage) as study:
         view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False, explanation=False)
         typer.echo(printable(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}"))
@@ -351,7 +415,10 @@ def heartbeat(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Restart the leases of trials that this worker still measures, for as long as before or for --lease."""
+    """Restart the leases of trials that this worker still measures, for as long as before or for --lease.
+
+    Example: alexp study heartbeat arylation 3 4 --lease 2h
+    """
     with _opened(name, storage, worker) as study:
         study.heartbeat(trials, lease)
         typer.echo(f"prolonged {len(trials)} leases")
@@ -368,7 +435,10 @@ def take_over(
     force: Force = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Take over expired trials of other workers, as a file for `tell`."""
+    """Take over expired trials of other workers, as a file for `tell`.
+
+    Example: alexp study take-over arylation --out plate.csv
+    """
     with _opened(name, storage, worker) as study:
         _check_out(out, force)
         taken = study.take_over(trials or None, lease=lease, n=n)
@@ -384,7 +454,10 @@ def pending(
     ] = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Pending trials, as a file for `tell`."""
+    """Pending trials, as a file for `tell`.
+
+    Example: alexp study pending arylation --out plate.csv
+    """
     from alexp.study.candidates import labeller
 
     with _opened(name, storage) as study:
@@ -400,7 +473,10 @@ def pending(
 
 @app.command()
 def export(name: Name, out: Out = None, storage: Where = DEFAULT) -> None:
-    """All trials as CSV."""
+    """All trials as CSV.
+
+    Example: alexp study export arylation --out trials.csv
+    """
     from alexp.study.tables import export as lines
 
     with _opened(name, storage) as study:
@@ -413,14 +489,20 @@ def report(
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
     storage: Where = DEFAULT,
 ) -> None:
-    """Write one self-contained HTML page about the study."""
+    """Write one self-contained HTML page about the study.
+
+    Example: alexp study report arylation --out arylation.html
+    """
     with _opened(name, storage) as study:
         typer.echo(f"report written to {study.report(out)}")
 
 
 @app.command("list")
 def list_all(storage: Where = DEFAULT) -> None:
-    """All studies of a storage."""
+    """All studies of a storage.
+
+    Example: alexp study list
+    """
     from alexp.study import list_studies
 
     found = list_studies(storage)
@@ -438,7 +520,10 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Delete a study with all its trials, after asking."""
+    """Delete a study with all its trials, after asking.
+
+    Example: alexp study delete arylation
+    """
     from alexp.study import delete_study, list_studies
 
     trials = next((study.trials for study in list_studies(storage) if study.name == name), 0)
@@ -453,7 +538,10 @@ def check(
     name: Annotated[str | None, typer.Argument(help="Name of the study; all of them if absent.")] = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Verify everything that is stored, replay the log from its start, and compare; exit status 1 if it is damaged."""
+    """Verify everything that is stored, replay the log from its start, and compare; exit status 1 if it is damaged.
+
+    Example: alexp study check arylation
+    """
     from alexp.study import check as check_study
     from alexp.study import list_studies
 
@@ -470,7 +558,10 @@ def salvage(
     source: Annotated[str, typer.Argument(help="The damaged storage: a file, or postgresql://user@host/database.")],
     target: Annotated[str, typer.Argument(help="A new storage for what is intact.")],
 ) -> None:
-    """Copy the intact parts of all studies into a new storage, and report what was lost."""
+    """Copy the intact parts of all studies into a new storage, and report what was lost.
+
+    Example: alexp study salvage damaged.db sqlite:///rescued.db
+    """
     from alexp.study import salvage as salvage_studies
 
     for report in salvage_studies(source, target):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ _SEPARATORS = "\t;,"  # the first of equally good ones
 _SEEN = 40  # lines that the separator is found from
 _MOST_UNPACKED = 2**30  # bytes of a workbook
 _ENCODINGS = ("utf", "cp", "iso8859", "mac", "koi8", "gb", "big5", "shift", "euc", "ascii")
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -125,6 +127,8 @@ def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, 
     """The text, and the name of its encoding."""
     if data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
         raise FileError(f"{path} is a workbook of the old format .xls; save it as .xlsx or as CSV")
+    if data.lstrip()[:1] == b"<" and any(tag in data[:2000].lower() for tag in (b"<html", b"<table", b"<?xml")):
+        raise FileError(f"{path} is a web page or XML, whatever its name says; open it in Excel and save it as .xlsx")
     if data[:4] == b"%PDF" or data[:6] == b"\x93NUMPY":
         raise FileError(f"{path} is not a table; save it as CSV or .xlsx")
     if encoding is not None:
@@ -175,8 +179,10 @@ def _separated(text: str, path: Path | str, header: int | None, named: str) -> t
 def _separator(text: str, path: Path | str, header: int | None) -> str:
     """The one by which the header has as many cells as most lines; a comma if there is one column only."""
     sample = io.StringIO(text[:200_000], newline="")
-    lines = [line for line in (sample.readline() for _ in range(_SEEN + (header or 1))) if line.strip()]
-    lines = lines[(header or 1) - 1 :] if header is not None else lines
+    numbered = [
+        (number, line) for number, line in enumerate((sample.readline() for _ in range(_SEEN + (header or 1))), 1)
+    ]
+    lines = [line for number, line in numbered if line.strip() and number >= (header or 1)]
     best, score = None, (0.0, 0.0)
     usual = {}
     for separator in _SEPARATORS:
@@ -192,12 +198,13 @@ def _separator(text: str, path: Path | str, header: int | None) -> str:
             best, score = separator, (float(sizes[0] == size), times / len(sizes))
     if best is not None:
         return best
-    if header is None and (
-        many := [size for separator, size in usual.items() if size > (2 if separator == "," else 1)]
-    ):
+    many = {size: separator for separator, size in usual.items() if size > (2 if separator == "," else 1)}
+    if header is None and many:
+        most = max(many)
+        names = next(number for number, line in numbered if line.count(many[most]) == most - 1)
         raise FileError(
-            f"{path}, line 1: the first line has one cell, the lines below it {max(many)}; if it is a title, say in "
-            "which line the names of the columns are: header=2"
+            f"{path}, line 1: the first line has one cell, the lines below it {most}; if it is a title, say in which "
+            f"line the names of the columns are: header={names}"
         )
     decimals = usual.get(",") == 2 and lines and "," not in lines[0]
     return "\t" if decimals else ","
@@ -226,6 +233,10 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         titles = [one.title for one in book.worksheets]
         wanted = titles if sheet is None else [sheet] if sheet in titles else []
         filled = {title: _sheet(book[title]) for title in wanted}
+        if any(None in row for rows in filled.values() for _, row in rows):
+            _check_formulas(data, path, filled)
+    except FileError:
+        raise
     except Exception as error:  # a damaged workbook fails in many ways
         raise FileError(f"{path} cannot be read as a workbook: {error}") from None
     if sheet is not None and sheet not in titles:
@@ -240,6 +251,25 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         raise FileError(f"{path} has no cells")
     title, rows = next(iter(filled.items()))
     return rows, f"workbook, sheet {title!r}"
+
+
+def _check_formulas(data: bytes, path: Path | str, filled: Mapping[str, list[tuple[int, list[Cell]]]]) -> None:
+    """Raise if a cell without a value has a formula: programs other than Excel do not store what it gives."""
+    import openpyxl
+
+    book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, keep_links=False)
+    for title, rows in filled.items():
+        values = dict(rows)
+        sheet = book[title]
+        sheet.reset_dimensions()
+        for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            for k, cell in enumerate(row):
+                own = values.get(line, [])
+                if isinstance(cell, str) and cell.startswith("=") and (k >= len(own) or own[k] is None):
+                    raise FileError(
+                        f"{path}, line {line}, column {k + 1}: the formula {cell!r:.60} has no stored value; open the "
+                        "workbook in Excel and save it, or paste the values"
+                    )
 
 
 def _sheet(sheet: Any) -> list[tuple[int, list[Cell]]]:
@@ -329,11 +359,14 @@ def _named(
             comma = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
             hint = comma if len(row) > width and "commas" in format else ""
             raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {width}{hint}")
+    whole = next((line for line, row in rows[1:] if None not in row[:width]), rows[1][0])
     if sum(name != "" for name in names) == 1 and width > 1:
         raise FileError(
             f"{path}, line {first}: only one of {width} columns has a name; if this line is a title, say in which "
-            f"line the names of the columns are: header={rows[1][0]}"
+            f"line the names of the columns are: header={whole}"
         )
+    if width == 1:
+        _check_one_column(path, names[0], rows, first)
     for k, name in enumerate(names):
         if not name:
             raise FileError(
@@ -342,6 +375,26 @@ def _named(
             )
     _check_distinct(names, path, f", line {first}")
     return Lines(path, names, [(line, row[:width]) for line, row in rows[1:]], format)
+
+
+def _check_one_column(path: Path | str, name: str, rows: list[tuple[int, list[Cell]]], first: int) -> None:
+    """Raise if a single column looks like several: comments above the names, or another separator."""
+    texts = [text_of(row[0]) for _, row in rows[1:]]
+    if name.startswith(("#", "//")):
+        names = next((line for line, row in rows[1:] if not text_of(row[0]).startswith(name[0])), rows[1][0])
+        raise FileError(
+            f"{path}, line {first}: {name!r:.60} looks like a comment; say in which line the names of the columns are: "
+            f"header={names}"
+        )
+    for separator, called in (("|", "'|'"), (None, "blanks")):
+        size = len(name.split(separator))
+        parts = [text.split(separator) for text in texts]
+        numeric = all(any(_NUMBER.fullmatch(part.strip()) for part in row) for row in parts)
+        if size > 1 and numeric and all(len(row) == size for row in parts):
+            raise FileError(
+                f"{path}, line {first}: {name!r:.60} looks like {size} columns separated by {called}; save the file "
+                "separated by commas, semicolons or tabs"
+            )
 
 
 def _check_distinct(names: list[str], path: Path | str, where: str) -> None:
