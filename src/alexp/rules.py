@@ -68,6 +68,9 @@ class Belief(Protocol):
         Per unit of cost, where experiments have one.
         """
 
+    def most_improving(self, round: Round, width: float) -> tuple[int, float]:
+        """Position and size of the largest expected improvement, the first of equal ones."""
+
     def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Rewards of all choices, (n,), under one draw from the posterior."""
 
@@ -188,8 +191,8 @@ class ExpectedImprovement(Rule):
         """One choice for sure."""
         if self.alternate is not None and belief.n_told % 2 == 0 and not round.pending and belief.one_by_one:
             return Certain(upper_confidence(*belief.moments(round), self.alternate))
-        gains = belief.expected_improvement(round, self.width)
-        return Certain(int(np.argmax(gains if gains.max() > 0.0 else belief.moments(round)[0])))
+        position, gain = belief.most_improving(round, self.width)
+        return Certain(position if gain > 0.0 else int(np.argmax(belief.moments(round)[0])))
 
 
 @dataclass(frozen=True)

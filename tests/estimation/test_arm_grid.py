@@ -15,7 +15,7 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-11}
 
 
 def pending_of(rows):
-    return Pending(tuple(range(len(rows))), np.arange(len(rows)), rows)
+    return Pending(np.arange(len(rows)), np.arange(len(rows)), rows)
 
 
 def mixtures(kind, **settings):

@@ -9,7 +9,7 @@ import alexp
 from alexp.common.backends import NoDeviceError
 from alexp.gpu.cupy_backend import cupy
 from alexp.gpu.subsets import KnownNoise, SubsetMixture, UnknownNoise, engine_for
-from alexp.problem.candidates import Choices, Pending
+from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.dictionaries import Legendre
 
 P, PAIRS = 13, tuple((a, b) for a in (1 / 3, 1.0, 3.0) for b in (1.0, 4.0))
@@ -43,11 +43,14 @@ def test_the_card_computes_what_its_twin_does(size, intercept, law):
     (card, table), (twin, _) = told("cuda", size, law, intercept), told("cpu", size, law, intercept)
     for key, value in twin.sums.state().items():
         np.testing.assert_array_equal(card.sums.state()[key], value)
-    choices, pending = Choices(None, np.ascontiguousarray(table.T)), Pending((1, 2), np.array([1, 2]), table[[1, 2]])
+    choices, pending = (
+        Choices(None, np.ascontiguousarray(table.T)),
+        Pending(np.array([1, 2]), np.array([1, 2]), table[[1, 2]]),
+    )
     one, two = card.weights(), twin.weights()
     np.testing.assert_allclose(card.probabilities(one), twin.probabilities(two), atol=1e-12)
     assert card.likeliest(one, 4)[0].tolist() == twin.likeliest(two, 4)[0].tolist()
-    for out in (Pending((), np.empty(0, dtype=np.int64), np.empty((0, 0))), pending):
+    for out in (NOTHING, pending):
         (mean, variance), (own, spread) = card.moments(one, choices, out), twin.moments(two, choices, out)
         np.testing.assert_allclose(mean, own, atol=1e-11)
         np.testing.assert_allclose(variance, spread, rtol=1e-8)

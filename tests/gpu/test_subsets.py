@@ -64,7 +64,7 @@ def test_the_mixture_is_that_of_the_listed_models(size, kind, intercept):
     for n in (0, 1, 9):
         told((listed, ours), candidates, n)
         weights, posterior = listed.weights(), ours.weights()
-        for pending in (NOTHING, Pending((1, 2), np.array([3, 5]), rows)):
+        for pending in (NOTHING, Pending(np.array([1, 2]), np.array([3, 5]), rows)):
             mean, variance = exact_moments(listed, weights, choices, pending)
             own_mean, own_variance = ours.moments(posterior, choices, pending)
             np.testing.assert_allclose(own_mean, mean, rtol=0.0, atol=1e-9)

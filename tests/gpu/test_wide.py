@@ -73,7 +73,7 @@ def test_pending_trials_and_draws_are_those_of_the_cpu(library):
     for rewards in (0, 7):
         tell(pairs, rewards, rng)
         indices = np.array([4, 9, 4])
-        pending = Pending((0, 1, 2), indices, pairs[0][1].rows(indices))
+        pending = Pending(np.arange(3), indices, pairs[0][1].rows(indices))
         before, shrunk = (moments(*pairs[1], waiting) for waiting in (NOTHING, pending))
         known = moments(*pairs[0], pending)
         assert np.abs(known - shrunk).max() < 2e-6 * np.abs(known).max()

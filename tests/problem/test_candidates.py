@@ -54,10 +54,10 @@ def test_keys_tell_rounds_apart_by_choices_and_by_what_is_pending():
     models = alexp.ModelClass(Matrices({"f": np.array([[10.0], [11.0], [12.0], [13.0]])}), [[0]])
     table = CandidateTable(models, alexp.FiniteSet(list("abcd")), np.array([2, 0, 3, 1]))
     one = np.array([1])
-    pending = Pending((5,), one, table.rows(one))
+    pending = Pending(np.array([5]), one, table.rows(one))
     assert table.rows(np.array([3, 0])).tolist() == [[13.0], [10.0]]
     rounds = [table.round(), table.round(one), table.round(None, pending), table.round(one, pending)]
-    rounds += [table.round(np.array([2])), table.round(one, Pending((6,), one, table.rows(one)))]
+    rounds += [table.round(np.array([2])), table.round(one, Pending(np.array([6]), one, table.rows(one)))]
     assert len({round_.key for round_ in rounds}) == len(rounds)
     assert rounds[0].key is None
     assert rounds[2].is_full

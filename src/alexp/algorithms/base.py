@@ -48,7 +48,7 @@ from alexp.common.schema import Check, record, text
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
 from alexp.estimation.announcing import announce
-from alexp.problem.candidates import CandidateTable, Pending, Round
+from alexp.problem.candidates import CandidateTable, Pending, PendingList, Round
 from alexp.problem.domains import (
     Arms,
     Available,
@@ -281,6 +281,7 @@ class Algorithm(Guarded, ABC):
     _streams: Streams
     _candidates: CandidateTable | None = None  # those of a fixed domain
     _log: TrialLog
+    _waiting: tuple[TrialLog, int, PendingList]  # pending trials of a log from which so many have been settled
     _notes: dict[int, Packable]
     _known: dict[Hashable, object]
     _monitor: AssumptionMonitor
@@ -390,6 +391,7 @@ class Algorithm(Guarded, ABC):
         announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         self._n_candidates = domain.n_candidates
         self._log = TrialLog(self._new_offers(), self._measured)
+        self._waiting = self._log, 0, PendingList(models.n_columns)
         self._notes = {}  # of pending trials
         self._known = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
@@ -892,11 +894,14 @@ class Algorithm(Guarded, ABC):
 
     def _cached(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """What `make` computes from the rewards so far; computed again only after another reward."""
-        if key not in self._known:
+        if key in self._known:
+            value = self._known.pop(key)
+        else:
             if len(self._known) >= _MOST_CACHED:
-                self._known.clear()
-            self._known[key] = make()
-        return cast(_T, self._known[key])
+                del self._known[next(iter(self._known))]  # the least recently used
+            value = make()
+        self._known[key] = value
+        return cast(_T, value)
 
     def _keep_only(self, round_: Round, decision: Decision) -> None:
         """Forget what was computed for other rounds, because acting on this decision changes what they would be."""
@@ -995,17 +1000,17 @@ class Algorithm(Guarded, ABC):
         They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
         have neither a pending trial nor a reward. Candidates that failed are left out.
         """
-        return self._free(allowed, np.fromiter(self._log.pending.values(), np.int64))
+        return self._free(allowed, self._pending_now().indices)
 
     def _free(self, allowed: IntArray | None, pending: IntArray) -> IntArray:
         n = self._n_candidates
         if allowed is None and not self.repeats:
             free = np.ones(n, dtype=bool)
-            free[pending] = free[self._log.measured()] = free[self._log.failed_candidates()] = False
+            free[pending] = free[self._log.told_candidates()] = free[self._log.failed_candidates()] = False
             return np.flatnonzero(free)
         taken = np.bincount(pending, minlength=n)
         if not self.repeats:
-            taken[self._log.measured()] += 1
+            taken[self._log.told_candidates()] += 1
         own = self._not_failed(allowed)
         if own is None:
             own = np.arange(taken.size)
@@ -1025,9 +1030,20 @@ class Algorithm(Guarded, ABC):
         listed = self._listed
         if self.repeats and not self._log.pending:
             return listed.round(self._not_failed(allowed))
-        trials, indices = tuple(self._log.pending), np.fromiter(self._log.pending.values(), np.int64)
-        pending = Pending(trials, indices, listed.rows(indices)) if trials else None
-        return listed.round(self._free(allowed, indices), pending)
+        pending = self._pending_now()
+        return listed.round(self._free(allowed, pending.indices), pending or None)
+
+    def _pending_now(self) -> Pending:
+        """The pending trials on a fixed domain; of those that were there at the last call, only new ones are added."""
+        log, (of, n_settled, known) = self._log, self._waiting
+        if of is not log or n_settled != log.n_settled:
+            known = PendingList(self.models.n_columns)
+            self._waiting = log, log.n_settled, known
+        if (n_new := len(log.pending) - len(known)) > 0:
+            new = list(islice(reversed(log.pending.items()), n_new))[::-1]
+            indices = np.array([index for _, index in new], dtype=np.int64)
+            known.extend([trial for trial, _ in new], indices, self._listed.rows(indices))
+        return known.now()
 
     def _check_offer(self, available: Available = None, **presented: Unpack[RoundArguments]) -> Offer:
         """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
@@ -1082,7 +1098,7 @@ class Algorithm(Guarded, ABC):
         if wait and self._log.pending:
             newest = tuple(islice(reversed(self._log.pending), _MOST_PENDING))[::-1]
             indices = np.array([self._log.pending[trial] for trial in newest], dtype=np.int64)
-            pending = Pending(newest, indices, self._offers.rows(newest))
+            pending = Pending(np.array(newest, dtype=np.int64), indices, self._offers.rows(newest))
         self._n_opened += 1
         mark = np.array([self._n_opened, k], dtype=np.int64).tobytes()
         return open_round(offer, self._visiting_order(k, len(offer)), mark, pending)

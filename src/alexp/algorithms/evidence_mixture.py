@@ -27,7 +27,7 @@ from alexp.decision.weights import draw_index
 from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
-from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement
+from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement, improvements
 from alexp.estimation.mixture.replays import Hindsight, Replays, look_back, replayed
 from alexp.estimation.mixture.success import SuccessMixture, weighed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
@@ -39,6 +39,8 @@ from alexp.table.table import Table
 
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
+_FEW = 64  # choices with the largest upper bounds that are looked at first
+_FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
 UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
 LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
@@ -95,7 +97,9 @@ class MixtureBelief:
         self.is_exact = bool(run._replays.held)
         self.success = run._success
         self._moments: tuple[Hashable, RoundMoments] | None = None  # of the last round
-        self._chances: tuple[Hashable, FloatArray] | None = None  # P(success) in the last round
+        self._chances: tuple[Choices, FloatArray] | None = None  # P(success) where it was last asked for
+        self._gains: tuple[float, Pending, FloatArray] | None = None  # by candidate, see `_upper_gains`
+        self._expected: tuple[Pending, FloatArray | float] = (NOTHING, -inf)  # the best of pending trials, by component
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -133,8 +137,8 @@ class MixtureBelief:
     def _wide_chances(self, round: Round) -> FloatArray:
         """P(success) of the candidates of `round.wide`."""
         assert self.success is not None
-        if self._chances is None or self._chances[0] != round.key:
-            self._chances = round.key, self.success.probabilities(round.wide)
+        if self._chances is None or self._chances[0] is not round.wide:
+            self._chances = round.wide, self.success.probabilities(round.wide)
         return self._chances[1]
 
     @cached_property
@@ -172,22 +176,80 @@ class MixtureBelief:
 
         What a component expects of pending trials counts among its incumbents.
         """
-        weights, pending, incumbent = self.weights, round.pending, self.incumbent
-        least = _CONSIDERED * float(weights.max())
-        parts = self.mixture.components(weights, round.wide, pending, least)
-        incumbents: Iterable[float] = repeat(incumbent)
-        if pending:
-            out = Choices(pending.indices, np.ascontiguousarray(pending.rows.T))
-            expected = self.mixture.components(weights, out, least=least)
-            incumbents = (max(incumbent, float(part.mean.max())) for part in expected)
+        return self.per_cost(round, round.narrow(self._wide_gains(round, width, round.pending)))
+
+    def _wide_gains(self, round: Round, width: float, pending: Pending) -> FloatArray:
+        """Expected improvements of the candidates of `round.wide`."""
+        parts = self.mixture.components(self.weights, round.wide, pending, self._least)
+        incumbents: Iterable[float] = self._incumbents(pending).tolist() if pending else repeat(self.incumbent)
         if self.success is not None:
             chances, worst = self._wide_chances(round), self.worst
             parts = (
                 part._replace(mean=weighed(part.mean, chances, worst), variance=chances**2 * part.variance)
                 for part in parts
             )
-        gains = expected_improvement(parts, len(round.wide), incumbents, self.mixture.freedom, width)
-        return self.per_cost(round, round.narrow(gains))
+        return expected_improvement(parts, len(round.wide), incumbents, self.mixture.freedom, width)
+
+    @property
+    def _least(self) -> float:
+        return _CONSIDERED * float(self.weights.max())
+
+    def _incumbents(self, pending: Pending) -> FloatArray:
+        """What each component that is considered wants to improve on while trials are pending, (K,)."""
+        known, best = self._expected
+        if not pending.begins_with(known):
+            known, best = NOTHING, -inf
+        if len(rows := pending.rows[len(known) :]):
+            new = Choices(pending.indices[len(known) :], np.ascontiguousarray(rows.T))
+            best = np.maximum(best, self.mixture.values(self.weights, new, NOTHING, self._least).mean.max(axis=1))
+            self._expected = pending, best
+        return np.maximum(best, self.incumbent)
+
+    def most_improving(self, round: Round, width: float) -> tuple[int, float]:
+        """Position and size of the largest expected improvement, the first of equal ones.
+
+        They only fall while further trials become pending. Those with fewer trials pending are upper bounds, and only
+        choices that may be the best by them are looked at again.
+        """
+        if self._run.is_contextual or self._run.costs is not None:
+            gains = self.expected_improvement(round, width)
+            return int(np.argmax(gains)), float(gains.max())
+        bounds = self._upper_gains(round, width)
+        gains = own = bounds[round.indices]
+        if round.pending:
+            first = np.argpartition(-own, _FEW)[:_FEW] if own.size > _FEW else np.arange(own.size)
+            gains = np.full(own.size, -inf)
+            gains[first] = self._gains_of(round, first, width)
+            more = np.flatnonzero((own >= (1.0 - _FALLS) * gains.max()) & (gains == -inf))
+            if more.size:
+                gains[more] = self._gains_of(round, more, width)
+            bounds[round.indices] = np.where(gains == -inf, own, gains)
+            self._gains = width, round.pending, bounds
+        position = int(np.argmax(gains))
+        return position, float(gains[position])
+
+    def _upper_gains(self, round: Round, width: float) -> FloatArray:
+        """Upper bounds of the expected improvements by candidate, (N,): exact if nothing is pending."""
+        known = self._gains
+        still_bounds = known is not None and known[0] == width and round.pending.begins_with(known[1])
+        if known is not None and still_bounds and np.isfinite(known[2][round.indices]).all():
+            return known[2]
+        bounds = np.full(self._run.domain.n_candidates, inf)
+        bounds[round.wide.indices] = self._wide_gains(round, width, NOTHING)
+        self._gains = width, NOTHING, bounds
+        return bounds
+
+    def _gains_of(self, round: Round, positions: IntArray, width: float) -> FloatArray:
+        """Expected improvements of some choices of a round with pending trials."""
+        indices, listed = round.indices[positions], self._run._listed
+        choices = Choices(indices, lambda: np.ascontiguousarray(listed.rows(indices).T))
+        shares, mean, variance = self.mixture.values(self.weights, choices, round.pending, self._least)
+        if self.success is not None:
+            chances = self.success_probabilities(round)[positions]
+            mean, variance = weighed(mean, chances, self.worst), chances**2 * variance
+        above = mean - self._incumbents(round.pending)[:, None]
+        gains = improvements(above, variance, self.mixture.freedom, width)
+        return np.asarray((shares[:, None] * gains).sum(axis=0))
 
     def per_cost(self, round: Round, gains: FloatArray) -> FloatArray:
         """Gains (n,) of the choices divided by what they cost, where that was stated."""
@@ -196,9 +258,7 @@ class MixtureBelief:
 
     def excess(self, round: Round, levels: FloatArray, width: float) -> FloatArray:
         """E[max(reward - level, 0)] of each choice if it succeeds, averaged over components, at L levels, (L, n)."""
-        weights = self.weights
-        least = _CONSIDERED * float(weights.max())
-        parts = self.mixture.components(weights, round.wide, round.pending, least)
+        parts = self.mixture.components(self.weights, round.wide, round.pending, self._least)
         return round.narrow(expected_excesses(parts, len(round.wide), levels, self.mixture.freedom, width))
 
     def values_at(self, candidates: IntArray) -> FloatArray:

@@ -311,6 +311,7 @@ class TrialLog:
     Attributes
     ----------
     pending : candidates of the pending trials by their ids, oldest first.
+    n_settled : how many trials have left `pending`.
     abandoned : trials that were given up, those with a withdrawn reward and those that failed included.
     retracted : trials whose reward or failure was withdrawn.
     failed : trials that failed; their candidates are not proposed again.
@@ -334,6 +335,7 @@ class TrialLog:
         self.propensity = array("d")
         self.reward = array("d")
         self.pending: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
+        self.n_settled = 0  # how many have left it
         self.abandoned: set[int] = set()
         self.retracted: set[int] = set()
         self.failed: set[int] = set()
@@ -410,7 +412,7 @@ class TrialLog:
         self.reward[trial_id] = reward
         if isinstance(reward, NamedReward):
             self.further[trial_id] = tuple(reward.named.values())[1:]
-        self.pending.pop(trial_id, None)
+        self._settle(trial_id)
         if isnan(reward):
             self.abandoned.add(trial_id)
             self.retracted.add(trial_id)
@@ -418,6 +420,10 @@ class TrialLog:
             self.seen = self.seen.including(reward)
         if self.offers is not None:
             self.offers.settle(trial_id, self.index[trial_id], isnan(reward))
+
+    def _settle(self, trial_id: int) -> None:
+        if self.pending.pop(trial_id, None) is not None:
+            self.n_settled += 1
 
     def seen_beside(self, trial_id: int) -> SeenRewards:
         """The range of the rewards of all other trials."""
@@ -429,7 +435,7 @@ class TrialLog:
         """Give up a pending trial."""
         self.events.abandoned(trial_id)
         self.abandoned.add(trial_id)
-        self.pending.pop(trial_id, None)
+        self._settle(trial_id)
         if self.offers is not None:
             self.offers.settle(trial_id, self.index[trial_id], lost=True)
 
@@ -498,7 +504,11 @@ class TrialLog:
 
     def measured(self) -> IntArray:
         """Candidates that have a reward, each once, in increasing order."""
-        return np.unique(np.array(self.index, dtype=np.int64)[~np.isnan(np.array(self.reward, dtype=np.float64))])
+        return np.unique(self.told_candidates())
+
+    def told_candidates(self) -> IntArray:
+        """The candidate of every trial with a reward."""
+        return np.array(self.index, dtype=np.int64)[~np.isnan(np.array(self.reward, dtype=np.float64))]
 
     def told_in_order(self) -> list[int]:
         """Ids of all trials with a reward, in the order in which the rewards came.

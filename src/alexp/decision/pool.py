@@ -13,7 +13,7 @@ from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.factory import agents_posteriors
 from alexp.estimation.posteriors import NotFiniteError, Posteriors
-from alexp.problem.candidates import Choices, Pending, Round
+from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.models import ModelClass
 
 Agents = Agent | Sequence[Agent] | Mapping[str, Agent]
@@ -46,7 +46,7 @@ class AgentPool:
         self._made_of = [(models, agent.ridge, members, forget) for agent, members in crowds]
         self.fits = [agents_posteriors(*own) for own in self._made_of]
         self.draws = not all(agent.determined for agent in self.agents)  # whether some agent needs random numbers
-        self._beliefs: list[tuple[tuple[int, ...], Posteriors]] = []  # trials believed in, and the fits, by crowd
+        self._beliefs: list[tuple[Pending, Posteriors]] = []  # trials believed in, and the fits, by crowd
         self._forget()
 
     @property
@@ -77,16 +77,16 @@ class AgentPool:
 
         A trial that joins those believed in already is absorbed alone; if one has left, they are absorbed anew.
         """
-        trials, fits = self._beliefs[crowd]
-        if pending.trials[: len(trials)] != trials:
-            trials, fits = (), self.fits[crowd]
-        if len(trials) < len(pending):
-            fits = fits.with_fantasies(pending.rows[len(trials) :])
-            self._beliefs[crowd] = pending.trials, fits
+        known, fits = self._beliefs[crowd]
+        if not pending.begins_with(known):
+            known, fits = NOTHING, self.fits[crowd]
+        if len(known) < len(pending):
+            fits = fits.with_fantasies(pending.rows[len(known) :])
+            self._beliefs[crowd] = pending, fits
         return fits
 
     def _forget(self) -> None:
-        self._beliefs = [((), fits) for fits in self.fits]
+        self._beliefs = [(NOTHING, fits) for fits in self.fits]
 
     def best(self, j: int, choices: Choices) -> tuple[int, float]:
         """Position of the candidate with the largest posterior mean under model j, the first of equal ones, and it."""

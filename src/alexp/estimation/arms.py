@@ -22,7 +22,15 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.compiling import checked
 from alexp.common.schema import anything, number, record, sequence
-from alexp.estimation.posteriors import CandidateMoments, Component, Envelope, Score, dictionary_rows, feature_major
+from alexp.estimation.posteriors import (
+    CandidateMoments,
+    Component,
+    ComponentValues,
+    Envelope,
+    Score,
+    dictionary_rows,
+    feature_major,
+)
 from alexp.estimation.ridge.bank import RidgeBank, per_model
 from alexp.problem.candidates import NOTHING
 
@@ -486,6 +494,12 @@ class ArmGrid:
         for member, share, mean, spread in zip(*parts, strict=True):
             cell, model = divmod(int(member), self.n_models)
             yield Component(float(share), cell, model, mean, spread)
+
+    def values(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> ComponentValues:
+        """The same all at once."""
+        return ComponentValues(*self._components(weights, variances, choices, pending, least)[1:])
 
     def _components(
         self,

@@ -109,6 +109,14 @@ class Component(NamedTuple):
                 raise NotFiniteError(what, self.model)
 
 
+class ComponentValues(NamedTuple):
+    """K components of a mixture at few candidates: shares (K,), means and variances (K, n)."""
+
+    shares: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+
+
 class Posteriors(Protocol):
     """Fits of M models on all rewards so far. Tables are feature-major, (P, n) and C-contiguous."""
 
@@ -236,6 +244,11 @@ class PosteriorGrid(Protocol):
         least: float = 0.0,
     ) -> Iterator[Component]:
         """The components of weight above `least`, one by one, as `moments` merges them; shares sum to one."""
+
+    def values(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> ComponentValues:
+        """The same all at once, for few choices and a constant that is known or has something pending."""
 
     def n_normals(self, model: int) -> int:
         """How many standard normals a draw of a model takes."""

@@ -224,14 +224,14 @@ class DeviceBackend:
         self, mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Add gain_c C_c to the means and take C_c^2 / total_c off the variances."""
-        return mean + self._column(gain) * covariances, self.shrunk(variance, covariances, total)
+        return mean + self._column(gain) * covariances, self.shrunk(variance, covariances, total, False)
 
     def put(self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]) -> None:
         """Set mean and variance of one candidate to values (cells,)."""
         both = self._device.array(np.stack(values))
         mean[:, index], variance[:, index] = both[0, :], both[1, :]
 
-    def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
+    def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c."""
         return self._positive(variance - covariances * covariances / self._column(total))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import cast
@@ -227,20 +227,51 @@ class Pending:
 
     Attributes
     ----------
-    trials : their ids, k of them.
+    trials : (k,) their ids.
     indices : (k,) their candidates.
     rows : (k, P) the dictionary there.
     """
 
-    trials: tuple[int, ...]
+    trials: IntArray
     indices: IntArray
     rows: FloatArray
 
     def __len__(self) -> int:
-        return len(self.trials)
+        return int(self.trials.size)
+
+    def begins_with(self, others: Pending) -> bool:
+        """Whether these are the others of the same run, and perhaps further ones behind them."""
+        k = len(others)
+        both = zip((self.trials, self.indices), (others.trials, others.indices), strict=True)
+        return k <= len(self) and all(np.array_equal(mine[:k], known) for mine, known in both)
 
 
-NOTHING = Pending((), np.empty(0, dtype=np.int64), np.empty((0, 0)))
+NOTHING = Pending(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty((0, 0)))
+
+
+class PendingList:
+    """Pending trials of a run on a fixed domain; one more takes the same time whatever their number."""
+
+    def __init__(self, n_columns: int) -> None:
+        self._n, self._numbers, self._rows = 0, np.empty((2, 8), dtype=np.int64), np.empty((8, n_columns))
+
+    def __len__(self) -> int:
+        return self._n
+
+    def extend(self, trials: Sequence[int], indices: IntArray, rows: FloatArray) -> None:
+        """Add k trials of some candidates (k,), with the dictionary there (k, P)."""
+        low, high = self._n, self._n + len(trials)
+        if high > len(self._rows):
+            numbers, known = self._numbers, self._rows
+            self._numbers, self._rows = np.empty((2, 2 * high), dtype=np.int64), np.empty((2 * high, known.shape[1]))
+            self._numbers[:, :low], self._rows[:low] = numbers[:, :low], known[:low]
+        self._numbers[0, low:high], self._numbers[1, low:high], self._rows[low:high] = trials, indices, rows
+        self._n = high
+
+    def now(self) -> Pending:
+        """The trials so far; those that are added later do not change it."""
+        trials, indices = self._numbers[:, : self._n]
+        return Pending(trials, indices, self._rows[: self._n])
 
 
 class Round:
@@ -268,13 +299,12 @@ class Round:
         self._candidates, self._positions, self.pending = candidates, positions, pending
         self.is_full = positions is None
         self.indices = candidates.order if positions is None else candidates.order[positions]
-        if positions is None and not pending.trials:
+        if positions is None and not len(pending):
             self.key = candidates.mark
         else:
             mask = np.zeros(candidates.n_candidates, dtype=bool)
             mask[slice(None) if positions is None else positions] = True
-            trials = np.array(pending.trials, dtype=np.int64)
-            self.key = (candidates.mark or b"") + np.packbits(mask).tobytes() + trials.tobytes()
+            self.key = (candidates.mark or b"") + np.packbits(mask).tobytes() + pending.trials.tobytes()
         self._copied = copied or (positions is not None and 2 * positions.size <= candidates.n_candidates)
 
     def __len__(self) -> int:

@@ -98,7 +98,7 @@ def test_equals_scikit_learn_at_each_of_100_steps(intercept):
 
 def out(table, indices):
     """Trials of these candidates whose rewards are pending."""
-    return Pending(tuple(range(len(indices))), np.array(indices), table.rows(np.array(indices)))
+    return Pending(np.arange(len(indices)), np.array(indices), table.rows(np.array(indices)))
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -113,10 +113,11 @@ def test_believes_as_if_told_what_was_expected(told, intercept):
         one.update(table.row(index), float(rng.standard_normal()), index)
     pending = [5, 17, 5, indices[-1] if indices else 30]
     before = [family.variance.copy() for family in one.families]
-    whole = one._with_fantasies(out(table, pending))
-    one._fantasies = ([], [])
+    matters = np.ones((1, models.n_models), dtype=bool)
+    whole = one._with_fantasies(out(table, pending), matters)
+    one._drop_fantasies()
     for k in range(1, 5):  # one more at a time is the same, bit for bit
-        parts = one._with_fantasies(out(table, pending[:k]))
+        parts = one._with_fantasies(out(table, pending[:k]), matters)
     for j in range(models.n_models):
         assert np.array_equal(whole[j].variance, parts[j].variance)
         gram = models.gram(j, x, x)
@@ -133,18 +134,19 @@ def test_candidates_that_are_pending_are_compared_by_rows_that_are_known(monkeyp
     one = grid(models, table, [np.full(models.n_models, 0.2)])
     for k, index in enumerate(played(20)):
         one.update(table.row(index), float(k % 5), index)
-    pending = out(table, [5, 17, 40])
+    pending, matters = out(table, [5, 17, 40]), np.ones((1, models.n_models), dtype=bool)
     for told in [[1], [2, 3]]:
-        one._fantasies = ([], [])
-        known = one._with_fantasies(pending)
+        one._drop_fantasies()
+        known = one._with_fantasies(pending, matters)
         with monkeypatch.context() as patch:
             patch.delattr(KernelRegression, "_between")  # not needed
-            one._fantasies = ([], [])
-            one._with_fantasies(pending)
+            one._drop_fantasies()
+            one._with_fantasies(pending, matters)
         fantasies = [family.without_fantasies() for family in one.families]
         for row in pending.rows:  # as points of nowhere
-            fantasies = [before.with_fantasies(one._told(j, row, None)) for j, before in enumerate(fantasies)]
-        for name, a, b in zip(models.names, known, fantasies, strict=True):
+            for j, own in enumerate(fantasies):
+                own.absorb(one._told(j, row, None))
+        for name, a, b in zip(models.names, known.values(), fantasies, strict=True):
             np.testing.assert_allclose(a.variance, b.variance, rtol=1e-12 if "linear" in name else 0)
         for index in told:
             one.update(table.row(index), 2.0, index)

@@ -39,7 +39,7 @@ def test_equals_packed_factors_at_every_step(sizes, intercept):
     for t in range(100):
         weights, noises = rng.dirichlet(np.ones(6)).reshape(shape), rng.uniform(0.5, 2.0, shape)
         out = rng.integers(N, size=t % 3)
-        pending = Pending(tuple(range(out.size)), out, table.rows(out))
+        pending = Pending(np.arange(out.size), out, table.rows(out))
         off = Choices(None, rng.standard_normal((models.n_columns, 4)))
         close(one.moments(weights, noises, choices, pending), two.moments(weights, noises, choices, pending))
         close(one.moments(weights, noises, off), two.moments(weights, noises, off))

@@ -35,7 +35,7 @@ from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture._kernels import add_excesses
 from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_scales
-from alexp.estimation.posteriors import Component, NotFiniteError, PosteriorGrid
+from alexp.estimation.posteriors import Component, ComponentValues, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel, Scaled
 from alexp.problem.matrices import ModelOnTable
@@ -364,6 +364,14 @@ class Mixture:
         """The components of weight above ``least`` one by one; shares sum to one."""
         return self.grid.components(weights, self.noise_variances(), choices, pending, least)
 
+    def values(self, weights: FloatArray, choices: Choices, pending: Pending, least: float) -> ComponentValues:
+        """The same all at once, for few choices, which have something pending or a reward."""
+        out = self.grid.values(weights, self.noise_variances(), choices, pending, least)
+        if not (np.isfinite(out.mean).all() and np.isfinite(out.variance).all()):
+            for part in self.components(weights, choices, pending, least):
+                part.check()
+        return out
+
     @property
     def freedom(self) -> float:
         """Degrees of freedom of a component's predictions: infinitely many, because they are Gaussian."""
@@ -560,16 +568,9 @@ def expected_improvement(
     distribution's scale.
     """
     out = np.zeros(n)
-    slope, logarithms = _gain_table(freedom)
     for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
         part.check()
-        std, above = np.maximum(width * np.sqrt(part.variance), _TINY), part.mean - incumbent
-        with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
-            place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
-        left = np.minimum(place.astype(np.int64), logarithms.size - 2)
-        low = entries(logarithms, left)
-        gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
-        out = out + part.share * np.maximum(gains, above)  # what lies beyond the table is certain
+        out = out + part.share * improvements(part.mean - incumbent, part.variance, freedom, width)
     return out
 
 
@@ -583,6 +584,18 @@ def expected_excesses(
         mean, std = np.asarray(part.mean), np.maximum(width * np.sqrt(np.asarray(part.variance)), _TINY)
         add_excesses(out, mean, std, float(part.share), levels, _NEAR, near, _EDGE, far)
     return out
+
+
+def improvements(above: FloatArray, variance: FloatArray, freedom: float, width: float) -> FloatArray:
+    """Expected improvements where a mean lies so far `above` the incumbent, of the shape of both."""
+    slope, logarithms = _gain_table(freedom)
+    std = np.maximum(width * np.sqrt(variance), _TINY)
+    with np.errstate(over="ignore"):  # what is certain is infinitely far from the incumbent
+        place = slope * (np.arcsinh(np.clip(above / std, -_REACH, _REACH)) + _EDGE)
+    left = np.minimum(place.astype(np.int64), logarithms.size - 2)
+    low = entries(logarithms, left)
+    gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
+    return np.asarray(np.maximum(gains, above))  # what lies beyond the table is certain
 
 
 @lru_cache(maxsize=4)

@@ -54,8 +54,8 @@ class ArrayBackend(Protocol):
     def put(self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]) -> None:
         """Set mean and variance of one candidate to values (cells,)."""
 
-    def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
-        """Variances less C_c^2 / total_c, in another array."""
+    def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
+        """Variances less C_c^2 / total_c, in another array unless that of the variances may be written to."""
 
     def merge(
         self,
@@ -122,9 +122,9 @@ class HostBackend:
         """Set mean and variance of one candidate."""
         mean[:, index], variance[:, index] = values
 
-    def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
+    def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c."""
-        out = variance.copy()
+        out = variance if reuse else variance.copy()
         kernels.shrink(out, covariances, total)
         return out
 

@@ -17,13 +17,13 @@ from typing import Protocol
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.backends import backend
 from alexp.common.codec import Packable
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.onepass.backends import ArrayBackend, HostBackend
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointFit, PointTold, lifted
-from alexp.estimation.posteriors import CandidateMoments, Component, Score
+from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel
 from alexp.problem.matrices import Block, ModelOnTable
@@ -110,7 +110,7 @@ class KernelPass:
         return np.vstack([chunk[:used, part] for chunk, used in zip(self._chunks, self._used, strict=True)])
 
     def copy(self) -> KernelPass:
-        """One that shares the rows and begins a chunk of its own."""
+        """One that shares the rows so far and begins a chunk of its own."""
         out = KernelPass(self._n_candidates)
         out._chunks = [chunk[:used] for chunk, used in zip(self._chunks, self._used, strict=True)]
         out._used = self._used.copy()
@@ -223,7 +223,8 @@ class Family:
 
     def without_fantasies(self) -> FamilyFantasies:
         """What variances will be once pending rewards are in: none yet."""
-        return FamilyFantasies(self.regression, self._pass, self._block, self.variance, self._backend)
+        copies = self.regression.copy(), self._pass.copy()
+        return FamilyFantasies(*copies, self._block, self.variance, self._backend)
 
     def at(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance at any points (n, d), (cells, n) each."""
@@ -231,27 +232,32 @@ class Family:
 
 
 class FamilyFantasies:
-    """The variances of a family once rewards of pending trials are in; means stay as they are."""
+    """The variances of a family once rewards of pending trials are in; means stay as they are.
+
+    `regression` and `over` are copies of its own, which grow by one point for each pending trial.
+    """
 
     def __init__(
         self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray, backend: ArrayBackend
     ) -> None:
         self._regression, self._pass, self._block, self.variance = regression, over, block, variance
-        self._backend = backend
+        self._backend, self._is_own = backend, False  # whether the variances are
 
-    def with_fantasies(self, at: PointTold) -> FamilyFantasies:
-        """The same once a reward of a point is in."""
-        probe, regression, over = self._regression.probe(at), self._regression.copy(), self._pass.copy()
-        number, is_first = regression.points.find(at.row), regression.points.n == 0 and regression.intercept
-        if number == regression.points.n:
+    def absorb(self, at: PointTold) -> None:
+        """Take in that a reward of a point will come."""
+        regression, over = self._regression, self._pass
+        probe, number = regression.probe(at), regression.points.find(at.row)
+        is_new, is_first = number == regression.points.n, regression.points.n == 0 and regression.intercept
+        covariances = None if is_first else over.covariances(number, probe, at)
+        if is_new:
             over.add(at)
         regression.fantasise(at)
-        if is_first:  # what it takes from the constant's variance cannot be said, because that is infinite
-            variance = self._backend.made(regression, over, self._block)[1]
+        if covariances is None:  # what it takes from the constant's variance cannot be said, because that is infinite
+            self.variance = self._backend.made(regression, over, self._block)[1]
         else:
-            covariances = self._pass.covariances(number, probe, at)
-            variance = self._backend.shrunk(self.variance, covariances, probe.variance + regression.ratios)
-        return FamilyFantasies(regression, over, self._block, variance, self._backend)
+            total = probe.variance + regression.ratios
+            self.variance = self._backend.shrunk(self.variance, covariances, total, self._is_own)
+        self._is_own = True
 
 
 def _is_due(since: int, n_points: int, limit: float, is_new: bool) -> bool:
@@ -314,7 +320,7 @@ class OnePassGrid:
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
         self._elsewhere: list[FloatArray] = []  # dictionary rows of those
-        self._fantasies: tuple[list[bytes], list[FamilyFantasies]] = ([], [])  # pending rows, and what they leave
+        self._drop_fantasies()
 
     def _share(self) -> dict[int, tuple[KernelRows, int]]:
         """Where the kernel rows of each model come from: those on one table are made together."""
@@ -360,7 +366,10 @@ class OnePassGrid:
         self._indices.append(-1 if index is None else index)
         if index is None:
             self._elsewhere.append(np.array(row))
-        self._fantasies = ([], [])
+        self._drop_fantasies()
+
+    def _drop_fantasies(self) -> None:
+        self._fantasies: tuple[Pending, dict[int, FamilyFantasies]] = (NOTHING, {})  # what pending trials leave
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
@@ -387,12 +396,13 @@ class OnePassGrid:
             for part in self.components(weights, variances, choices):
                 merged.merge(part.share, part.mean, part.variance)
             return merged.mean, merged.within + merged.between
-        kept, total, fantasies = float(weights[weights > _NEGLIGIBLE].sum()), 0.0, self._with_fantasies(pending)
+        matters = weights > _NEGLIGIBLE
+        kept, total, fantasies = float(weights[matters].sum()), 0.0, self._with_fantasies(pending, matters)
         moments = self._backend.zeros(3, self._models[0].block.n_rows)
         for j, family in enumerate(self.families):
-            cells = np.flatnonzero(weights[:, j] > _NEGLIGIBLE)
+            cells = np.flatnonzero(matters[:, j])
             shares, scales = weights[cells, j] / kept, variances[cells, j] / self._ratios[cells, j]
-            spread = family.variance if fantasies is None else fantasies[j].variance
+            spread = fantasies[j].variance if j in fantasies else family.variance
             moments = self._backend.merge(moments, family.mean, spread, cells, shares, scales, total)
             total += float(shares.sum())
         both = (moments[0, :], moments[1, :] + moments[2, :])
@@ -408,7 +418,7 @@ class OnePassGrid:
     ) -> Iterator[Component]:
         """Every component whose weight matters, with its mean and variance at the choices, shapes (n,)."""
         kept = float(weights[weights > least].sum())
-        fantasies = self._with_fantasies(pending)
+        fantasies = self._with_fantasies(pending, weights > least)
         for j, family in enumerate(self.families):
             active = np.flatnonzero(weights[:, j] > least)
             if active.size == 0:
@@ -416,7 +426,7 @@ class OnePassGrid:
             if choices.indices is None:
                 mean, variance = family.at(np.ascontiguousarray(self._own(j, choices.table.T)))
             else:
-                mean, variance = family.mean, family.variance if fantasies is None else fantasies[j].variance
+                mean, variance = family.mean, fantasies[j].variance if j in fantasies else family.variance
             for c in active:
                 scale = variances[c, j] / self._ratios[c, j]
                 own = (mean[int(c), :], variance[int(c), :])
@@ -424,6 +434,14 @@ class OnePassGrid:
                     own = self._backend.taken(own[0], choices.indices), self._backend.taken(own[1], choices.indices)
                 values, spread = own
                 yield Component(float(weights[c, j]) / kept, int(c), j, values, scale * spread)
+
+    def values(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> ComponentValues:
+        """The same all at once."""
+        parts = list(self.components(weights, variances, choices, pending, least))
+        both = np.array([part.mean for part in parts]), np.array([part.variance for part in parts])
+        return ComponentValues(np.array([part.share for part in parts]), *both)
 
     def n_normals(self, model: int) -> int:
         """How many standard normals a draw of a model takes."""
@@ -435,18 +453,22 @@ class OnePassGrid:
             raise ValueError("functions are drawn at candidates only, where values are kept")
         return self.families[model].draw(cell, choices.indices, normals, scale)
 
-    def _with_fantasies(self, pending: Pending) -> list[FamilyFantasies] | None:
-        """Beliefs of all families after pending trials, taken in one after the other."""
+    def _with_fantasies(self, pending: Pending, matters: BoolArray) -> dict[int, FamilyFantasies]:
+        """Beliefs of the families with a component that `matters` (cells, M), after pending trials; none without.
+
+        They are kept until the next reward: one trial more is absorbed alone, to the same bits.
+        """
         if not pending:
-            return None
-        rows = [np.ascontiguousarray(row) for row in pending.rows]
-        keys = [row.tobytes() for row in rows]
+            return {}
+        members = np.flatnonzero(matters.any(axis=0)).tolist()
         known, fantasies = self._fantasies
-        if not known or known != keys[: len(known)]:
-            known, fantasies = [], [family.without_fantasies() for family in self.families]
-        for row, index in zip(rows[len(known) :], pending.indices[len(known) :].tolist(), strict=True):
-            fantasies = [before.with_fantasies(self._told(j, row, index)) for j, before in enumerate(fantasies)]
-        self._fantasies = (keys, fantasies)
+        if not pending.begins_with(known) or any(j not in fantasies for j in members):
+            known, fantasies = NOTHING, {j: self.families[j].without_fantasies() for j in members}
+        self._fantasies = (NOTHING, {})  # as long as they are changed
+        for row, index in zip(pending.rows[len(known) :], pending.indices[len(known) :].tolist(), strict=True):
+            for j, own in fantasies.items():
+                own.absorb(self._told(j, row, index))
+        self._fantasies = (pending, fantasies)
         return fantasies
 
     # -- storage -----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ Linear models of d features change to d x d factors (`PrimalFactor`) once there 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -315,30 +315,31 @@ class PrimalFactor:
         rows = np.empty((n + d, lead + d + 1))
         rows[:n, :lead], rows[:n, lead:-1], rows[:n, -1] = 1.0, points.rows, points.means
         rows[:n] *= np.sqrt(points.counts)[:, None]
-        self._cells: list[RidgeBank] = []
+        factors = []
         for ratio in ratios:
             rows[n:] = 0.0
             rows[n + np.arange(d), lead + np.arange(d)] = np.sqrt(ratio)
             triangle = np.array(np.linalg.qr(rows, mode="r"))
             triangle *= np.where(np.diag(triangle) < 0.0, -1.0, 1.0)[:, None]
             triangle[-1, -1] = np.sqrt(triangle[-1, -1] ** 2 + points.scatter)
-            cell = RidgeBank(np.arange(d), np.array([0, d]), float(np.sqrt(ratio)), intercept)
-            cell.restore({"factor": triangle[np.triu_indices(len(triangle))], "n_observations": points.n_observations})
-            self._cells.append(cell)
+            factors.append(triangle[np.triu_indices(len(triangle))])
+        cells = ratios.size
+        self._bank = RidgeBank(np.tile(np.arange(d), cells), d * np.arange(cells + 1), np.sqrt(ratios), intercept)
+        self._bank.restore({"factor": np.concatenate(factors), "n_observations": points.n_observations})
 
     @property
     def residuals(self) -> FloatArray:
         """Penalised residuals, (cells,)."""
-        return np.array([cell.residuals()[0] for cell in self._cells])
+        return self._bank.residuals()
 
     def log_determinants(self) -> FloatArray:
         """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
-        return np.array([cell.log_determinants()[0] for cell in self._cells])
+        return self._bank.log_determinants()
 
     def probe(self, row: FloatArray) -> PointFit:
         """What is known of the point with features (d,); its weights are directions, see `LinearRegression`."""
         own = np.append(1.0, row) if self.intercept else row
-        solutions = np.array([cell.solve(0, own) for cell in self._cells]) * self.ratios[:, None]
+        solutions = np.array([self._bank.solve(c, own) for c in range(self.ratios.size)]) * self.ratios[:, None]
         variance = np.maximum(solutions @ own, 0.0)
         theta, constants = self.coefficients()
         constant = solutions[:, 0] if self.intercept else np.zeros(self.ratios.size)
@@ -346,30 +347,32 @@ class PrimalFactor:
 
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
         """Posterior means (cells, d), and constants (cells,)."""
-        both = [cell.coefficients() for cell in self._cells]
-        return np.array([theta for theta, _ in both]), np.array([float(constant[0]) for _, constant in both])
+        theta, constants = self._bank.coefficients()
+        return theta.reshape(self.ratios.size, -1), constants
 
     def direction(self, cell: int, normals: FloatArray) -> FloatArray:
         """Draw of the coefficients less their mean, (d,), in one cell and units of the prior."""
-        own = self._cells[cell]
-        return own.sample(normals, float(np.sqrt(self.ratios[cell]))) - own.coefficients()[0]
+        theta = self.coefficients()[0]
+        given = np.zeros_like(theta)
+        given[cell] = normals
+        drawn = self._bank.sample(given.ravel(), np.sqrt(self.ratios)).reshape(theta.shape)
+        return np.asarray(drawn[cell] - theta[cell])
 
     def tell(self, row: FloatArray, y: float) -> None:
         """Absorb a reward."""
-        for cell in self._cells:
-            cell.update(row, y)
+        self._bank.update(row, y)
 
     def fantasise(self, row: FloatArray) -> None:
         """Absorb a reward that is as expected."""
-        self._cells = [cell.with_fantasies(row[None]) for cell in self._cells]
+        self._bank = self._bank.with_fantasies(row[None])
 
     def moments(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance at n points (n, d), (cells, n) each."""
         theta, constants = self.coefficients()
         mean, variance = theta @ features.T + constants[:, None], np.empty((self.ratios.size, len(features)))
         points = features.T if not self.intercept else np.vstack([np.ones(len(features)), features.T])
-        for c, cell in enumerate(self._cells):
-            z = solve_triangular(cell.triangle(0), points, trans="T")
+        for c in range(self.ratios.size):
+            z = solve_triangular(self._bank.triangle(c), points, trans="T")
             variance[c] = self.ratios[c] * np.einsum("kn,kn->n", z, z)
         return mean, variance
 
@@ -378,8 +381,8 @@ class PrimalFactor:
         theta, constants = self.coefficients()
         cells, d, lead = self.ratios.size, theta.shape[1], int(self.intercept)
         roots, shifts = np.empty((cells, lead + d, d)), np.zeros((cells, lead + d))
-        for c, cell in enumerate(self._cells):
-            inverse = solve_triangular(cell.triangle(0), np.eye(lead + d), trans="T")
+        for c in range(cells):
+            inverse = solve_triangular(self._bank.triangle(c), np.eye(lead + d), trans="T")
             roots[c] = inverse[:, lead:]
             shifts[c] = inverse[:, 0] if lead else 0.0
         nothing = np.zeros(cells)
@@ -387,7 +390,9 @@ class PrimalFactor:
 
     def copy(self) -> PrimalFactor:
         """A copy that may absorb fantasies."""
-        return deepcopy(self)
+        out = copy(self)
+        out._bank = self._bank.with_fantasies(np.empty((0, 0)))
+        return out
 
 
 _DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray, NarrowArray
 from alexp.common.schema import floats, record, same, sequence, whole
-from alexp.estimation.posteriors import CandidateMoments, Component, Envelope, Score, feature_major
+from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Envelope, Score, feature_major
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge import _search as sweeps
 from alexp.estimation.ridge import _values as values
@@ -560,10 +560,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Fantasies:
-    """Some models of a cell with pending rows absorbed; members and rows as bytes."""
+    """Some models of a cell with pending trials absorbed."""
 
-    members: bytes
-    rows: bytes
+    members: IntArray
+    pending: Pending
     bank: RidgeBank
 
 
@@ -707,6 +707,16 @@ class RidgeGrid:
                     part.variances[place] * width**2,
                 )
 
+    def values(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> ComponentValues:
+        """The same all at once, for few choices."""
+        parts, rows = self._parts(weights, variances, pending, least), np.ascontiguousarray(choices.table.T)
+        both = [part.bank.values(rows, part.members) for part in parts]
+        spreads = [part.variances[:, None] * squares for part, (_, squares, _) in zip(parts, both, strict=True)]
+        shares = np.concatenate([part.shares for part in parts])
+        return ComponentValues(shares, np.concatenate([mean for mean, _, _ in both]), np.concatenate(spreads))
+
     def _parts(
         self, weights: FloatArray, variances: FloatArray, pending: Pending = NOTHING, least: float = _NEGLIGIBLE
     ) -> list[Part]:
@@ -720,20 +730,18 @@ class RidgeGrid:
             kept += float(row[own].sum())
             if own.size:
                 active.append((cell, own))
-        rows = np.ascontiguousarray(pending.rows) if pending.trials else None
-        key = b"" if rows is None else rows.tobytes()
         parts = []
         for cell, own in active:
             bank, members = self.cells[cell], own
-            if rows is not None:
-                known, chosen = self._fantasies.get(cell), own.tobytes()
-                if known is None or known.members != chosen or not key.startswith(known.rows):
-                    bank = bank.with_fantasies(rows, own)
-                elif known.rows == key:
-                    bank = known.bank
+            if pending:
+                known = self._fantasies.get(cell)
+                if known is None or not np.array_equal(known.members, own) or not pending.begins_with(known.pending):
+                    bank = bank.with_fantasies(pending.rows, own)
+                elif len(new := pending.rows[len(known.pending) :]):
+                    bank = known.bank.with_fantasies(new)
                 else:
-                    bank = known.bank.with_fantasies(rows[len(known.rows) // rows[0].nbytes :])
-                self._fantasies[cell] = Fantasies(chosen, key, bank)
+                    bank = known.bank
+                self._fantasies[cell] = Fantasies(own, pending, bank)
                 members = np.arange(own.size)
             parts.append(Part(cell, bank, own, members, weights[cell, own] / kept, variances[cell, own]))
         return parts

@@ -1,0 +1,101 @@
+"""Plates are computed step by step: as by a run that starts with all trials pending, and by a look at every choice."""
+
+import numpy as np
+import pytest
+
+import alexp
+from alexp.problem.candidates import Pending, PendingList
+
+N = 400
+
+
+def problem(kernels):
+    rng = np.random.default_rng(5)
+    inputs = rng.standard_normal((N, 4))
+    inputs[N // 2 :] = inputs[: N // 2]  # every candidate has a twin: exact ties
+    models = {"all": inputs, "some": inputs[:, :2]}
+    rewards = np.sin(2.0 * inputs[:, 0]) + 0.3 * rng.standard_normal(N)
+    made = alexp.ModelClass.from_matrices(models, kernels="auto") if kernels else alexp.ModelClass.from_matrices(models)
+    return made, alexp.FiniteSet(np.arange(N)), rewards
+
+
+@pytest.mark.parametrize("rule", ["ei", "ucb", "ids"])
+@pytest.mark.parametrize("kernels", [False, True])
+@pytest.mark.parametrize("told", [0, 12])
+def test_a_run_that_starts_with_trials_pending_asks_for_the_same(rule, kernels, told):
+    models, domain, rewards = problem(kernels)
+    opt = alexp.EvidenceMixture(models, domain, rule=rule, random_state=2)
+    for index in range(told):
+        opt.observe(index, rewards[index])
+    for _ in range(24):
+        fresh = alexp.EvidenceMixture.from_dict(opt.to_dict())
+        assert opt.ask().index == fresh.ask().index
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_largest_improvement_is_that_of_all_choices(kernels, fails):
+    models, domain, rewards = problem(kernels)
+    opt = alexp.EvidenceMixture(models, domain, goal="best", repeats=False, random_state=1)
+    for index in range(10):
+        opt.observe(index, rewards[index])
+    if fails:
+        opt.fail(opt.ask())
+    for k in range(100):
+        round_ = opt._open(np.arange(50, N) if k % 3 else None)
+        position, gain = opt.belief.most_improving(round_, 2.0)
+        gains = opt.belief.expected_improvement(round_, 2.0)
+        assert gain == pytest.approx(gains[position], rel=1e-9)
+        assert gain == pytest.approx(gains.max(), rel=1e-9)
+        opt.ask(available=np.arange(20, N))
+
+
+def test_most_choices_are_not_looked_at_again(monkeypatch):
+    models, domain, rewards = problem(False)
+    opt = alexp.EvidenceMixture(models, domain, goal="best", repeats=False, random_state=1)
+    for index in range(10):
+        opt.observe(index, rewards[index])
+    looked, whole = [], type(opt._mixture).values
+
+    def values(self, weights, choices, pending, least):
+        looked.append(len(choices) if len(pending) else 0)
+        return whole(self, weights, choices, pending, least)
+
+    monkeypatch.setattr(type(opt._mixture), "values", values)
+    opt.ask(48)
+    assert 0 < sum(looked) < 0.5 * 47 * N
+
+
+def test_trials_that_are_added_later_do_not_change_those_before():
+    some, kept = PendingList(2), []
+    for k in range(40):
+        some.extend([k], np.array([2 * k]), np.full((1, 2), float(k)))
+        kept.append(some.now())
+    for k, one in enumerate(kept):
+        assert one.trials.tolist() == list(range(k + 1))
+        assert one.indices.tolist() == list(range(0, 2 * k + 1, 2))
+        assert one.rows[:, 1].tolist() == list(map(float, range(k + 1)))
+        assert kept[-1].begins_with(one)
+        assert one.begins_with(kept[-1]) == (k == 39)
+    other = Pending(kept[3].trials, kept[3].indices[::-1], kept[3].rows)
+    assert not kept[5].begins_with(other)
+
+
+def test_pending_trials_are_followed_through_tells_and_abandonments():
+    models, domain, rewards = problem(False)
+    opt = alexp.EvidenceMixture(models, domain, random_state=1)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        out = opt.pending()
+        what = rng.integers(4)
+        if what < 2 or not out:
+            opt.ask(int(rng.integers(1, 4)))
+        elif what == 2:
+            trial = out[int(rng.integers(len(out)))]
+            opt.tell(trial, rewards[trial.index])
+        else:
+            opt.abandon(out[0])
+        now = opt._pending_now()
+        assert now.trials.tolist() == [trial.id for trial in opt.pending()]
+        assert now.indices.tolist() == [trial.index for trial in opt.pending()]
+        np.testing.assert_array_equal(now.rows, opt._listed.rows(now.indices))
