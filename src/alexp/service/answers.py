@@ -250,6 +250,7 @@ class StopAnswer(StudyAnswer):
     delta: float
     epsilon: float | None = Field(description="No candidate is better by more than this; null if nothing is known.")
     target: float | None
+    kind: Literal["certified", "calibrated", "estimate"]
     certified: bool
     reason: str | None = Field(description="Why it is not certified.")
     can_stop: bool
@@ -257,7 +258,7 @@ class StopAnswer(StudyAnswer):
     disagreeing: list[int]
     between_candidates: float | None
     checked: bool
-    rests_on: str | None = Field(description="If certified, the condition under which it holds, as a clause.")
+    rests_on: str | None = Field(description="If no estimate, the condition under which it holds, as a clause.")
     text: str
 
 
@@ -271,6 +272,7 @@ class CheckAnswer(StudyAnswer):
     rejected: list[int]
     speaks_against: list[str]
     checked: bool
+    trials: list[int] = Field(description="With only the shape of the noise stated: those that no model explains.")
     text: str
 
 

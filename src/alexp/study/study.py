@@ -24,9 +24,9 @@ from alexp.algorithms.base import (
     warn_of,
 )
 from alexp.algorithms.capabilities import Certifies, offers
-from alexp.algorithms.certified import DELTA
 from alexp.algorithms.log import AlreadyToldError, Entry, Recommendation, Trial
 from alexp.algorithms.naming import Name, find_trial
+from alexp.algorithms.statements import DELTA
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.domains import Available, FiniteSet
@@ -62,7 +62,7 @@ from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make
 if TYPE_CHECKING:
     import pandas as pd
 
-    from alexp.algorithms.certified import Band, ModelCheck, StopReport
+    from alexp.algorithms.statements import Band, ModelCheck, StopReport
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
 AnyReward = float | Sequence[float] | Literal["failed"]

@@ -13,8 +13,8 @@ import numpy as np
 from alexp.algorithms.assumptions import NotCertified
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import Certifies, Estimates, LooksBack, Predicts, offers
-from alexp.algorithms.certified import DELTA, StopReport
 from alexp.algorithms.components import component_to_dict
+from alexp.algorithms.statements import DELTA, StopReport
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable
 from alexp.common.validation import count, fraction
