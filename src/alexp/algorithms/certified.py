@@ -34,6 +34,7 @@ from alexp.algorithms.shape_certifier import ShapeCertifier, shape_condition
 from alexp.algorithms.statements import DELTA, Band, ModelCheck, StopReport
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import SMALLEST, fraction, positive
+from alexp.estimation.calibrated import PriorGap, PriorLedger
 from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction, believe
 from alexp.estimation.posteriors import NotFiniteError
@@ -43,6 +44,7 @@ from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
 from alexp.problem.rows import spread
 
+TYPICAL = "if the rewards are typical of the models' priors and errors are bell-shaped"
 _LOOKED_AT = 300  # candidates that are looked at for what is wrong with a model
 
 
@@ -68,6 +70,7 @@ class Certified(Algorithm):
 
     ridges_per_model: ClassVar[int] = 1
     _certifier: Certifier | None = None
+    _prior_ledger: PriorLedger | None = None
 
     @property
     def certifies(self) -> bool:
@@ -161,8 +164,34 @@ class Certified(Algorithm):
         try:
             return self._certified_report(report, round_, position)
         except NotCertified as error:
-            gap, likely = self._credible(round_, position, delta)
-            return replace(report, epsilon=gap, plausible=likely, reason=str(error))
+            report = replace(report, reason=str(error))
+        if (known := self._calibrated(round_, position, delta)) is not None:
+            return replace(report, **known._asdict(), kind="calibrated", rests_on=TYPICAL)
+        gap, likely = self._credible(round_, position, delta)
+        return replace(report, epsilon=gap, plausible=likely)
+
+    def _calibrated(self, round_: Round, position: int, delta: float) -> PriorGap | None:
+        """The gap if rewards are typical of the models' priors; None where the shape of the noise was not stated.
+
+        Nor is there one where the rewards contradict the models, or candidates are new in every round.
+        """
+        listed = self.models.is_listable and self._candidates is not None
+        if self.noise is None or self.forget is not None or not listed:
+            return None
+        try:
+            if self.check_models(delta).contradicted:
+                return None
+        except NotCertified:  # kernels are not checked
+            pass
+        if self._prior_ledger is None:
+            self._prior_ledger = PriorLedger(self._certified_models(), self._listed)
+        self._prior_ledger.catch_up(self._cached("told", self._rewards_told))
+        if not self._prior_ledger.is_ready:
+            return None
+        gap, local = self._prior_ledger.gap(round_.choices, position, delta)
+        if self.reward_range is not None:
+            gap = min(gap, self.reward_range.high - self.reward_range.low)
+        return PriorGap(gap, self._numbers()[local])
 
     def _certified_report(self, report: StopReport, round_: Round, position: int) -> StopReport:
         """The report about the choice at `position`, filled in; NotCertified where nothing is proved."""

@@ -76,7 +76,7 @@ class StopReport:
     Attributes
     ----------
     x, index : the recommended action.
-    delta : probability with which a certified statement may fail, over all moments of the run together.
+    delta : probability with which the statement may fail.
     epsilon : no candidate is better than it by more than this, in the sense of `kind`.
     target : the epsilon asked for, if any.
     plausible : numbers of the models not ruled out; if not certified, the likeliest that together have 1 - delta of the
@@ -84,10 +84,10 @@ class StopReport:
     disagreeing : those under which the action may be worse than `target`; without a target, those whose own
         estimate has its maximum elsewhere. Largest gap first. Empty if not certified.
     kind : "certified": holds with probability 1 - delta at every moment of the run, whatever the coefficients, if one
-        of the models is true and the rest is as stated. "calibrated": holds with that probability at every moment on
-        average over rewards that are typical of the models' priors. "estimate": by the algorithm's own posterior (by a
-        mixture of all models in the units of the rewards, where it has none or the rewards contradict what it was
-        told), which may be wrong.
+        of the models is true and the rest is as stated. "calibrated": holds with that probability at the moment one
+        stops, whenever that is, on average over rewards that are typical of the models' priors. "estimate": by the
+        algorithm's own posterior (by a mixture of all models in the units of the rewards, where it has none or the
+        rewards contradict what it was told), which may be wrong.
     reason : why it is not certified; None if it is.
     between_candidates : on an Interval, by how much more a point between the candidates may be better; None where
         candidates are all there is, or where no bound is known (a Box, feature maps of one's own).

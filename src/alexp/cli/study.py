@@ -101,6 +101,10 @@ def create(
     norm_bound: Annotated[
         float | None, typer.Option(help="Largest norm of the true model's coefficients, if known instead.")
     ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="gaussian: measurement errors are bell-shaped; certificates then need no number."),
+    ] = None,
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
     goal: Annotated[
@@ -140,6 +144,7 @@ def create(
         )
     more |= {} if goal is None else {"goal": goal}
     more |= {} if reward_range is None else {"reward_range": reward_range}
+    more |= {} if noise is None else {"noise": noise}
     study = create_study(
         models.normalized(table.domain) if normalize else models,
         table,

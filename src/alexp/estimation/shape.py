@@ -24,8 +24,8 @@ on when it comes: then x_s was chosen before y_s was seen, and that is all that 
 The predictions q_s are a mixture of two parts, in which the scale s^2 of signal and noise is integrated out under
 IG(1, 1) in units of the first t0 rewards, see `StudentEvidence`. The larger part is the mixture of all models: the
 coefficients of the d columns of a model, each in units of its spread, have variance s^2 / d, noise has variance r s^2
-for each of `RATIOS`, and the constant of an intercept is flat. The other, `Rival`, needs no model to be true: it sounds
-the alarm. The first t0 rewards fix units and are learned before the first one that counts is predicted.
+for each of `RATIOS`, and the constant of an intercept is flat. The other, `FreeProcesses`, needs no model to be true:
+it sounds the alarm. The first t0 rewards fix units and are learned before the first one that counts is predicted.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Sums:
         self.products += np.outer(values, values)
 
 
-class Rival(Alternative):
+class FreeProcesses(Alternative):
     """Predictions that need no model to be true: Gaussian processes on all columns, of unknown scale.
 
     Linear, or smooth with one of two lengthscales, with or without what belongs to a candidate alone.
@@ -118,7 +118,7 @@ class Rival(Alternative):
         return np.asarray(own[self._which] + 1.0)
 
 
-class Units(NamedTuple):
+class LedgerUnits(NamedTuple):
     """What the first rewards fix: a centre and a size for every column and, last, for the reward, (P + 1,)."""
 
     centre: FloatArray
@@ -150,7 +150,7 @@ class ShapeLedger(Following):
         """Forget all rewards."""
         m = self._models.n_models
         self._early: list[tuple[int, float, FloatArray]] = []
-        self.units: Units | None = None
+        self.units: LedgerUnits | None = None
         self.log_density = 0.0  # log A_t
         self.residuals, self.ranks = np.zeros(m), np.zeros(m, dtype=np.int64)
         self.largest = np.full(m, -np.inf)  # max over times of log E_j
@@ -181,11 +181,11 @@ class ShapeLedger(Following):
         sizes = np.sqrt(np.mean(np.square(known - centre[:-1, None]), axis=1))
         sizes = np.where(sizes > 1e-14 * np.abs(known).max(axis=1, initial=0.0), sizes, np.inf)
         spread = float(np.sqrt(np.mean(np.square(rewards - centre[-1]))))
-        self.units = Units(centre, np.append(sizes, spread))
+        self.units = LedgerUnits(centre, np.append(sizes, spread))
         size = self._models.n_columns + 1
         self._all, self.counted = Sums(size, centred), Sums(size, centred)
         scaled = (known - centre[:-1, None]) / sizes[:, None]
-        self._rival = Rival(scaled)
+        self._rival = FreeProcesses(scaled)
         self._spread = np.zeros((size, size))
         self._spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
         for index, y, row in self._early:
@@ -309,7 +309,7 @@ class LeastSquares:
         self,
         models: ModelClass,
         sums: Sums,
-        units: Units,
+        units: LedgerUnits,
         spread: FloatArray,
         weights: Sequence[float],
         bound: float,

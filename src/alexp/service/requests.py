@@ -489,7 +489,9 @@ class Create(Body):
     )
     random_state: int | None = Field(default=None, ge=0, lt=2**128, description="Seed; a random one if absent.")
     settings: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Further arguments of the algorithm.", examples=[{"reward_range": [0, 100]}]
+        default_factory=dict,
+        description="Further arguments of the algorithm.",
+        examples=[{"reward_range": [0, 100], "noise": "gaussian"}],
     )
     load_if_exists: bool = Field(default=False, description="Open the study if it exists already, and is the same.")
     key: Key = None

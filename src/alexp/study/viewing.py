@@ -374,6 +374,7 @@ _MEANING = {
     "reward_bound": "B, bound on the size of the reward",
     "norm_bound": "bound on the norm of the coefficients",
     "reward_range": "lowest and highest reward that is possible",
+    "noise": "shape of the noise",
     "repeats": "whether a measured candidate may be proposed again",
     "direction": "whether large or small rewards are good",
 }

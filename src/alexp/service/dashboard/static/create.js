@@ -40,6 +40,7 @@ export function showCreate(place) {
   const bound = put("settings.reward_bound", numeric("", { min: "0", placeholder: "not known" }));
   const seed = put("random_state", numeric("", { min: "0", step: "1", placeholder: "a random one" }));
   const repeats = h("input", { type: "checkbox", id: newId("repeats") });
+  const shape = h("input", { type: "checkbox", id: newId("noise") });
   const tablePart = new TablePart(put);
   const intervalPart = new IntervalPart(put);
   let kind = tablePart;
@@ -74,6 +75,7 @@ export function showCreate(place) {
     }
     if (low.value) settings.reward_range = ends.map(Number);
     if (noise.value) settings.noise_std = Number(noise.value);
+    if (shape.checked) settings.noise = "gaussian";
     if (bound.value) settings.reward_bound = Number(bound.value);
     const body = {
       name: name.value.trim(),
