@@ -358,12 +358,11 @@ class LeastSquares:
             solved = self._solve(j, k)
             more = more + self._solve(j).rest - solved.rest
             size = np.sqrt(max(radius**2 + more, 0.0))
-            width = np.sqrt(np.square(solved.root.T @ features).sum(axis=0) + constant)
+            width = size * np.sqrt(np.square(solved.root.T @ features).sum(axis=0) + constant)
             mean, width = solved.coefficients @ features, np.where(self._inside(j, k, features), width, np.inf)
-            with np.errstate(invalid="ignore"):
-                ends.append((mean - size * width, mean + size * width))
+            ends.append((mean - width, mean + width))
         lower, upper = np.array(ends).transpose(1, 0, 2)
-        return np.asarray(np.nanmax(lower, axis=0)), np.asarray(np.nanmin(upper, axis=0))
+        return np.asarray(lower.max(axis=0)), np.asarray(upper.min(axis=0))
 
     def at(self, j: int, table: FloatArray, radius: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest reward under model j, (n,) each, on a feature-major table (P, n)."""

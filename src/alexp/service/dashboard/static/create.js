@@ -144,6 +144,7 @@ export function showCreate(place) {
           repeats,
           h("label", { for: repeats.id }, "A measured candidate may be proposed again"),
         ),
+        h("p", { class: "choice" }, shape, h("label", { for: shape.id }, "Measurement errors are bell-shaped")),
       ),
       message,
       h("div", { class: "buttons start" }, button),
