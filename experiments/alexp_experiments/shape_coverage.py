@@ -31,7 +31,7 @@ Noise = Callable[[np.random.Generator, float], float]
 
 
 @dataclass(frozen=True)
-class Problem:
+class CoverageProblem:
     """Three maps of random features, the second of them true.
 
     Attributes
@@ -56,16 +56,16 @@ class Problem:
 
 
 PROBLEMS = (
-    Problem("noise .3 of the signal"),
-    Problem("noise .01, rewards times 1e-6", noise=0.01, unit=1e-6),
-    Problem("noise .1, rewards times 1e6, far from zero", noise=0.1, unit=1e6, offset=1e4),
-    Problem("noise as large as the signal", noise=1.0),
-    Problem("noise twice the signal", noise=2.0),
-    Problem("every column twice", twice=True),
-    Problem("wide maps, 15 to 20 features", sizes=(15, 18, 20)),
-    Problem("no intercept", intercept=False, offset=0.0),
-    Problem("plates of 8, told late in any order", plate=8),
-    Problem("adversarial contexts", adversary=True),
+    CoverageProblem("noise .3 of the signal"),
+    CoverageProblem("noise .01, rewards times 1e-6", noise=0.01, unit=1e-6),
+    CoverageProblem("noise .1, rewards times 1e6, far from zero", noise=0.1, unit=1e6, offset=1e4),
+    CoverageProblem("noise as large as the signal", noise=1.0),
+    CoverageProblem("noise twice the signal", noise=2.0),
+    CoverageProblem("every column twice", twice=True),
+    CoverageProblem("wide maps, 15 to 20 features", sizes=(15, 18, 20)),
+    CoverageProblem("no intercept", intercept=False, offset=0.0),
+    CoverageProblem("plates of 8, told late in any order", plate=8),
+    CoverageProblem("adversarial contexts", adversary=True),
 )
 
 
@@ -95,7 +95,7 @@ class ShapeRun(NamedTuple):
     ratios: list[float]
 
 
-def run(problem: Problem, seed: int, noise: Noise = _gaussian) -> ShapeRun:
+def run(problem: CoverageProblem, seed: int, noise: Noise = _gaussian) -> ShapeRun:
     """One adaptive run of 60 rewards."""
     rng = np.random.default_rng([31, seed])
     maps = {f"map {d}": rng.standard_normal((_CANDIDATES, d)) for d in problem.sizes}
@@ -153,7 +153,7 @@ def run(problem: Problem, seed: int, noise: Noise = _gaussian) -> ShapeRun:
     return ShapeRun(lost_model, lost_band, int(gone[wrong].max()), int(gone_known[wrong].max()), ratios)
 
 
-def _known_radii(known: Posteriors, problem: Problem, bound: float) -> FloatArray:
+def _known_radii(known: Posteriors, problem: CoverageProblem, bound: float) -> FloatArray:
     """Squared radii with noise and norm stated."""
     numbers = problem.noise / bound, problem.noise, bound, _DELTA
     fits = known.residuals(), known.log_determinants()
@@ -162,7 +162,7 @@ def _known_radii(known: Posteriors, problem: Problem, bound: float) -> FloatArra
     return model_radii(*fits, *numbers)
 
 
-def _smallest(maps: dict[str, FloatArray], true: FloatArray, problem: Problem) -> FloatArray:
+def _smallest(maps: dict[str, FloatArray], true: FloatArray, problem: CoverageProblem) -> FloatArray:
     features = list(maps.values())[_TRUE]
     return np.asarray(np.linalg.lstsq(features, true - problem.offset, rcond=None)[0])
 
@@ -176,7 +176,7 @@ def _chosen(ledger: ShapeLedger, table: FloatArray, rng: np.random.Generator) ->
     return int(np.argmax(estimates + 0.3 * np.std(estimates) * rng.standard_normal(len(table))))
 
 
-def _worst(ledger: ShapeLedger, table: FloatArray, true: FloatArray, problem: Problem) -> int:
+def _worst(ledger: ShapeLedger, table: FloatArray, true: FloatArray, problem: CoverageProblem) -> int:
     """Where the true model's estimate is most wrong: an adversary who knows the truth, and all noise so far."""
     if ledger.n_counted < 8:
         return 0
