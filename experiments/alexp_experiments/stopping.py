@@ -97,6 +97,7 @@ class StopRun(NamedTuple):
 
     stops: dict[str, tuple[int, bool]]
     found: int  # experiments until the recommended candidate was within epsilon
+    proved: int | None  # experiments until a certified report was within epsilon
     alarm: int | None
     false_look: dict[str, bool]  # by kind: whether a report was false at some look
     widths: tuple[float, float]  # epsilon of the report and of the estimate after 40 experiments
@@ -111,6 +112,7 @@ def play(case: Case, seed: int) -> StopRun:
     opt = make(noise="gaussian")
     stops: dict[str, tuple[int, bool]] = {}
     false_look = {"report": False, "estimate": False}
+    proved: int | None = None
     found, widths = case.budget + 1, (np.nan, np.nan)
     for t in range(1, case.budget + 1):
         trial = opt.ask()
@@ -124,6 +126,8 @@ def play(case: Case, seed: int) -> StopRun:
         gap = float(rewards.max() - rewards[report.index])
         right = gap <= _EPSILON
         found = min(found, t) if right else found
+        if report.certified and report.can_stop and proved is None:
+            proved = t
         if report.kind != "estimate":
             false_look["report"] |= gap > report.epsilon + 1e-9
         false_look["estimate"] |= gap > estimate + 1e-9
@@ -139,7 +143,7 @@ def play(case: Case, seed: int) -> StopRun:
             if stop and rule not in stops:
                 stops[rule] = t, right
     alarm = None if models.kernels is not None else opt.check_models(_DELTA).at
-    return StopRun(stops, found, alarm, false_look, widths)
+    return StopRun(stops, found, proved, alarm, false_look, widths)
 
 
 def _prb(opt: EvidenceMixture, position: int, rng: np.random.Generator) -> bool:
@@ -165,7 +169,7 @@ def _share(k: int, n: int) -> str:
 
 
 def rows_of(case: Case, runs: Sequence[StopRun]) -> Iterable[str]:
-    """Rows of the table, one for every rule."""
+    """Rows of the table, one for every rule, and what all looks together have shown."""
     n = len(runs)
     found = np.median([one.found for one in runs])
     yield f"| **{case.name}** | a good candidate was found | {n} of {n} | {found:.0f} | |"
@@ -173,20 +177,21 @@ def rows_of(case: Case, runs: Sequence[StopRun]) -> Iterable[str]:
         stops = [one.stops[rule] for one in runs if rule in one.stops]
         when = f"{np.median([t for t, _ in stops]):.0f}" if stops else "-"
         yield f"| | {rule} | {len(stops)} of {n} | {when} | {_share(sum(not right for _, right in stops), n)} |"
+    proved = [one.proved for one in runs if one.proved is not None]
+    if proved:
+        yield f"| | stop report, certified | {len(proved)} of {n} | {np.median(proved):.0f} | |"
+    for kind in ("report", "estimate"):
+        yield f"| | {kind} at some look | | | {_share(sum(one.false_look[kind] for one in runs), n)} |"
+    widths = np.array([one.widths for one in runs])
+    if np.isfinite(widths[:, 0]).any():
+        report, estimate = np.nanmedian(widths, axis=0)
+        yield f"| | epsilon after 40 (estimate), median | | {report:.2f} ({estimate:.2f}) | |"
     alarms = [one.alarm for one in runs if one.alarm is not None]
     if case.outside:
         misled = [one for one in runs if not one.stops.get(RULES[0], (0, True))[1]]
         warned = sum(one.alarm is not None and one.alarm <= one.stops[RULES[0]][0] for one in misled)
         words = f"came before {warned} of {len(misled)} false stops"
         yield f"| | alarm | {len(alarms)} of {n} | {np.median(alarms) if alarms else np.nan:.0f} | {words} |"
-
-
-def looks_of(case: Case, runs: Sequence[StopRun]) -> str:
-    """A row of the table of looks."""
-    n, widths = len(runs), np.array([one.widths for one in runs])
-    parts = [_share(sum(one.false_look[kind] for one in runs), n) for kind in ("report", "estimate")]
-    report, estimate = np.nanmedian(widths, axis=0)
-    return f"| {case.name} | {parts[0]} | {parts[1]} | {report:.2f} ({estimate:.2f}) |"
 
 
 def _quiet_play(case: Case, seed: int) -> StopRun:
@@ -199,20 +204,16 @@ def main() -> None:
     """Play and print."""
     parser = argparse.ArgumentParser(prog="python -m alexp_experiments.stopping", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--cases", type=int, default=len(CASES), help="how many of the problems, in their order")
+    parser.add_argument("--cases", type=int, nargs="*", default=range(len(CASES)), help="which problems, from 0")
     parser.add_argument("--processes", type=int, default=2)
     chosen = parser.parse_args()
-    print("| | rule | stopped | experiments, median | false stops, share and 95% interval |\n|---|---|---|---|---|")
-    looks = []
+    print("| | rule | stopped | experiments, median | false, share and 95% interval |\n|---|---|---|---|---|")
     with ProcessPoolExecutor(chosen.processes) as pool:
-        for case in CASES[: chosen.cases]:
+        for case in (CASES[number] for number in chosen.cases):
             seeds = min(chosen.seeds, case.seeds)
             runs = list(pool.map(_quiet_play, repeat(case, seeds), range(seeds)))
             for row in rows_of(case, runs):
                 print(row, flush=True)
-            looks.append(looks_of(case, runs))
-    print("\n| | report false at some look | estimate false at some look | median epsilon after 40 (estimate) |")
-    print("|---|---|---|---|\n" + "\n".join(looks))
 
 
 if __name__ == "__main__":
