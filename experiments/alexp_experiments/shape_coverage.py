@@ -128,6 +128,7 @@ def run(problem: CoverageProblem, seed: int, noise: Noise = _gaussian) -> ShapeR
             chosen = waiting.pop()
         y = float(true[chosen]) + problem.noise * noise(rng, float(levels[chosen]))
         ledger._see(t, -t if problem.adversary else chosen, problem.unit * y, table[chosen])
+        ledger.look()
         known.update(table[chosen], y)
         numbers = problem.noise / bound, problem.noise, bound, _DELTA
         fits = known.residuals(), known.log_determinants()

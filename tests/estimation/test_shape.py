@@ -158,6 +158,22 @@ def test_equal_first_rewards_fix_no_unit():
     assert followed(models, table, data).n_counted == 0
 
 
+def test_a_column_that_varies_late_is_not_forgotten():
+    """A column that is zero for all typical candidates, and not for one that is measured later, is a coefficient."""
+    rng = np.random.default_rng(10)
+    rare = np.zeros(40)
+    rare[39] = 1.0
+    table = np.column_stack([rng.standard_normal(40), rare])
+    models = ModelClass.from_matrices({"both": table, "other": rng.standard_normal((40, 1))})
+    whole = np.hstack([table, rng.standard_normal((40, 1))])
+    rewards = table @ [1.0, 50.0]
+    index = np.append(rng.integers(39, size=14), np.full(6, 39))
+    data = Rewards(index, rewards[index] + 0.1 * rng.standard_normal(20), whole[index])
+    ledger = followed(models, whole[:30], data)
+    assert 0 in ledger.plausible(0.05)
+    assert ledger.ranks[0] == 3
+
+
 def test_a_range_bounds_what_no_reward_speaks_of():
     rng, models, table, rewards = problem(8)
     few = np.repeat(np.arange(2), 15)  # two candidates only
@@ -182,6 +198,7 @@ def test_true_model_and_bands_are_kept_and_wrong_models_go():
         for t in range(1, 41):
             best = int(np.argmax(rewards + rewards.std() * rng.standard_normal(len(table))))  # adaptive enough
             ledger._see(t, best, rewards[best] + noise * rng.standard_normal(), table[best])
+            ledger.look()
             if ledger.n_counted < 2:
                 continue
             failed |= 1 not in ledger.plausible(0.05)

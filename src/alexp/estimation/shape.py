@@ -49,7 +49,7 @@ RIVAL = 0.1  # share of the rival in the mixture
 FIRST = 5  # t0; later where the first rewards are all the same
 COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
 _ROUNDING = 1e-13  # of the sum of squares: residuals below are not looked into
-_EVERY_TIME, _RATIO = 256, 1.02  # rewards after each of which models are looked at; later looks are this much apart
+_EVERY_TIME, _RATIO = 32, 1.1  # rewards after each of which models are looked at; later looks are this much apart
 _LENGTHS = (1.0, 0.15)  # squared lengthscales of the rival, in units of the spread of all columns together
 _RIVAL_RATIOS, _EFFECTS = (1e-3, 3e-2, 1.0), (0.0, 0.3)
 _SHARES = (0.03, 0.3, 3.0)  # weights of a bound on rewards, as multiples of c / B^2
@@ -178,8 +178,9 @@ class ShapeLedger(Following):
         centred = self._models.intercept
         known = rows.T if self._typical is None else self._typical
         centre = np.append(known.mean(axis=1), rewards.mean()) if centred else np.zeros(len(known) + 1)
-        sizes = np.sqrt(np.mean(np.square(known - centre[:-1, None]), axis=1))
-        sizes = np.where(sizes > 1e-14 * np.abs(known).max(axis=1, initial=0.0), sizes, np.inf)
+        sizes, largest = np.sqrt(np.mean(np.square(known - centre[:-1, None]), axis=1)), np.abs(known).max(axis=1)
+        # A column that is constant so far may vary later: it has a unit, too.
+        sizes = np.where(sizes > 1e-14 * largest, sizes, np.where(largest > 0.0, largest, 1.0))
         spread = float(np.sqrt(np.mean(np.square(rewards - centre[-1]))))
         self.units = LedgerUnits(centre, np.append(sizes, spread))
         size = self._models.n_columns + 1
@@ -317,8 +318,7 @@ class LeastSquares:
         self._models, self._sums, self._units = models, sums, units
         self._more = [0.0 if r == 0.0 else r * bound for r in weights]
         self._products = [sums.products if r == 0.0 else sums.products + r * spread for r in weights]
-        self._alive = np.isfinite(units.size)
-        self._mean = units.centre + np.where(self._alive, units.size, 0.0) * sums.mean
+        self._mean = units.centre + units.size * sums.mean
         self._solved: dict[tuple[int, int], Solved] = {}
 
     def _solve(self, j: int, k: int = 0) -> Solved:
@@ -339,9 +339,7 @@ class LeastSquares:
     def _features(self, j: int, table: FloatArray, origin: FloatArray) -> FloatArray:
         """Features of model j less those of the origin (P,), in the ledger's units, (d, n)."""
         own = self._models.groups[j]
-        alive = self._alive[own]
-        sizes = np.where(alive, self._units.size[own], 1.0)
-        return np.asarray(np.where(alive[:, None], (table[own] - origin[own][:, None]) / sizes[:, None], 0.0))
+        return np.asarray((table[own] - origin[own][:, None]) / self._units.size[own][:, None])
 
     def _inside(self, j: int, k: int, features: FloatArray) -> BoolArray:
         """Whether features (d, n) lie in the span of those told, (n,)."""
@@ -349,7 +347,8 @@ class LeastSquares:
         scale = np.sqrt(np.diagonal(products)[own])
         scale = np.where(scale > 0.0, scale, 1e-6)[:, None]  # small: what was never told is far outside
         whole = np.square(features / scale).sum(axis=0)
-        return np.asarray(whole - np.square(self._solve(j, k).span.T @ features).sum(axis=0) <= _OUTSIDE * whole)
+        beyond = whole - np.square(self._solve(j, k).span.T @ features).sum(axis=0)
+        return np.asarray(beyond <= _OUTSIDE * np.maximum(whole, 1.0))
 
     def _ends(self, j: int, radius: float, features: FloatArray, constant: float) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest value of features (d, n) within the radius; `constant` adds to the squared widths."""
