@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import sqlalchemy as sa
 
 import alexp
@@ -25,7 +26,7 @@ KILLS, RESTARTS, FULL_DISKS = 200, 20, 20  # at scale 1
 WORKERS = 3
 MOST_MARKS = 60  # that a worker makes before it is killed
 MARK = struct.Struct("<qd")  # trial and reward of an acknowledged tell, or a step towards it
-STEP = -1
+STEP, ADDED = -1, -2  # marks below: candidate -2 - mark was added
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=3, size=2), alexp.Interval(-1.0, 1.0, resolution=21)
 SETTINGS = {"noise_std": 0.1, "random_state": 5}
@@ -69,12 +70,12 @@ def outcome(trial):
     """What an experiment of the laboratory gives: a failure, or one to three measurements."""
     if trial.index % 7 == 0:
         return "failed"
-    value = float(50.0 + 20.0 * INPUTS[trial.index, 0] + np.sin(37.0 * trial.id))
+    value = float(50.0 + 20.0 * INPUTS[trial.index % len(INPUTS), 0] + np.sin(37.0 * trial.id))
     return value if trial.id % 3 else [value, value + 0.5, value - 0.25][: 2 + trial.id % 2]
 
 
 def laboratory_for_ever(storage, pipe):
-    """What a laboratory does: plates, failures, replicates, results by name, notes and corrections."""
+    """What a laboratory does: plates, failures, replicates, results by name, notes, corrections and new compounds."""
 
     def step(*_):
         os.write(pipe, MARK.pack(STEP, 0.0))
@@ -88,32 +89,49 @@ def laboratory_for_ever(storage, pipe):
         first, second = insist(lambda key: study.ask(2, key=key), f"{os.getpid()} {number} ask")
         if first.id % 5 == 0:  # entered wrong, and corrected below
             insist(lambda key, trial=first: study.tell(trial, 1.0, key=key), f"{os.getpid()} {number} wrong")
-        results = [(first, outcome(first), None, "corrected"), (second.x, outcome(second))]
+        results = [(first, outcome(first), None, "corrected"), (second.x["id"], outcome(second))]
         told = "amend" if first.id % 5 == 0 else "raise"
         insist(
             lambda key, results=results, told=told: study.tell_many(results, told, key), f"{os.getpid()} {number} tell"
         )
+        if number % 3 == 0:
+            more = compounds([f"{os.getpid()}-{number}"], number)
+            added = insist(lambda key, more=more: study.add_candidates(more, key), f"{os.getpid()} {number} add")
+            os.write(pipe, MARK.pack(ADDED - added[0], 0.0))
         for trial in (first, second):
             os.write(pipe, MARK.pack(trial.id, float(np.sum(outcome(trial)) if outcome(trial) != "failed" else -1.0)))
 
 
+def compounds(names, first=0):
+    rows = INPUTS[np.arange(first, first + len(names)) % len(INPUTS)]
+    table = alexp.Table.from_frame(pd.DataFrame({"id": names, "x": rows[:, 0], "y": rows[:, 1]}))
+    return table.describe("both", ["x", "y"]).describe("first", ["x"])
+
+
 def new_laboratory(storage):
-    models = alexp.ModelClass.from_matrices({"both": INPUTS, "first": INPUTS[:, :1]})
-    domain = alexp.FiniteSet([f"c{k}" for k in range(len(INPUTS))])
+    table = compounds([f"c{k}" for k in range(len(INPUTS))])
+    models, domain = table.models("linear"), table.domain
     study = create_study(models, domain, name="s", storage=storage, random_state=5, repeats=True)
     plain = alexp.EvidenceMixture(models, domain, random_state=5, goal="best")  # compiles before the first fork
     for trial in plain.ask(8):
         plain.fail(trial) if outcome(trial) == "failed" else plain.tell(trial, outcome(trial))
+    plain.add_candidates(compounds(["one more"], 7))
     plain.ask()
     study.close()
 
 
 def what_is_wrong_in_the_laboratory(storage, acknowledged):
-    """Results lost, changed or doubled, failed candidates proposed again, replays that differ in any bit."""
+    """Results or compounds lost, changed or doubled, failures proposed again, replays that differ in any bit."""
     study, wrong = load_study("s", storage), []
     algorithm, events = study.algorithm, study.events()
     log, failed = algorithm.log, {}
-    done = [(event["kind"], event["trial"]) for event in events]
+    added = [ADDED - mark for mark, _ in acknowledged if mark <= ADDED]
+    acknowledged = [pair for pair in acknowledged if pair[0] > ADDED]
+    stored = [event["candidate"] for event in events if event["kind"] == "add"]
+    names = algorithm.domain.candidates["id"]
+    if stored != list(range(len(INPUTS), len(names))) or not set(added) <= set(stored) or len(set(names)) < len(names):
+        wrong.append(f"compounds are lost or came twice: {len(added)} acknowledged, {len(stored)} stored")
+    done = [(event["kind"], event["trial"]) for event in events if event["kind"] != "add"]
     if len(set(done)) != len(done) or len({trial for trial, _ in acknowledged}) != len(acknowledged):
         wrong.append("something happened twice")
     for trial, _ in acknowledged:

@@ -296,7 +296,7 @@ def test_equal_restrictions_are_kept_once_and_saved():
     events.told(2)
     events.abandoned(0)
     events.commit()
-    again = EventLog.read(events.state(), 9)
+    again = EventLog.read(events.state(), [9])
     steps = [("ask", 0, None), ("ask", 1, some), ("ask", 2, others), ("ask", 3, some), ("observe", 4, None),
              ("tell", 2, None), ("abandon", 0, None)]  # fmt: skip
     assert list(again.since()) == list(events.since()) == steps

@@ -308,6 +308,22 @@ def test_tables(client, name, tmp_path, place):
     assert kernels.ask().id == 0
 
 
+def test_candidates_are_added(client, name, tmp_path):
+    first = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, 2.0, 3.0], "base": ["K", "Na", "K"]})
+    more = pd.DataFrame({"id": ["d", "e"], "x": [1.5, 2.5], "base": ["Na", "Cs"]})
+    study = client.create(first, {"more": np.eye(3)}, name=name, random_state=0)
+    with pytest.warns(UserWarning, match="column 'base': new here: 'Cs'"):
+        assert study.add_candidates(more, {"more": np.ones((2, 3))}, key="k") == [3, 4]
+    assert study.add_candidates(more, {"more": np.ones((2, 3))}, key="k") == [3, 4]
+    assert study.summary()["n_candidates"] == 5
+    assert {trial.x["id"] for trial in study.ask(5)} == set("abcde")
+    path = tmp_path / "one.csv"
+    path.write_text("id;x;base\nf;0,5;K\n")
+    with pytest.raises(ValueError, match="the description 'more', and the new ones need it as well"):
+        study.add_candidates(path)
+    assert study.add_candidates(path, {"more": np.zeros((1, 3))}, reading={"decimal": ","}) == [5]
+
+
 def test_boxes(client, name):
     models = {"family": "polynomial", "degree": 2, "size": 3}
     problem = {"kind": "box", "lower": [0.0, 0.0], "upper": [1.0, 2.0], "resolution": 30, "models": models}

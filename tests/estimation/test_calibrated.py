@@ -107,7 +107,7 @@ def test_units_do_not_matter():
 
 
 def test_stops_are_right_as_often_as_they_say_under_the_prior():
-    """150 draws of the prior; stopped as soon as epsilon is below a deviation. At most 15 false stops: P < .01 at .05."""
+    """150 draws of the prior, stopped as soon as epsilon is small. More than 15 false stops: P < .01 at .05 each."""
     false = stopped = 0
     for seed in range(150):
         rng = np.random.default_rng([5, seed])

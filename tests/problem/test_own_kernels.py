@@ -134,6 +134,22 @@ class NamedAlike(RationalQuadratic):
         return hash(self.name)
 
 
+class WholeNumbersAlike(Kernel):
+    """Compared by its class, with a whole number for a parameter."""
+
+    def __init__(self, degree):
+        self.degree = degree
+
+    def block(self, x, z):
+        return (1.0 + x @ dense(z).T) ** self.degree
+
+    def __eq__(self, other):
+        return isinstance(other, WholeNumbersAlike)
+
+    def __hash__(self):
+        return 0
+
+
 class Forgetful(Matern):
     """Stored without its smoothness."""
 
@@ -183,6 +199,8 @@ class Changing(RBF):
     ("kernel", "message"),
     [
         (NamedAlike(alpha=2.0), "with different parameters must differ"),
+        (WholeNumbersAlike(2), "with different parameters must differ"),
+        (WholeNumbersAlike(np.int64(2)), "with different parameters must differ"),
         (Forgetful(1.5), "must come back equal"),
         (Lopsided(), "must be k\\(z, x\\)"),
         (Shifted(), "positive semidefinite"),

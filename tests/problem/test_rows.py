@@ -65,10 +65,16 @@ def test_tables_in_less_precision_are_constant_to_their_own_rounding(dtype, step
 
 
 def test_rounding_is_that_of_the_stored_numbers():
-    assert rounding(np.zeros((1, 1))) == 1e-12
+    assert rounding(np.zeros((1, 1))) == 1e-13
     assert rounding(np.zeros((1, 1), np.float32)) == np.finfo(np.float32).eps
     assert rounding(np.zeros((1, 1), np.float16)) == np.finfo(np.float16).eps
-    assert rounding(np.zeros((1, 1), np.int64)) == 1e-12
+    assert rounding(np.zeros((1, 1), np.int64)) == 1e-13
+
+
+def test_columns_at_an_offset_of_1e12_vary_as_without_it():
+    x = RNG.standard_normal((60, 4)) * [0.3, 1.0, 1.0, 3.0]
+    far = x + 1e12  # four digits are left
+    np.testing.assert_allclose(column_scales(far), column_scales(far - 1e12), rtol=1e-4)
 
 
 def test_what_is_far_from_zero_for_its_spread_is_the_origin():

@@ -22,6 +22,7 @@ def where(tmp_path_factory):
 @pytest.fixture(scope="module")
 def http(where):
     with serving(where) as (address, _), client(address) as http:
+        http.where = where
         yield http
 
 
@@ -502,6 +503,34 @@ def test_rounds_of_candidates_by_name(http):
     assert got["x"] in ({"dose": 1}, {"dose": 2})
     assert study.post("ask", 422, context={"age": 40}, candidates=[{"dosis": 1}])["status"] == 422
     assert study.post("ask", 422, context={"age": 40}, candidates=[])["field"] == "body.candidates"
+
+
+def test_candidates_are_added_to_a_table(http, study):
+    more = "solvent,celsius\nmethanol,20\nwater,30\n"
+    added = checked(answers.CandidatesAdded, study.post("candidates", csv=more, key="monday"))
+    assert (added["candidates"], added["n_candidates"]) == ([9, 10], 11)
+    (warning,) = added["warnings"]
+    assert "column 'solvent': new here: 'methanol'" in warning
+    assert study.post("candidates", csv=more, key="monday") == added | {"warnings": []}
+    assert study.get()["n_candidates"] == 11
+    asked = study.post("ask", available=[9], lease=60)["trials"][0]
+    assert asked["label"] == "methanol, 20"
+    assert (
+        "csv, line 2: a candidate with these values is candidate 9 already"
+        in study.post("candidates", 422, kind="table", csv=more)["detail"]
+    )
+    for wrong, said in (
+        ({"csv": "solvent\nwater\n"}, "csv has no column 'celsius'"),
+        ({"csv": "solvent,celsius,x\nwater,1,2\n"}, "has the column 'x', which the first table does not have"),
+        ({"columns": {"solvent": ["water"], "celsius": ["hot"]}}, "'hot' is not a number"),
+        ({"csv": "solvent,celsius\nwater,1\n", "kinds": {"celsius": "words"}}, "is said to be 'words'"),
+        ({}, "csv, columns or file must be given"),
+    ):
+        assert said in study.post("candidates", 422, **wrong)["detail"]
+    line = create(http, "line", INTERVAL)
+    assert "models that an alexp.Table made" in line.post("candidates", 422, csv=more)["detail"]
+    kinds = [event["kind"] for event in load_study(study.get()["name"], http.where).events()]
+    assert kinds == ["add", "ask"]
 
 
 def test_arms_are_for_studies_of_arms(study):

@@ -49,6 +49,8 @@ CALLS = [
     ("arms", "observe", {"observations": [{"index": "low", "reward": 1, "context": [1, 2], "propensity": 0.5}]}),
     ("table", "heartbeat", {"trials": [0], "lease": 5}),
     ("table", "take-over", {"trials": [0], "n": 1, "lease": 5}),
+    ("table", "candidates", {"kind": "table", "csv": "solvent,celsius\nwater,99\n", "missing": "drop", "key": "add"}),
+    ("table", "candidates", {"columns": {"solvent": ["water"], "celsius": [98]}, "kinds": {"celsius": "number"}}),
     ("arms", "arms", {"name": "one more", "key": "arm"}),
     ("arms", "ask", {"n": 2, "context": [[1.0, 2.0], [3.0, 4.0]], "available": ["low", "mid"]}),
     ("blocks", "ask", {"features": [[1.0, 2.0, 3.0], [1.0, 2.0, 4.0]], "ids": ["a", "b"], "available": [True, False]}),

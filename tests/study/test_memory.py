@@ -141,6 +141,17 @@ def test_all_words_for_it(error, tmp_path):
     assert "study.db" in str(raised.value)
 
 
+def test_a_module_that_cannot_be_loaded_while_a_study_is_opened(tmp_path, monkeypatch):
+    new_study(tmp_path / "study.db").close()
+
+    def rebuild(*_):
+        raise ImportError("libx.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("alexp.study.problem.rebuild", rebuild)
+    with pytest.raises(OutOfMemoryError, match="the database is intact"):
+        load_study("s", tmp_path / "study.db")
+
+
 def prepared(tmp_path):
     Storage(tmp_path / "study.db").prepare()
     return tmp_path / "study.db"

@@ -47,7 +47,7 @@ def test_descriptions_are_matched_by_id_and_all_together_is_one_more_model():
     table.describe("two", rng.normal(size=(12, 2)))
     models = table.models()
     same = alexp.ModelClass.from_matrices(
-        {"one": described[list("abc")].to_numpy(), "two": table._descriptions["two"].values}, kernels="auto"
+        {"one": described[list("abc")].to_numpy(), "two": table._descriptions["two"].array}, kernels="auto"
     )
     assert models.names == same.names
     rows = alexp.UniformRandom(models, table.domain, random_state=0).features()
@@ -91,7 +91,7 @@ def test_lines_of_a_description_must_match(tmp_path):
     path.write_text("reaction,a\n" + "".join(f"r{11 - k},{'' if k == 2 else k}\n" for k in range(12)))
     with pytest.raises(FileError, match="d.csv, line 4, column 'a': the cell is blank"):
         Table.from_frame(REACTIONS).describe("d", path)
-    filled = Table.from_frame(REACTIONS).describe("d", path, missing="median")._descriptions["d"]
+    filled = Table.from_frame(REACTIONS).describe("d", path, missing="median")._descriptions["d"].matrix
     assert filled.values[9].tolist() == [6.0, 1.0]
     assert filled.values[11].tolist() == [0.0, 0.0]
 

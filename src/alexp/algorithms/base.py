@@ -49,7 +49,16 @@ from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
 from alexp.estimation.announcing import announce
 from alexp.problem.candidates import CandidateTable, Pending, Round
-from alexp.problem.domains import Arms, Available, Ball, ContextualDomain, Domain, check_available, domain_from_dict
+from alexp.problem.domains import (
+    Arms,
+    Available,
+    Ball,
+    ContextualDomain,
+    Domain,
+    FiniteSet,
+    check_available,
+    domain_from_dict,
+)
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import (
     Ids,
@@ -64,6 +73,9 @@ from alexp.problem.offers import (
 )
 from alexp.problem.plates import PlateLimits, check_plate, check_unrestricted, check_where
 from alexp.problem.ranges import RewardRange
+from alexp.table.arrivals import arriving
+from alexp.table.encoding import Arrivals, extended
+from alexp.table.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,11 +94,12 @@ Direction = Literal["maximize", "minimize"]
 Noise = Literal["gaussian"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
-    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_fail
-    check_observation check_offers check_retract check_reward check_rewards check_tell choosable computes_on_device
-    decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball needs_columns
-    needs_table plays_balls registry restriction resume ridges_per_model settings state suspect_observations
-    suspects take_failure take_in take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
+    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_candidates
+    check_fail check_observation check_offers check_retract check_reward check_rewards check_tell choosable
+    computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball
+    needs_columns needs_table plays_balls registry restriction resume ridges_per_model settings state
+    suspect_observations suspects take_candidates take_failure take_in take_observation take_trial weights_mean
+    withdrawal within_range""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -378,8 +391,7 @@ class Algorithm(Guarded, ABC):
         self._sign = 1.0 if direction == "maximize" else -1.0
         self._streams = Streams(random_state)
         if self.log_features is None:
-            order = self._streams.generator(ORDER).permutation(domain.n_candidates)
-            self._candidates = CandidateTable(models, domain, order)
+            self._candidates = CandidateTable(models, domain, self._listing_order())
         announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         self._n_candidates = domain.n_candidates
         self._log = TrialLog(self._new_offers())
@@ -389,6 +401,14 @@ class Algorithm(Guarded, ABC):
         self._monitor = AssumptionMonitor(self.stated, used, self._relevant)
         if (known := self._known_features()) is not None:
             self._monitor.look_at_features(models, known)
+
+    def _listing_order(self) -> IntArray:
+        """In which order all candidates are visited, (N,): first those of the first table, then each further batch."""
+        batches, parts = self.models.batches or (self.domain.n_candidates,), list[IntArray]()
+        for k, n in enumerate(batches):
+            key = (ORDER,) if k == 0 else (ORDER, k)
+            parts.append(sum(batches[:k]) + self._streams.generator(*key).permutation(n))
+        return np.concatenate(parts)
 
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - _NOT_LISTED)
@@ -625,6 +645,16 @@ class Algorithm(Guarded, ABC):
         told = self.check_amend(trial, reward)
         warn_of(self.suspects([told]).values())
         self.take_in(told)
+
+    def add_candidates(self, table: Table) -> list[int]:
+        """Add the candidates of a table, read like the one that the run began with, and return their numbers.
+
+        They must have the columns and descriptions of the first, and ids of their own. Units, centres and scales of
+        features and kernels stay as the first candidates have set them, and these keep their numbers and their visiting
+        order. A word that no candidate had before is one more: in models of components as far from every other as these
+        are from each other. The run is repeated with the new candidates, as for `amend`.
+        """
+        return self.take_candidates(self.check_candidates(table))
 
     def retract(self, trial: Trial | int | str) -> None:
         """Withdraw a reward that was told or observed, or a failure; the run is then what it would be without it.
@@ -1441,6 +1471,19 @@ class Algorithm(Guarded, ABC):
         vars(run).update(vars(self), _torn=False, _changing=False)
         self.__dict__ = Rerun(run, {}).outcome(run)
 
+    def check_candidates(self, table: Table) -> Arrivals:
+        """What `add_candidates` would add, or the error it would raise; changes nothing."""
+        return arriving(self.models, self.domain, table)
+
+    def take_candidates(self, arrivals: Arrivals) -> list[int]:
+        """Do what `check_candidates` has let pass."""
+        assert isinstance(self.domain, FiniteSet)
+        before, trials = self.domain.n_candidates, len(self._log)
+        rerun = Rerun(self, {}, extended(self.models, self.domain, arrivals))
+        rerun.note_arrival(trials, before)
+        self.adopt(rerun)
+        return list(range(before, self.domain.n_candidates))
+
     def check_arm(self, name: str) -> str:
         """The name of an arm that can be added, or the reason why not; changes nothing."""
         if not isinstance(self.domain, Arms):
@@ -1467,7 +1510,7 @@ class Algorithm(Guarded, ABC):
             return
         self._check_repeatable()
         assert isinstance(self.domain, Arms)
-        self.__dict__ = Rerun(self, {}, self.models.with_arms(self.domain)).outcome(self)
+        self.__dict__ = Rerun(self, {}, (self.models.with_arms(self.domain), self.domain)).outcome(self)
 
     def _take_arms(self, n: int) -> None:
         """There are n arms now."""

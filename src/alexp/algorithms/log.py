@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf, isclose, isnan, nan
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
@@ -116,11 +117,11 @@ class EventLog:
         return np.array(_STEPS)[steps], np.where(creates, np.cumsum(creates) - 1, values)
 
     @classmethod
-    def read(cls, state: State, n_candidates: int) -> EventLog:
-        """Invert `state`; restrictions must be of so many candidates."""
+    def read(cls, state: State, n_candidates: Sequence[int]) -> EventLog:
+        """Invert `state`; restrictions must be of so many candidates, or of one of the numbers there were before."""
         checks = {
             "codes": integers(None, low=0),
-            "sizes": integers(None, low=1, high=4 * n_candidates + 1),
+            "sizes": integers(None, low=1, high=4 * n_candidates[-1] + 1),
             "restrictions": integers(None, low=0, high=255),
         }
         known = record("events", state, checks)
@@ -138,15 +139,15 @@ class EventLog:
         return out
 
 
-def check_restriction(packed: bytes, n_candidates: int) -> None:
-    """Raise unless this is what `pack_restriction` makes of some of the candidates."""
-    form, size = packed[:1], len(packed) - 1
+def check_restriction(packed: bytes, n_candidates: Sequence[int]) -> None:
+    """Raise unless this is what `pack_restriction` makes of some of the candidates, of whom there were so many."""
+    form, size, most = packed[:1], len(packed) - 1, n_candidates[-1]
     listed = form in (b"+", b"-") and size % 4 == 0
-    if not (listed or (form == b"#" and size == (n_candidates + 7) // 8)):
-        raise ValueError(f"events['restrictions'] must be lists or masks of {n_candidates} candidates")
+    if not (listed or (form == b"#" and size in [(n + 7) // 8 for n in n_candidates])):
+        raise ValueError(f"events['restrictions'] must be lists or masks of {most} candidates")
     named = np.frombuffer(packed[1:], dtype=np.uint32) if listed else np.empty(0, dtype=np.uint32)
-    if np.any(named >= n_candidates) or not unpack_restriction(packed, n_candidates).size:
-        raise ValueError(f"events['restrictions'] must leave some of the {n_candidates} candidates, and name no others")
+    if np.any(named >= most) or not unpack_restriction(packed, most if listed else 8 * size).size:
+        raise ValueError(f"events['restrictions'] must leave some of the {most} candidates, and name no others")
 
 
 def pack_restriction(indices: IntArray, n_candidates: int) -> bytes:
@@ -291,6 +292,7 @@ class TrialLog:
     failed : trials that failed; their candidates are not proposed again.
     remarks : notes of rewards and reasons of failures, by trial; only where there are any.
     replicates : further measurements of the experiment of a trial, which are trials of their own, by that trial.
+    arrivals : when candidates were added: the number of trials, and of candidates, before.
     events : asks, tells, observations and abandonments in their order.
     seen : the range of the rewards.
     offers : contexts and rows of contextual rounds; None on a fixed domain.
@@ -311,6 +313,7 @@ class TrialLog:
         self.failed: set[int] = set()
         self.remarks: dict[int, str] = {}
         self.replicates: dict[int, list[int]] = {}
+        self.arrivals: list[tuple[int, int]] = []
         self.events = EventLog()
         self.seen = SeenRewards()
 
@@ -325,6 +328,10 @@ class TrialLog:
     def commit(self) -> None:
         """Make what was added part of the log, in one step."""
         self.events.commit()
+
+    def n_candidates_at(self, trial: int, now: int) -> int:
+        """How many candidates there were when a trial was asked for, if there are `now` so many."""
+        return next((candidates for trials, candidates in self.arrivals if trial < trials), now)
 
     def append(
         self,
@@ -550,6 +557,8 @@ class TrialLog:
         if self.replicates:
             pairs = [(head, one) for head in sorted(self.replicates) for one in self.replicates[head]]
             out["replicates"] = np.array(pairs, dtype=np.int64).ravel()
+        if self.arrivals:
+            out["arrivals"] = np.array(self.arrivals, dtype=np.int64).ravel()
         if self.remarks:
             out["remarks"] = {str(trial): self.remarks[trial] for trial in sorted(self.remarks)}
         return out
@@ -590,8 +599,9 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
         "failed": ids,
         "remarks": a_dict,
         "replicates": ids,
+        "arrivals": integers(None, low=0),
     }
-    known = record("log", state, checks, optional=["failed", "remarks", "replicates"])
+    known = record("log", state, checks, optional=["failed", "remarks", "replicates", "arrivals"])
     out = TrialLog(offers)
     for name in ("index", "model", "explored", "propensity", "reward"):
         getattr(out, name).frombytes(known[name].tobytes())  # a truth value is one byte, here and there
@@ -606,10 +616,11 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
         raise ValueError("log['failed'] must be trials in log['abandoned'] that are not in log['retracted']")
     out.replicates = _read_replicates(known.get("replicates", np.empty(0, dtype=np.int64)), out.index)
     out.remarks = _read_remarks(known.get("remarks", {}), n)
+    out.arrivals = _read_arrivals(known.get("arrivals", np.empty(0, dtype=np.int64)), n, n_candidates)
     out.pending = {i: out.index[i] for i in missing if i not in out.abandoned}
     if offers is not None:
         offers.check(out)
-    out.events = EventLog.read(known["events"], n_candidates)
+    out.events = EventLog.read(known["events"], [*(candidates for _, candidates in out.arrivals), n_candidates])
     _check_events(out)
     return out
 
@@ -623,6 +634,15 @@ def _read_replicates(flat: IntArray, index: Sequence[int]) -> dict[int, list[int
     if len(pairs) % 2 or len(set(own)) != len(own) or any(a >= b or index[a] != index[b] for a in out for b in out[a]):
         raise ValueError("log['replicates'] must be pairs of a trial and a later one of the same candidate")
     return out
+
+
+def _read_arrivals(flat: IntArray, n: int, n_candidates: int) -> list[tuple[int, int]]:
+    pairs = list(zip(flat[::2].tolist(), flat[1::2].tolist(), strict=False))
+    trials, candidates = [pair[0] for pair in pairs], [*(pair[1] for pair in pairs), n_candidates]
+    growing = all(a < b for a, b in pairwise(candidates)) and candidates[0] > 0
+    if flat.size % 2 or trials != sorted(trials) or any(one > n for one in trials) or not growing:
+        raise ValueError("log['arrivals'] must be growing numbers of trials and of candidates, in pairs")
+    return pairs
 
 
 def _read_remarks(stored: State, n: int) -> dict[int, str]:

@@ -161,7 +161,7 @@ class OfferLog:
                     check_packed(f"log['offers'][{name!r}] of trial {k}", packed, rows, self.n_columns)
             restriction = self._restrictions[k]
             if restriction is not None:
-                check_restriction(restriction, size)
+                check_restriction(restriction, [size])
 
 
 def _kept(value: Action) -> Action:

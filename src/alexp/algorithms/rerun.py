@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.log import Entry, Failure, LogEvent, unpack_restriction
 from alexp.decision.plays import Proposal
+from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Offer
 
@@ -23,20 +25,29 @@ class Rerun:
 
     Everything happens in it in the order of the first run: every ask is decided on, committed to and noted, and then
     ends in the action that was played; every reward comes in its place. Where asking leaves nothing behind, only the
-    rewards are repeated. With other `models`, which have further columns behind those there were, rows of the log have
-    zeros in them.
+    rewards are repeated. With a larger `problem` there are further arms, whose columns are behind those there were and
+    zero in rows of the log, or further candidates, from which no ask chooses that came before them.
     """
 
-    def __init__(self, run: Algorithm, changes: Mapping[int, Entry], models: ModelClass | None = None) -> None:
+    def __init__(
+        self, run: Algorithm, changes: Mapping[int, Entry], problem: tuple[ModelClass, Domain] | None = None
+    ) -> None:
         self._log, self._changes = run._log, dict(changes)
         kind, seed = type(run), run._streams.entropy
         with quietly():  # what there is to say about the problem was said when the first run began
-            self._again = again = kind(models or run.models, run.domain, random_state=seed, **run.arguments())
-        again._candidates = run._candidates  # the table is large, and the same
-        again._fingerprint, again._monitor = None if models else run._fingerprint, run._monitor
+            make = partial(kind, *(problem or (run.models, run.domain)))
+            self._again = again = make(random_state=seed, **run.arguments())
+        if problem is None:
+            again._candidates, again._fingerprint = run._candidates, run._fingerprint  # large, and the same
+        again._log.arrivals = list(run._log.arrivals)
+        again._monitor = run._monitor
         again._lock = run._lock
         self._is_whole = True
         self._catch_up()
+
+    def note_arrival(self, trials: int, candidates: int) -> None:
+        """The further candidates came after so many trials, when there were so many candidates."""
+        self._again._log.arrivals.append((trials, candidates))
 
     def fits(self, run: Algorithm, changes: Mapping[int, Entry]) -> bool:
         """Whether it is about these changes, and the run was not mended otherwise in the meantime."""
@@ -82,7 +93,7 @@ class Rerun:
         again, log, trial = self._again, self._log, event.trial
         index, explored, propensity = log.index[trial], bool(log.explored[trial]), log.propensity[trial]
         model = None if log.model[trial] < 0 else log.model[trial]
-        offer, packed, n = self._offer(trial), event.restriction, again.domain.n_candidates
+        offer, packed = self._offer(trial), event.restriction
         if not again.asks_matter():
             again._log.append(index, model, explored, propensity, offer=offer)
             again._log.commit()
@@ -90,7 +101,9 @@ class Rerun:
         if offer is not None:
             round_ = again._open_offer(offer)
         else:
-            round_ = again._open(None if packed is None else unpack_restriction(packed, n))
+            n, now = log.n_candidates_at(trial, again.domain.n_candidates), again.domain.n_candidates
+            everything = None if n == now else np.arange(n)
+            round_ = again._open(everything if packed is None else unpack_restriction(packed, n))
             if index not in round_.indices:  # it was free when it was played, as another reward had been withdrawn
                 round_ = again._listed.round(np.append(round_.indices, index), round_.pending)
         position = int(np.flatnonzero(round_.indices == index)[0])

@@ -132,7 +132,7 @@ def create(
     from alexp.study.declared import kernels_from_words
 
     table = read_table(candidates, features, id, sheet, kind, ignore, missing, decimal, replace, header, skip)
-    for line in shown(table):
+    for line in shown(table.understood):
         typer.echo(line)
     if preview:
         return
@@ -314,6 +314,40 @@ def observe(
         with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
             trials = study.add_observations(frame)
         typer.echo(f"added {len(trials)} observations; {study.counts['told']} rewards in all")
+
+
+@app.command()
+def add(
+    name: Name,
+    candidates: Annotated[Path, typer.Argument(help="CSV, .xlsx or Parquet file with the columns of the first table.")],
+    features: FeatureFiles = None,
+    sheet: Sheet = None,
+    missing: Missing = "refuse",
+    decimal: DecimalSign = None,
+    replace: Replace = None,
+    header: HeaderLine = None,
+    skip: Skip = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Say what would be added, and add nothing.")] = False,
+    worker: Worker = None,
+    storage: Where = DEFAULT,
+) -> None:
+    """Add candidates, which later asks may propose; --features brings their descriptions, if the first have any."""
+    from alexp.table.arrivals import stated_kinds, understood
+
+    with _opened(name, storage, worker) as study:
+        problem = study.algorithm.models, study.algorithm.domain
+        known = stated_kinds(*problem)
+        read = (sheet, known["kinds"], None, missing, decimal, replace, header, skip)
+        table = read_table(candidates, features, known["id"], *read)
+        if preview:
+            study.refresh().check_candidates(table)
+        else:
+            added = study.add_candidates(table)
+        for line in shown(understood(*problem, table)):
+            typer.echo(line)
+        if not preview:
+            what = f"candidate {added[0]}" if len(added) == 1 else f"candidates {added[0]} to {added[-1]}"
+            typer.echo(f"added {what}; {study.algorithm.domain.n_candidates} in all")
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ from alexp.common.redaction import printable
 
 if TYPE_CHECKING:
     from alexp.table import Table
+    from alexp.table.understood import Understood
 
 CandidatesFile = Annotated[Path, typer.Option(help="CSV, .xlsx or Parquet file with one candidate per line.")]
 FeatureFiles = Annotated[
@@ -62,7 +63,7 @@ def read_table(
     features: Sequence[str] | None,
     id: str | None,
     sheet: str | None,
-    kind: Sequence[str] | None,
+    kind: Sequence[str] | Mapping[str, str] | None,
     ignore: Sequence[str] | None,
     missing: str,
     decimal: Sequence[str] | None,
@@ -73,7 +74,7 @@ def read_table(
     """The table that the options describe."""
     from alexp.table import Table
 
-    kinds: Any = pairs(kind or [], "--kind")
+    kinds: Any = kind if isinstance(kind, Mapping) else pairs(kind or [], "--kind")
     swaps = {cell: value for cell, _, value in (text.partition("=") for text in replace or [])}
     table = Table.read(
         candidates,
@@ -92,6 +93,6 @@ def read_table(
     return table
 
 
-def preview(table: Table) -> Iterator[str]:
+def preview(understood: Understood) -> Iterator[str]:
     """What was understood, line by line."""
-    return (printable(line) for line in str(table.understood).splitlines())
+    return (printable(line) for line in str(understood).splitlines())

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import time
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 from urllib.parse import quote
 
-import numpy as np
-
-from alexp.client.remote_study import RemoteStudy, without_none
-from alexp.client.transport import HttpTransport
-from alexp.common.arrays import AnyArray
+from alexp.client.remote_study import RemoteStudy
+from alexp.client.tables import table_problem
+from alexp.client.transport import HttpTransport, without_none
 from alexp.common.codec import Packable, State
-from alexp.common.files import read_array, read_bytes
-from alexp.common.validation import matrix, positive
+from alexp.common.validation import positive
 from alexp.study.errors import StorageError
 from alexp.study.view import StudySummary
-from alexp.table.files import frame_lines, text_of
 from alexp.table.understood import Understood, UnderstoodColumn
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from alexp.algorithms.base import Direction
+    from alexp.client.tables import Features, TableSource
     from alexp.study.leases import WhenExpired
     from alexp.table.columns import Reading
-
-    Table = pd.DataFrame | str | Path
-    # Features of a model: columns of the table, a matrix or frame (N, d), or a file of one.
-    Features = Sequence[str] | AnyArray | pd.DataFrame | str | Path
 
 
 class Client:
@@ -87,7 +75,7 @@ class Client:
 
     def create(
         self,
-        table: Table | None = None,
+        table: TableSource | None = None,
         models: Mapping[str, Features] | None = None,
         *,
         name: str,
@@ -128,16 +116,16 @@ class Client:
         if (table is None) == (problem is None):
             raise ValueError("a new study needs either a table (and models), or a problem")
         options = {**(reading or {}), "kernels": kernels, "intercept": intercept}
-        described = _table_problem(table, models, options) if table is not None else problem
+        described = table_problem(table, models, options) if table is not None else problem
         body: State = {"name": name, "problem": described, "settings": settings or None, "algorithm": algorithm}
         body |= {"direction": direction, "repeats": repeats, "expired": expired, "random_state": random_state}
         return self._create(without_none(body), load_if_exists)
 
     def preview(
-        self, table: Table, models: Mapping[str, Features] | None = None, *, reading: Reading | None = None
+        self, table: TableSource, models: Mapping[str, Features] | None = None, *, reading: Reading | None = None
     ) -> Understood:
         """What the service understands a table as, column by column; nothing is made. Arguments as of `create`."""
-        body = _table_problem(table, models, reading or {})
+        body = table_problem(table, models, reading or {})
         found = self._transport.send("POST", "/v1/tables/preview", body).json()
         columns = tuple(UnderstoodColumn(**column) for column in found["columns"])
         return Understood(found["file"], found["n_candidates"], columns, tuple(found["remarks"]))
@@ -183,43 +171,3 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._transport.urls[0]!r})"
-
-
-def _table_problem(table: Table, models: Mapping[str, Features] | None, options: Mapping[str, object]) -> State:
-    """A table of candidates, one per row, and further descriptions by name."""
-    if models is not None and not isinstance(models, Mapping):
-        raise ValueError(
-            'models must be features by name of the model, such as {"size": ["mass", "volume"], "learned": array}'
-        )
-    out: State = {"kind": "table"}
-    out |= {"file": _file(Path(table))} if isinstance(table, str | Path) else {"columns": _columns(table)}
-    if models:
-        out["models"] = {name: _features(name, value) for name, value in models.items()}
-    return out | without_none(dict(options))
-
-
-def _file(path: Path) -> State:
-    """A file as it is."""
-    return {"name": path.name, "content": b64encode(read_bytes(path)).decode()}
-
-
-def _columns(table: pd.DataFrame) -> State:
-    if not hasattr(table, "columns") or not hasattr(table, "iloc"):
-        raise TypeError(f"table must be a DataFrame or the path of a file, got {type(table).__name__}")
-    lines = frame_lines(table)
-    return {
-        name: [text_of(row[k]) if isinstance(row[k], date) else row[k] for _, row in lines.rows]
-        for k, name in enumerate(lines.header)
-    }
-
-
-def _features(name: str, value: Features) -> object:
-    what = f"models[{name!r}]"
-    if isinstance(value, str | Path):
-        path = Path(value)
-        if path.suffix.lower() != ".npy":
-            return _file(path)
-        return matrix(what, read_array(path)).tolist()
-    if hasattr(value, "columns") or isinstance(value, np.ndarray):
-        return matrix(what, np.asarray(value)).tolist()
-    return list(value)

@@ -17,7 +17,8 @@ from alexp.algorithms import AssumptionWarning
 from alexp.algorithms.base import IfTold, RoundArguments, check_reward
 from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError
 from alexp.algorithms.statements import DELTA, ModelCheck, StopReport
-from alexp.client.transport import HttpTransport, new_key
+from alexp.client.tables import table_problem
+from alexp.client.transport import HttpTransport, new_key, without_none
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.files import write_bytes
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from alexp.algorithms.naming import Name
+    from alexp.client.tables import Features, TableSource
     from alexp.study.events import EventDict
     from alexp.study.study import About, AnyReward, Results
+    from alexp.table.columns import Reading
 
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
@@ -224,6 +227,22 @@ class RemoteStudy:
     def add_arm(self, name: str, key: str | None = None) -> int:
         """Add an arm to a study of arms, for all its workers, and return its number."""
         return int(self._write("arms", {"name": name}, key)["arm"])
+
+    def add_candidates(
+        self,
+        table: TableSource,
+        models: Mapping[str, Features] | None = None,
+        *,
+        reading: Reading | None = None,
+        key: str | None = None,
+    ) -> list[int]:
+        """Add candidates to a study of a table, for all its workers, and return their numbers.
+
+        A DataFrame, or the path of a file, with the columns of the first table; `models` are its descriptions, and
+        `reading` keywords of `alexp.Table.read`, as of `Client.create`. See `Study.add_candidates`.
+        """
+        answer = self._write("candidates", table_problem(table, models, reading or {}), key)
+        return [int(number) for number in answer["candidates"]]
 
     def heartbeat(self, trials: AnyTrial | Iterable[AnyTrial], lease: float | None = None) -> None:
         """Restart the leases of trials that this worker still measures; see `Study.heartbeat`."""
@@ -457,11 +476,6 @@ def _ids(trials: AnyTrial | Iterable[AnyTrial]) -> list[int]:
 def _cell(value: object) -> object:
     """A cell of a frame; None where it is missing."""
     return None if isinstance(value, float) and value != value else value
-
-
-def without_none(values: State) -> State:
-    """The items whose value is not None."""
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _events(response: httpx.Response) -> Iterator[EventDict]:

@@ -72,6 +72,11 @@ _FIRST_RETRIES = 7  # retries, about five seconds, before the first response: th
 _POOL = 256  # connections kept open, one per thread that is in a call
 
 
+def without_none(values: State) -> State:
+    """The items whose value is not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def new_key() -> str:
     """A random key."""
     return uuid4().hex

@@ -26,7 +26,7 @@ from alexp.problem.matrices import (
     rows_fingerprint,
 )
 from alexp.problem.models import ModelClass
-from alexp.problem.rows import RemoteRows, Rows, column_units, dense, shifted, take
+from alexp.problem.rows import RemoteRows, Rows, column_units, dense, first_rows, shifted, take
 
 _CANCELLED = 1e-6  # variances below this share of the mean square are computed from the deviations instead
 
@@ -87,12 +87,16 @@ class Listing:
 
 
 class CandidateTable(Listing):
-    """Features of the N candidates of a domain, feature-major and in visiting order."""
+    """Features of the N candidates of a domain, feature-major and in visiting order.
+
+    `n_first` candidates were there first, in the domain's order and in the visiting order: all units come from them.
+    """
 
     def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
         super().__init__(order)
         self._tables = models.tables(domain)  # in the domain's order
         self._models = models
+        self.n_first = models.batches[0] if models.batches else self.n_candidates
         self._blocks: dict[tuple[bytes, bool], Block] = {}  # columns of models, by their numbers
         _point_out_empty_models(models, self._filled)
 
@@ -116,20 +120,21 @@ class CandidateTable(Listing):
         return sum(part.columns.size for part in self._tables)
 
     def mean_squares(self, centred: bool) -> FloatArray:
-        """Mean square of every column over the candidates, or its variance, shape (P,)."""
+        """Mean square of every column over the first candidates, or its variance, shape (P,)."""
         if self.is_small:
-            squares: FloatArray = np.einsum("pn,pn->p", self.table, self.table) / self.n_candidates
+            table = self.table[:, : self.n_first]
+            squares: FloatArray = np.einsum("pn,pn->p", table, table) / self.n_first
             if not centred:
                 return squares
-            out = np.maximum(squares - self.table.mean(axis=1) ** 2, 0.0)
+            out = np.maximum(squares - table.mean(axis=1) ** 2, 0.0)
             cancelled = np.flatnonzero(out <= _CANCELLED * squares)
-            out[cancelled] = np.square(column_units(self.table[cancelled].T).deviations)
+            out[cancelled] = np.square(column_units(table[cancelled].T).deviations)
             return np.asarray(out)
-        return np.concatenate([mean_squares(part.rows, centred) for part in self._tables])
+        return np.concatenate([mean_squares(first_rows(part.rows, self.n_first), centred) for part in self._tables])
 
     def prior_variance(self, group: IntArray, kernel: Kernel) -> float:
-        """Mean of k(x, x) over the candidates."""
-        return float(np.mean(kernel.diagonal(self._on_table(group, kernel).block.rows)))
+        """Mean of k(x, x) over the first candidates."""
+        return float(np.mean(kernel.diagonal(first_rows(self._on_table(group, kernel).block.rows, self.n_first))))
 
     def _filled(self, least: float) -> BoolArray:
         """Which columns are larger than `least` in size on some candidate, (P,)."""

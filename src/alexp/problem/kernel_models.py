@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.validation import count, matrix, positive
 from alexp.common.warning import caution
 from alexp.problem.dictionaries import Dictionary, Polynomial
@@ -29,7 +29,7 @@ from alexp.problem.kernels import (
     fitted_together,
 )
 from alexp.problem.matrices import Matrices
-from alexp.problem.rows import Rows, column_scales, dense, dense_blocks, spread, take
+from alexp.problem.rows import Rows, column_scales, dense, dense_blocks, first_rows, spread, take
 
 AUTO: Final = "auto"
 LINEAR: Final = "linear"
@@ -97,14 +97,16 @@ def automatic(rows: Rows) -> tuple[Kernel, ...]:
     return Linear(standardize=True), *(Matern(2.5, lengthscale=scale) for scale in _LENGTHSCALES)
 
 
-def kernel_models(blocks_of: Mapping[str, Rows], choice: KernelChoice) -> KernelModels:
+def kernel_models(blocks_of: Mapping[str, Rows], choice: KernelChoice, n_first: int | None = None) -> KernelModels:
     """One model per map and kernel, for matrices that stand side by side in the dictionary.
 
     With "auto" for several maps there is one more model: the sum of all kernels, each divided by the variance over the
     candidates that it gives to functions and by the number of kernels of its map, so that every map contributes as
-    much. All its terms are computed for the other models anyway.
+    much. All its terms are computed for the other models anyway. Units come from the first `n_first` rows, by default
+    from all.
     """
     choices = _by_map(blocks_of, choice)
+    blocks_of = {name: first_rows(rows, n_first) for name, rows in blocks_of.items()}
     chosen = {name: _kernels(name, choices[name], rows) for name, rows in blocks_of.items()}
     edges = np.cumsum([0, *(rows.shape[1] for rows in blocks_of.values())])
     own = [np.arange(low, high) for low, high in pairwise(edges)]
@@ -307,11 +309,22 @@ def _not_too_many(d: int, sizes: list[int], per_subset: int, remedy: str) -> lis
 # -- composed inputs: reactions of a base, a ligand and a solvent, each described on its own ---------------------
 
 
+class LevelPoints(NamedTuple):
+    """The L levels of a component as numbers, (L, d); the last `n_new` columns tell words apart that were added."""
+
+    points: FloatArray
+    n_new: int = 0
+
+
 class Levels(NamedTuple):
-    """The different values that a component takes: which one each candidate has (N,), and descriptions of them."""
+    """The different values of a component: which one each candidate has (N,), and descriptions of them.
+
+    The first `n_first` of them were there first, and units come from these.
+    """
 
     codes: IntArray
-    descriptions: dict[str, FloatArray]
+    descriptions: dict[str, LevelPoints]
+    n_first: int
 
 
 @dataclass(frozen=True)
@@ -336,12 +349,14 @@ def factorial_models(
     kernel: Stationary | None = None,
     lengthscales: Sequence[float] = (0.5, 1.0, 2.0, 4.0),
     draws: int = 48,
+    n_first: int | None = None,
 ) -> Factorial:
     """Products, sums and joined descriptors of components, for every description; see `ModelClass.from_components`.
 
     Two reactions are alike where all their components are alike (a product over components), as far as some of them are
     (a sum), or as near as all their descriptors together are (joined: a component with many descriptors then matters
-    more). The lengthscale of a component says how much it matters.
+    more). The lengthscale of a component says how much it matters. Units come from the first `n_first` candidates, by
+    default from all; a word that only others have is as far from every word as these are from each other.
     """
     if not isinstance(components, Mapping) or not components:
         raise ValueError(
@@ -351,7 +366,7 @@ def factorial_models(
     if not isinstance(base, Stationary):
         raise TypeError(f"kernel must be Matern, RBF or another Stationary kernel, got {base!r}")
     scales = _distinct_scales(lengthscales)
-    levels = {str(name): find_levels(str(name), given) for name, given in components.items()}
+    levels = {str(name): find_levels(str(name), given, n_first) for name, given in components.items()}
     sizes = {name: own.codes.size for name, own in levels.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"components must describe the same candidates, row by row; they have {sizes} rows")
@@ -373,9 +388,9 @@ def factorial_models(
             names.append(f"{title}sum, {scale:g}")
             masses.append(_SUMS / len(scales))
         groups += [codes] * (len(drawn) + len(scales))
-        together = np.hstack([_coordinates(_description(own, word))[own.codes] for own in levels.values()])
+        together = np.hstack([_coordinates(_description(own, word), own.n_first)[own.codes] for own in levels.values()])
         first = sum(block.shape[1] for block in columns)
-        joined = base.replaced(relative=True, standardize=False).fitted(together)
+        joined = base.replaced(relative=True, standardize=False).fitted(together[:n_first])
         kernels += [joined.replaced(lengthscale=scale) for scale in scales]
         names += [f"{title}joined, {scale:g}" for scale in scales]
         masses += [_JOINED / len(scales)] * len(scales)
@@ -391,50 +406,79 @@ def factorial_models(
     )
 
 
-def _description(own: Levels, word: str) -> FloatArray:
-    """The levels of a component as a description has them, or as its first does, shape (L, d)."""
+def _description(own: Levels, word: str) -> LevelPoints:
+    """The levels of a component as a description has them, or as its first does."""
     return own.descriptions[word if word in own.descriptions else next(iter(own.descriptions))]
 
 
-def _coordinates(points: FloatArray) -> FloatArray:
+def _scales(described: LevelPoints, n_first: int) -> FloatArray:
+    """Standard deviations of the descriptors over the first levels, (d,); those of new words are as of the others."""
+    spread = np.array(column_scales(described.points[:n_first]))
+    spread[spread.size - described.n_new :] = spread[0]
+    return spread
+
+
+def _coordinates(described: LevelPoints, n_first: int) -> FloatArray:
     """Points (L, k), k < L, that are as far from each other as L levels with standardised descriptors (L, d) are.
 
-    A dozen ligands with a thousand descriptors need eleven coordinates.
+    A dozen ligands with a thousand descriptors need eleven coordinates. Levels beyond the first ones keep the
+    coordinates of these, and have further ones for what these do not span.
     """
-    spread = np.array(column_scales(points))
+    points, spread = described.points, _scales(described, n_first)
     varying = spread > 0.0
-    centred = (points[:, varying] - points[:, varying].mean(axis=0)) / spread[varying]
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    return np.asarray((left * sizes)[:, sizes > 1e-9 * sizes.max()])
+    centred = (points[:, varying] - points[:n_first, varying].mean(axis=0)) / spread[varying]
+    left, sizes, axes = np.linalg.svd(centred[:n_first], full_matrices=False)
+    kept = sizes > 1e-9 * sizes.max()
+    known = np.asarray((left * sizes)[:, kept])
+    if n_first == len(points):
+        return known
+    own = centred[n_first:] @ axes[kept].T
+    left, rest, _ = np.linalg.svd(centred[n_first:] - own @ axes[kept], full_matrices=False)
+    further = (left * rest)[:, rest > 1e-9 * sizes.max()]
+    return np.block([[known, np.zeros((n_first, further.shape[1]))], [own, further]])
 
 
-def find_levels(name: str, given: Component) -> Levels:
-    """The different values of a component; text becomes one-hot.
+def find_levels(name: str, given: Component, n_first: int | None = None) -> Levels:
+    """The different values of a component, those of the first `n_first` candidates first; text becomes one-hot.
 
     >>> own = find_levels("solvent", ["water", "DMF", "water"])
-    >>> own.codes.tolist(), own.descriptions[""][own.codes].tolist()
+    >>> own.codes.tolist(), own.descriptions[""].points[own.codes].tolist()
     ([0, 1, 0], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     """
     described = dict(given) if isinstance(given, Mapping) else {_ONLY: given}
     if not described:
         raise ValueError(f"component {name!r} needs at least one description")
-    numeric: dict[str, FloatArray] = {}
+    numeric: dict[str, LevelPoints] = {}
     for word, values in described.items():
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
             if array.ndim != 1 or not all(isinstance(item, str) for item in array.tolist()):
                 raise TypeError(f"component {name!r}: a description must be text, one per candidate, or numbers (N, d)")
-            different, numbers = np.unique(array.astype(str), return_inverse=True)
-            numeric[str(word)] = np.eye(different.size)[numbers]
+            places, numbers = _first_and_further(array.astype(str), n_first)
+            n_words = places.size
+            numeric[str(word)] = LevelPoints(np.eye(n_words)[numbers], int(np.sum(places >= (n_first or array.size))))
         else:
-            numeric[str(word)] = matrix(f"component {name!r}", array)
-    rows = {values.shape[0] for values in numeric.values()}
+            numeric[str(word)] = LevelPoints(matrix(f"component {name!r}", array))
+    rows = {values.points.shape[0] for values in numeric.values()}
     if len(rows) > 1:
         raise ValueError(f"descriptions of component {name!r} must have one row per candidate, got {sorted(rows)} rows")
-    _, first, codes = np.unique(np.hstack(list(numeric.values())), axis=0, return_index=True, return_inverse=True)
-    if first.size < 2:
+    whole = np.hstack([values.points for values in numeric.values()])
+    first, codes = _first_and_further(whole, n_first)
+    n_known = int(np.sum(first < (n_first or len(whole))))
+    if n_known < 2:
         raise ValueError(f"component {name!r} is the same for all candidates; leave it out")
-    return Levels(codes.ravel().astype(np.int64), {word: values[first] for word, values in numeric.items()})
+    levels = {word: values._replace(points=values.points[first]) for word, values in numeric.items()}
+    return Levels(codes, levels, n_known)
+
+
+def _first_and_further(values: AnyArray, n_first: int | None) -> tuple[IntArray, IntArray]:
+    """Where each of the different values first occurs, and the number of each value (N,).
+
+    Those among the first `n_first` values come first, in their order, then those of the others.
+    """
+    _, places, codes = np.unique(values, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(places >= (n_first or len(values)), kind="stable")
+    return places[order], np.argsort(order)[codes.ravel()].astype(np.int64)
 
 
 def lengthscale_draws(n_components: int, n_scales: int, draws: int) -> IntArray:
@@ -461,8 +505,11 @@ def lengthscale_draws(n_components: int, n_scales: int, draws: int) -> IntArray:
 def _parts(column: int, name: str, own: Levels, word: str, base: Stationary, scales: Sequence[float]) -> list[Kernel]:
     """Kernels of one component under one description, one per lengthscale."""
     which = word if word in own.descriptions else next(iter(own.descriptions))
-    points = own.descriptions[which]
-    fitted = base.fitted(points)
+    described = own.descriptions[which]
+    points = described.points
+    fitted = base.fitted(points[: own.n_first])
+    if described.n_new and fitted.scales is not None:
+        fitted = fitted.replaced(scales=tuple(_scales(described, own.n_first).tolist()))
     grams = [fitted.replaced(lengthscale=scale)(points, points) for scale in scales]
     label = " ".join(filter(None, [name, which]))
     return [

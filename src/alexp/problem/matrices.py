@@ -18,7 +18,17 @@ from alexp.common.codec import fingerprint
 from alexp.common.validation import LARGEST, check_sizes, matrix, refuse_size
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.kernels import Kernel
-from alexp.problem.rows import RemoteRows, Rows, blocks, column_units, dense, is_sparse, rounding, squared_norms
+from alexp.problem.rows import (
+    RemoteRows,
+    Rows,
+    blocks,
+    column_units,
+    dense,
+    first_rows,
+    is_sparse,
+    rounding,
+    squared_norms,
+)
 
 if TYPE_CHECKING:
     from alexp.problem.rows import Sparse
@@ -40,10 +50,12 @@ class Matrices:
     names : matrix[column], one per column.
     sizes : widths of the matrices.
     blocks : (N, w) each, all columns one after the other.
+    batches : how many candidates came first, and how many were added each time after; empty if all came at once.
     """
 
     labels: list[Hashable] | None = None
     device: ComputeDevice | None = None
+    batches: tuple[int, ...] = ()
     _table: FloatArray | None = None
 
     def __init__(self, given: Mapping[str, ArrayLike | Rows], device: str | ComputeDevice | None = None) -> None:
@@ -67,7 +79,7 @@ class Matrices:
         """
         if self.device is not None:
             return None
-        own = [column_units(block).origin(constants=True) for block in self.blocks]
+        own = [column_units(first_rows(block, self.n_first)).origin(constants=True) for block in self.blocks]
         if all(origin is None for origin in own):
             return None
         parts = [
@@ -109,6 +121,11 @@ class Matrices:
         """Number of candidates the matrices describe."""
         return int(self.blocks[0].shape[0])
 
+    @property
+    def n_first(self) -> int | None:
+        """Number of candidates that units, centres and scales come from; None for all of them."""
+        return self.batches[0] if self.batches else None
+
     def name_columns(self, columns: Sequence[Sequence[str] | None]) -> None:
         """Call the columns of each matrix by names of their own; None leaves those of a matrix numbered."""
         edges = np.cumsum([0, *self.sizes])
@@ -147,6 +164,7 @@ class Matrices:
     def to_dict(self) -> dict[str, Any] | None:
         """JSON-safe after `pack`: the matrices themselves; None where they lie in files, which must be passed again."""
         own: dict[str, Any] = {"family": "matrices", "names": self.names, "sizes": self.sizes}
+        own |= {"batches": list(self.batches)} if self.batches else {}
         if all(_is_double(block) for block in self.blocks) and not any(_in_file(block) for block in self.blocks):
             return own | {"table": self.table}
         if any(_in_file(block) for block in self.blocks):
@@ -160,10 +178,11 @@ class Matrices:
         names: Sequence[str] = (),
         sizes: Sequence[int] = (),
         blocks: Sequence[dict[str, Any]] | None = None,
+        batches: Sequence[int] = (),
     ) -> Matrices:
         """Rebuild from what `to_dict` stored."""
         out = cls.__new__(cls)
-        out.names, out.sizes = list(names), list(sizes)
+        out.names, out.sizes, out.batches = list(names), list(sizes), tuple(batches)
         if blocks is None:
             out.blocks = [matrix("table", table)]
         else:

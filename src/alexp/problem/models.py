@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from alexp.common.arguments import explains_keywords
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.backends import ComputeDevice, check_device
+from alexp.common.codec import State
 from alexp.common.validation import check_sizes, count
 from alexp.problem.contextual import (
     Blocks,
@@ -98,6 +99,7 @@ class ModelClass:
     kernels : tuple of M kernels, None in place of linear ones; None if all models are linear.
     subset_size : the size of all groups where these are all subsets of one size, in order; None otherwise.
     enumerated_on : the device that enumerates all subsets in every round; None where they are listed.
+    encoding : how an `alexp.Table` made features of its columns, as plain data; None for models from elsewhere.
 
     >>> models = ModelClass.legendre(degree=10, size=3)
     >>> models.n_models, models.n_columns, models.names[0], models.groups[1].tolist()
@@ -105,6 +107,7 @@ class ModelClass:
     """
 
     kernels: tuple[Kernel | None, ...] | None
+    encoding: State | None = None
     _names: list[str] | None
     _listed: tuple[IntArray, IntArray] | None  # `columns_flat` and `offsets`, once they are needed
     _scales: FloatArray | None
@@ -707,6 +710,11 @@ class ModelClass:
         return None if device is None else device.name
 
     @property
+    def batches(self) -> tuple[int, ...]:
+        """How many candidates came first, and how many were added each time after; empty if all came at once."""
+        return self.dictionary.batches if isinstance(self.dictionary, Matrices) else ()
+
+    @property
     def origin(self) -> FloatArray | None:
         """What may be taken off the columns, (P,), without a difference but to rounding: see `Matrices.origin`.
 
@@ -817,6 +825,8 @@ class ModelClass:
             data["log_prior"] = self._log_prior
         if self._families is not None:
             data["families"] = self._families
+        if self.encoding is not None:
+            data["encoding"] = self.encoding
         return data
 
     @classmethod
@@ -843,6 +853,7 @@ class ModelClass:
         if out._log_prior is not None:  # weights that sum to one up to rounding are not divided by that sum again
             stored = np.asarray(data["log_prior"], dtype=np.float64)
             out._log_prior = stored if np.allclose(stored, out._log_prior, rtol=0.0, atol=1e-12) else out._log_prior
+        out.encoding = data.get("encoding")
         return out
 
 

@@ -28,7 +28,7 @@ _BLOCK = 1 << 16  # entries of a block in double precision: half a megabyte, whi
 _SPARSE_ROWS = 1 << 15
 _SQUARED = 1e150  # largest weight with a finite square
 _MOST_COMPARED = 300  # candidates whose distances the median is taken over: subsets of inputs take thousands of medians
-_COMPUTED = 1e-12  # relative error that a descriptor computed in double precision may have: some 4,500 roundings
+_COMPUTED = 1e-13  # relative error that a descriptor computed in double precision may have: some 450 roundings
 _TINY = float(np.finfo(np.float64).tiny)
 _FAR = 1e3  # means of more standard deviations than this are taken off: squares would lose over six digits to them
 _CANCELLED = 1e-6  # squared distances below this share of the squared norms are taken from the differences instead
@@ -176,6 +176,11 @@ def squared_distances(x: FloatArray, z: Rows, weights: FloatArray | None = None)
     return out
 
 
+def first_rows(rows: Rows, n: int | None) -> Rows:
+    """The first n rows; the table itself, not a copy, where that is all of them or n is None."""
+    return rows if n is None or n == rows.shape[0] else rows[:n]
+
+
 def spread(n: int, most: int) -> IntArray:
     """At most `most` row numbers out of n, evenly spread and without a period: steps of the golden ratio."""
     if n <= most:
@@ -206,8 +211,8 @@ class ColumnUnits(NamedTuple):
 def rounding(x: Rows) -> float:
     """The share of a column's largest entry that its standard deviation must exceed, or the column is constant.
 
-    Numbers are computed in double precision, with a relative error of at most 1e-12, and rounded to the precision that
-    the table is stored in: 1e-12 for tables in double precision, 1.2e-7 in single, 9.8e-4 in half precision.
+    Numbers are computed in double precision, with a relative error of at most 1e-13, and rounded to the precision that
+    the table is stored in: 1e-13 for tables in double precision, 1.2e-7 in single, 9.8e-4 in half precision.
     """
     dtype = np.dtype(getattr(x, "dtype", np.float64))
     stored = float(np.finfo(dtype).eps) if dtype.kind == "f" and dtype.itemsize < 8 else 0.0

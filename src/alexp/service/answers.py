@@ -201,6 +201,13 @@ class ArmAdded(StudyAnswer):
     arms: list[str]
 
 
+class CandidatesAdded(StudyAnswer):
+    """The numbers of new candidates, and how many there are now."""
+
+    candidates: list[int]
+    n_candidates: int
+
+
 class PendingTrials(StudyAnswer):
     """Pending trials, oldest first."""
 

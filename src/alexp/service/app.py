@@ -73,7 +73,7 @@ def create_app(
     problems.install(app)
     app.include_router(routes.study_routes(studies, allowed))
     app.include_router(routes.table_routes(allowed))
-    app.include_router(routes.trial_routes(studies))
+    app.include_router(routes.trial_routes(studies, allowed))
     app.include_router(routes.statement_routes(studies))
     app.include_router(routes.file_routes(studies))
     app.include_router(routes.operation_routes(studies))

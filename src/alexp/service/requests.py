@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import comb
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Unpack
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -137,12 +137,9 @@ class TableFile(Body):
             raise ValueError(f"file {self.name!r}: content must be base64") from None
 
 
-class TableProblem(Body):
+class TableBody(Body):
     """A table of candidates; further descriptions of them, if there are any."""
 
-    model_config = _examples(_EXAMPLE_PROBLEM)
-
-    kind: Literal["table"]
     file: TableFile | None = Field(default=None, description="One candidate per line, below a line of names.")
     csv: str | None = Field(default=None, description="In place of file: the text itself.")
     columns: dict[str, list[Cell | bool | None]] | None = Field(
@@ -169,21 +166,16 @@ class TableProblem(Body):
         description="Descriptions of the candidates by name: a file or CSV text, matched by id, rows of numbers, or "
         "names of columns of the table, which are then used in no other model.",
     )
-    kernels: str | dict[str, str] = Field(
-        default="auto", description="auto, linear, or kernels by name of the description, such as tanimoto+matern:0.5."
-    )
-    intercept: bool = Field(default=True, description="Give every model a free constant.")
-    normalize: bool = Field(default=False, description="Scale every model's features to norm at most one.")
 
-    def table(self, limits: Limits) -> Table:
-        """The table; raises if it exceeds the limits."""
+    def table(self, limits: Limits, **stated: Unpack[Reading]) -> Table:
+        """The table; raises if it exceeds the limits. What is `stated` of columns counts unless the body says more."""
         given = {"file": self.file, "csv": self.csv, "columns": self.columns}
         if sum(value is not None for value in given.values()) != 1:
             raise ValueError("csv, columns or file must be given, and only one of them")
         options: Reading = {
-            "id": self.id,
+            "id": self.id or stated.get("id"),
             "sheet": self.sheet,
-            "kinds": self.kinds,
+            "kinds": {**stated.get("kinds", {}), **self.kinds},
             "ignore": self.ignore,
             "missing": self.missing,
             "decimal": self.decimal,
@@ -205,6 +197,24 @@ class TableProblem(Body):
             else:
                 with _prefixed(f"models.{name}"):
                     table.describe(name, described, file=name)
+        return table
+
+
+class TableProblem(TableBody):
+    """A table of candidates, and what its models are."""
+
+    model_config = _examples(_EXAMPLE_PROBLEM)
+
+    kind: Literal["table"]
+    kernels: str | dict[str, str] = Field(
+        default="auto", description="auto, linear, or kernels by name of the description, such as tanimoto+matern:0.5."
+    )
+    intercept: bool = Field(default=True, description="Give every model a free constant.")
+    normalize: bool = Field(default=False, description="Scale every model's features to norm at most one.")
+
+    def table(self, limits: Limits, **stated: Unpack[Reading]) -> Table:
+        """The table; raises if it or its features exceed the limits."""
+        table = super().table(limits, **stated)
         _check("features", sum(values.size for values in table.features().values()), limits.features)
         return table
 
@@ -637,6 +647,16 @@ class TakeOver(Body):
     n: Annotated[int | None, Field(ge=1, le=MOST_TRIALS)] = None
     lease: Lease = None
     worker: Worker = None
+
+
+class NewCandidates(TableBody):
+    """Candidates to add to a study of a table: a table with the same columns and descriptions."""
+
+    model_config = _examples({"csv": "solvent,celsius\nmethanol,20\nmethanol,60\n"})
+
+    kind: Literal["table"] = "table"
+    worker: Worker = None
+    key: Key = None
 
 
 class NewArm(Body):

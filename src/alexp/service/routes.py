@@ -42,6 +42,8 @@ from alexp.study.report import render
 from alexp.study.study import TrialResult
 from alexp.study.tables import export as lines_of
 from alexp.study.viewing import explained_settings
+from alexp.table.arrivals import stated_kinds
+from alexp.table.table import Table
 
 if TYPE_CHECKING:
     from alexp.algorithms.base import Algorithm
@@ -153,7 +155,7 @@ def answer(outcome: CallResult[State], status: int = 200) -> Response:
 
 def trial_answer(opened: OpenStudy, trial: Trial, **more: object) -> State:
     """A trial as JSON data."""
-    return trial.to_dict() | {"label": trial_label(trial, opened.domain)} | more
+    return trial.to_dict() | {"label": trial_label(trial, opened.study.domain)} | more
 
 
 def number(value: float | None) -> float | None:
@@ -269,6 +271,16 @@ def _check_cost(cost: Cost, limits: Limits) -> None:
         )
 
 
+def _check_added(table: Table, algorithm: Algorithm, limits: Limits) -> None:
+    n, models = algorithm.domain.n_candidates + table.n_candidates, algorithm.models
+    if n > limits.candidates or n * models.n_columns > limits.features:
+        raise ValueError(
+            f"with {table.n_candidates} more there would be {n} candidates with {models.n_columns} features; this "
+            f"service allows {limits.candidates} candidates and {limits.features} features in all"
+        )
+    _check_cost(expected(models, n, algorithm.ridges_per_model), limits)
+
+
 def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm], *inside: type[Algorithm]) -> State:
     """Arguments of the algorithm and of those inside it; objects are given by `kind` and fields."""
     own = signature(create_study).parameters.keys()
@@ -331,7 +343,7 @@ _MOST_LISTED = 10_000
 _WRITES = problems(404, 409, 413, 415)
 
 
-def trial_routes(studies: StudyCache) -> APIRouter:
+def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
     """Routes below /v1/studies/{name} that are about trials."""
     router = APIRouter(prefix="/v1/studies/{name}", tags=["trials"], route_class=StrictRoute)
 
@@ -411,7 +423,7 @@ def trial_routes(studies: StudyCache) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: OpenStudy) -> State:
-            check_columns(opened.domain, dict.fromkeys(name for one in body.observations for name in one))
+            check_columns(opened.study.domain, dict.fromkeys(name for one in body.observations for name in one))
             frame = pd.DataFrame(body.observations)
             frame.index.name = "observation"
             with opened.study.counting() as counts:
@@ -451,6 +463,20 @@ def trial_routes(studies: StudyCache) -> APIRouter:
         def work(opened: OpenStudy) -> State:
             arm, domain = opened.study.add_arm(body.name, key), opened.study.algorithm.domain
             return {"arm": arm, "arms": list(domain.names) if isinstance(domain, Arms) else []}
+
+        return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
+
+    @router.post("/candidates", response_model=answers.CandidatesAdded, responses=_WRITES, summary="Add candidates")
+    def add_candidates(name: StudyName, body: requests.NewCandidates, caller: Called) -> Response:
+        """New candidates of a study of a table, for all workers: the same columns, other ids."""
+        key = caller.key(body.key)
+
+        def work(opened: OpenStudy) -> State:
+            study, algorithm = opened.study, opened.study.algorithm
+            table = body.table(limits, **stated_kinds(algorithm.models, algorithm.domain))
+            _check_added(table, algorithm, limits)
+            added = study.add_candidates(table, key)
+            return {"candidates": added, "n_candidates": study.domain.n_candidates}
 
         return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from alexp.common.warning import gathered
-from alexp.problem.domains import Domain
 from alexp.service.monitoring import Metrics
 from alexp.service.problems import NO_FIELDS, as_problems
 from alexp.study import Storage, Study, StudyNotFoundError, delete_study, load_study
@@ -29,10 +28,9 @@ class CallResult(NamedTuple, Generic[T]):
 
 @dataclass
 class OpenStudy:
-    """An open study, and its domain, which changes only by new arms."""
+    """An open study."""
 
     study: Study
-    domain: Domain
     users: int = field(default=0, compare=False)
 
 
@@ -111,7 +109,7 @@ class StudyCache:
 
     def put(self, study: Study, users: int = 0) -> OpenStudy:
         """Add a study that was just created or opened."""
-        opened = OpenStudy(study, study.algorithm.domain, users)
+        opened = OpenStudy(study, users)
         with self._mutex:
             self._open[study.name] = opened
         return opened

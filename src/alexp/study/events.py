@@ -21,12 +21,13 @@ from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
 from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
+from alexp.table.encoding import Arrivals
 
 LIBRARY = version("alexp")
-Kind = Literal["ask", "tell", "observe", "abandon", "fail", "amend", "retract", "arm"]
+Kind = Literal["ask", "tell", "observe", "abandon", "fail", "amend", "retract", "arm", "add"]
 FAILED: Literal["failed"] = "failed"  # in place of a reward, in results
 AMENDS = ("amend", "retract")
-RERUNS = (*AMENDS, "arm")  # kinds after which the run may be repeated as a whole
+RERUNS = (*AMENDS, "arm", "add")  # kinds after which the run may be repeated as a whole
 
 _EVERY_BELIEF = 256  # the beliefs of the first trials are all recorded, later ones on a grid of steps of 2 %
 MOST_MODELS = 1024  # of larger classes only the leading models are recorded
@@ -105,7 +106,8 @@ class Detail(TypedDict, total=False):
     """What an event stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs.
 
     Asks that were decided on a device have `decided`. Asks and observations of contextual rounds have `offer`, new arms
-    their name, failures their reason as `note`; `replicate` is the trial that an observation measured again.
+    their name, failures their reason as `note`; `replicate` is the trial that an observation measured again. New
+    candidates are `added`: their cells, their features, and how these were made.
     """
 
     only: IntArray
@@ -116,6 +118,7 @@ class Detail(TypedDict, total=False):
     arm: str
     note: str
     replicate: int
+    added: Arrivals
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,8 @@ class Event:
     `ask` carries the trial that was proposed, with which a replay is compared; `tell` the reward; `observe` an external
     measurement (a new trial with its reward); `amend` the reward that replaces an earlier one, which stays in the log;
     `fail` a trial whose experiment failed, pending or with a reward that the failure replaces; `abandon` and `retract`
-    only the trial's number; `arm` a new arm, its number as the candidate, and no trial (-1).
+    only the trial's number; `arm` a new arm, its number as the candidate, and no trial (-1); `add` new candidates, the
+    number of the first as the candidate, and no trial.
     `key`, the idempotency key of the call, and `chain`, the checksum, are set when the event is written.
     """
 

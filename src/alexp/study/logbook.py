@@ -234,10 +234,13 @@ def beliefs(connection: Connection, study: int, start: int, stop: int) -> list[t
     return found
 
 
-class Noted(NamedTuple):
-    """A failure, a correction, or a reward with a note."""
+_MOST_NAMED = 5  # new candidates that are named
 
-    trial: int
+
+class Noted(NamedTuple):
+    """A failure, a correction, a reward with a note, or new candidates, which have no trial."""
+
+    trial: int | None
     what: str
     note: str
     worker: str
@@ -245,14 +248,23 @@ class Noted(NamedTuple):
 
 
 def noted_events(connection: Connection, study: int, start: int, stop: int) -> list[Noted]:
-    """Failures, corrections and rewards with notes among events `start` to `stop` - 1."""
+    """Failures, corrections, rewards with notes and new candidates among events `start` to `stop` - 1."""
     kind = events.c.kind
-    wanted = sa.or_(kind.in_(("fail", *AMENDS)), sa.and_(kind == "tell", events.c.detail.is_not(None)))
+    wanted = sa.or_(kind.in_(("fail", "add", *AMENDS)), sa.and_(kind == "tell", events.c.detail.is_not(None)))
     words = {"fail": "failed", "retract": "retracted", "tell": "reward", "amend": "amended to"}
     found = []
     for event in _matching_between(connection, study, start, stop, wanted):
         with damage_errors(f"event {event.seq}", event.seq):
-            note = detail_of(event).get("note", "")
+            detail = detail_of(event)
+        if event.kind == "add":
+            names = [str(name) for name in next(iter(detail["added"]["cells"].values()))]
+            what, note = (
+                f"added {len(names)} candidates",
+                ", ".join(names[:_MOST_NAMED]) + ", ..." * (len(names) > _MOST_NAMED),
+            )
+            found.append(Noted(None, what, note, event.worker, event.at))
+            continue
+        note = detail.get("note", "")
         what = words[event.kind] if event.reward is None else f"{words[event.kind]} {event.reward:.6g}"
         found.append(Noted(event.trial, what, note, event.worker, event.at))
     return found
@@ -265,7 +277,7 @@ class LogCache:
     ----------
     beliefs : (trial, beliefs) of the rounds at which they were recorded.
     asked : time and worker of the ask, by pending trial.
-    noted : failures, corrections, and rewards with notes.
+    noted : failures, corrections, rewards with notes, and new candidates.
     """
 
     def __init__(self, study: int) -> None:
@@ -458,7 +470,8 @@ def describe(wrote: Sequence[Event]) -> str:
     if not wrote:
         return "nothing"
     more = f" and {len(wrote) - 1} more" if len(wrote) > 1 else ""
-    return f"the {wrote[0].kind} of trial {wrote[0].trial}{more}"
+    what = f"the {wrote[0].kind} of trial {wrote[0].trial}"
+    return {"arm": "a new arm", "add": "new candidates"}.get(wrote[0].kind, what) + more
 
 
 def same_call(key: str | None, events: Sequence[Event], kind: str, number: int) -> None:

@@ -261,11 +261,12 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
     with where.reading() as connection:
         stored: Problem = problem.decode(connection, row.id, row.problem)
         probe: Probe = problem.decode(connection, row.id, row.probe)
-    models, domain = problem.rebuild(stored, row.name, models, domain)
-    _check_sized(models)
-    make = _maker(row, models, domain, settings)
-    first = make()
-    problem.check_probe(probe, first, row.name)
+    with where.in_use():
+        models, domain = problem.rebuild(stored, row.name, models, domain)
+        _check_sized(models)
+        make = _maker(row, models, domain, settings)
+        first = make()
+        problem.check_probe(probe, first, row.name)
     return Study(where, row, make, first)
 
 

@@ -272,7 +272,7 @@ _STATES = (("tell", "observe", "amend"), ("abandon", "retract"), ("fail",))  # t
 def _ends(connection: Connection) -> dict[tuple[int, str], int]:
     """Number of trials by study and kind of their last event, for trials with an event after their ask."""
     key = (events.c.study_id, events.c.trial)
-    after = sa.select(*key, sa.func.max(events.c.seq).label("seq")).where(events.c.kind.not_in(("ask", "arm")))
+    after = sa.select(*key, sa.func.max(events.c.seq).label("seq")).where(events.c.kind.not_in(("ask", "arm", "add")))
     last = after.group_by(*key).subquery()
     same = sa.and_(events.c.study_id == last.c.study_id, events.c.seq == last.c.seq)
     group = (events.c.study_id, events.c.kind)

@@ -42,6 +42,8 @@ from alexp.study.events import (
     noted,
     restriction,
 )
+from alexp.table.encoding import Arrivals
+from alexp.table.table import Table
 
 MOST_TEXT = 2**20  # bytes that context and ids of a round, or an action, may take as JSON
 MOST_FEATURES = 2**24  # bytes of features that one ask may store
@@ -52,11 +54,12 @@ _LEAST_PACE = 1e-4  # seconds per event before any was applied
 
 
 class Snapshot(TypedDict):
-    """The trial log, the state of the algorithm, and all arms of a study of arms."""
+    """The trial log, the state of the algorithm, all arms of a study of arms, and candidates that were added."""
 
     log: dict[str, AnyArray]
     state: State
     arms: NotRequired[list[str]]  # all there are, added ones last
+    added: NotRequired[list[Arrivals]]  # candidates, in the order in which they came
 
 
 class Replica:
@@ -68,6 +71,7 @@ class Replica:
 
     def __init__(self, algorithm: Algorithm, chain: bytes = b"") -> None:
         self.algorithm, self.chain = algorithm, chain
+        self.added: list[Arrivals] = []  # candidates that were added, in their order
         self.taken = Counter[str]()  # decisions taken from the log, by the device they were made on
         self.n_events = self.snapshot_at = 0
         self._seconds = 0.0  # spent on events since the newest snapshot
@@ -131,6 +135,8 @@ class Replica:
             algorithm.take_failure(algorithm.check_fail(event.trial, detail_of(event).get("note", ""), "amend"))
         elif event.kind == "arm":
             algorithm.add_arm(algorithm.check_arm(detail_of(event)["arm"]))
+        elif event.kind == "add":
+            self._take_candidates(detail_of(event)["added"])
         else:
             raise ReplayError(f"event {event.seq} is of unknown kind {event.kind!r}; install a newer version")
 
@@ -261,6 +267,17 @@ class Replica:
             Event(self.n_events, "arm", -1, candidate=number, detail=compress({"arm": name})), start
         )
 
+    def add_candidates(self, arrivals: Arrivals) -> Event:
+        """Add candidates that `check_candidates` has accepted."""
+        start, detail = perf_counter(), compress({"added": arrivals})
+        first = self._take_candidates(detail_of(Event(0, "add", -1, detail=detail))["added"])  # as other processes do
+        return self._count_rerun(Event(self.n_events, "add", -1, candidate=first, detail=detail), start)
+
+    def _take_candidates(self, arrivals: Arrivals) -> int:
+        """Add candidates as the log has them; the number of the first."""
+        self.added.append(arrivals)
+        return self.algorithm.take_candidates(arrivals)[0]
+
     def amend(self, changes: Mapping[int, Entry], notes: Mapping[int, str] | None = None) -> list[Event]:
         """Amend rewards by checked trial ids, retract those with None; uses what `prepare_amend` has computed.
 
@@ -317,6 +334,16 @@ class Replica:
         """What `amend` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_amend(trial, reward))
 
+    def check_candidates(self, table: Table) -> Arrivals:
+        """What `add_candidates` would add; raises if it does not fit, or is too large to be stored. Changes nothing."""
+        arrivals = self.algorithm.check_candidates(table)
+        if (size := sum(block.nbytes for block in arrivals["features"].values())) > MOST_FEATURES:
+            raise ValueError(
+                f"the features of {table.n_candidates} new candidates take {_megabytes(size)}, and a study stores at "
+                f"most {_megabytes(MOST_FEATURES)} at once; add them in several calls"
+            )
+        return arrivals
+
     def check_pending(self, trial: Trial | int | str) -> int:
         """Id of a pending trial; raises if it is not pending. Changes nothing."""
         return self.algorithm.log.check_pending(trial)
@@ -357,12 +384,16 @@ class Replica:
         out: Snapshot = {"log": self.algorithm.log.state(), "state": self.algorithm.state()}
         if isinstance(domain := self.algorithm.domain, Arms):
             out["arms"] = list(domain.names)
+        if self.added:
+            out["added"] = self.added
         return out
 
     def resume(self, n_events: int, snapshot: Snapshot) -> None:
         """Continue from a snapshot taken after `n_events` events; for a new replica only."""
         for name in snapshot.get("arms", [])[self.algorithm.domain.n_candidates :]:
             self.algorithm.add_arm(self.algorithm.check_arm(name))
+        for arrivals in snapshot.get("added", []):
+            self._take_candidates(arrivals)
         self.algorithm.resume(snapshot["log"], snapshot["state"])
         self.n_events = self.snapshot_at = n_events
 

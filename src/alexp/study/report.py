@@ -333,7 +333,10 @@ def _notes(view: StudyView) -> str:
     """Failures, corrections, and rewards with notes."""
     if not view.noted:
         return ""
-    rows = [[one.trial, one.label, one.what, one.note, one.worker, _time(one.at)] for one in view.noted[-_MOST_ROWS:]]
+    rows = [
+        ["" if one.trial is None else one.trial, one.label, one.what, one.note, one.worker, _time(one.at)]
+        for one in view.noted[-_MOST_ROWS:]
+    ]
     more = f"<p>and {len(view.noted) - _MOST_ROWS} earlier ones</p>" if len(view.noted) > _MOST_ROWS else ""
     headings = ["trial", "candidate", "entry", "note", "by", "at (UTC)"]
     return _section("Failures, corrections and notes", _table(headings, rows, {0}), more)

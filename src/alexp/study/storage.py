@@ -466,6 +466,16 @@ class Storage(Forked):
                 else StorageError(f"{what} while it was read; try again")
             )
 
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Outside transactions: a lack of memory that is reported as another error becomes one that names it."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, MemoryError) or not is_lack_of_memory(error):
+                raise
+            raise self._memory_error(write=False) from error
+
     def _memory_error(self, write: bool) -> OutOfMemoryError:
         unchanged = "; nothing was changed" if write else ""
         return out_of_memory(f"to use {self.describe()}{unchanged}; the database is intact")

@@ -29,7 +29,7 @@ from alexp.algorithms.naming import Name, find_trial
 from alexp.algorithms.statements import DELTA
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
-from alexp.problem.domains import Available, FiniteSet
+from alexp.problem.domains import Available, Domain, FiniteSet
 from alexp.problem.offers import Offer
 from alexp.problem.plates import check_plate, check_unrestricted
 from alexp.study import leases, logbook, records
@@ -58,6 +58,7 @@ from alexp.study.replay import Replica, offer_from, recordable
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make_view
+from alexp.table.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -291,6 +292,23 @@ class Study:
         if detail_of(events[0]).get("arm") != name or events[0].candidate is None:
             raise ValueError(f"key {key!r} was used before, for another arm; another call needs another key")
         return events[0].candidate
+
+    def add_candidates(self, table: Table, key: str | None = None) -> list[int]:
+        """Add the candidates of a table to a study of a table, for all its workers, and return their numbers.
+
+        They must have the columns and descriptions of the first, and ids of their own; see
+        `Algorithm.add_candidates`. Later asks may propose them.
+        """
+        _, events = self._follower.act(
+            lambda replica: replica.check_candidates(table),
+            lambda replica, arrivals: [replica.add_candidates(arrivals)],
+            key=key,
+        )
+        same_call(key, events, "add", 1)
+        cells, first = next(iter(detail_of(events[0])["added"]["cells"].values())), events[0].candidate
+        if first is None or (key is not None and list(map(str, cells)) != table.names):
+            raise ValueError(f"key {key!r} was used before, for other candidates; another call needs another key")
+        return list(range(first, first + len(cells)))
 
     # -- telling -----------------------------------------------------------------------------------------------
 
@@ -618,6 +636,11 @@ class Study:
         return write_report(self.view(), Path(path))
 
     # -- statements of the algorithm ---------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The candidates as this process knows them; others may have added some since its last call."""
+        return self._follower.known().algorithm.domain
 
     @property
     def algorithm(self) -> Algorithm:

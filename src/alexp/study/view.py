@@ -143,9 +143,12 @@ class PendingTrial:
 
 @dataclass(frozen=True)
 class NotedEvent:
-    """A failure, a correction, or a reward with a note: what, by which worker and when (seconds since 1970, UTC)."""
+    """A failure, a correction, a reward with a note, or new candidates, which have no trial.
 
-    trial: int
+    What, by which worker, and when (seconds since 1970, UTC).
+    """
+
+    trial: int | None
     label: str
     what: str
     note: str
@@ -314,7 +317,7 @@ class StudyView:
     n_models, n_candidates, domain : sizes of the problem, and the class name of its domain; zero candidates for
         `Candidates`.
     listed, names : numbers and names of the models listed: all, or the leading ones of very many.
-    noted : failures, corrections, and rewards with notes, oldest first.
+    noted : failures, corrections, rewards with notes, and new candidates, oldest first.
     counts, trials, pending : numbers of trials; all trials or the last ones, as requested; all pending trials.
     best : the recommendation; None before the first reward, and in contextual studies.
     standing : probabilities of the models; None for algorithms that have none.

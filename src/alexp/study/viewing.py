@@ -164,7 +164,7 @@ def make_view(
         counts=counts(algorithm),
         trials=trials,
         pending=_pending(algorithm, recorded, held, name),
-        noted=[NotedEvent(one.trial, name(one.trial), *one[1:]) for one in recorded.noted],
+        noted=[NotedEvent(one.trial, "" if one.trial is None else name(one.trial), *one[1:]) for one in recorded.noted],
         best=_best(algorithm),
         standing=standing,
         certificates=certificates,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import AnyArray, FloatArray
 from alexp.table.files import FileError, Lines
 
 _RADIUS, _BITS = 2, 2048
+_LARGE = 1e12  # descriptors are smaller
 _COMMON = 0.95  # of the molecules that share a value: the descriptor says too little
 
 
@@ -36,42 +38,50 @@ def check_smiles(lines: Lines, k: int, texts: Sequence[str], blank: Set[int]) ->
                 )
 
 
-def molecules(smiles: Sequence[str]) -> list[Any]:
-    """RDKit's molecules, one per distinct text."""
-    from rdkit import Chem, rdBase
+def fingerprints(smiles: Sequence[str]) -> AnyArray:
+    """Morgan fingerprints of radius 2, (N, 2048) of 0 and 1 in bytes.
 
-    with rdBase.BlockLogs():
-        return [Chem.MolFromSmiles(text) for text in smiles]
-
-
-def fingerprints(smiles: Sequence[str]) -> FloatArray:
-    """Morgan fingerprints of radius 2, (N, 2048) of 0 and 1, without the bits that no or every molecule has.
-
-    >>> fingerprints(["CCO", "CCN"]).shape[0]
-    2
+    >>> fingerprints(["CCO", "CCN"]).shape
+    (2, 2048)
     """
     from rdkit.Chem import rdFingerprintGenerator
 
     different = list(dict.fromkeys(smiles))
     maker = rdFingerprintGenerator.GetMorganGenerator(radius=_RADIUS, fpSize=_BITS)
-    bits = np.stack([maker.GetFingerprintAsNumPy(molecule) for molecule in molecules(different)]).astype(np.float64)
-    used = bits.any(axis=0)
-    return _spread(bits[:, used], different, smiles)
+    bits = np.stack([maker.GetFingerprintAsNumPy(_molecule(text)) for text in different])
+    return _spread(bits, different, smiles)
 
 
-def descriptors(smiles: Sequence[str]) -> tuple[FloatArray, list[str]]:
-    """RDKit's descriptors, (N, d), and their names, without those that nearly all molecules share or some lack."""
+def descriptors(smiles: Sequence[str], names: Sequence[str]) -> FloatArray:
+    """RDKit's descriptors of these names, (N, d)."""
+    different = list(dict.fromkeys(smiles))
+    values = np.array([[_descriptors_of(text)[name] for name in names] for text in different])
+    return _spread(values.reshape(len(different), len(names)), different, smiles)
+
+
+def telling_descriptors(smiles: Sequence[str]) -> list[str]:
+    """Names of RDKit's descriptors, without those that nearly all molecules share or some lack."""
+    rows = [_descriptors_of(text) for text in dict.fromkeys(smiles)]
+    names = [name for name in rows[0] if name != "Ipc"]  # grows beyond all bounds with the molecule
+    values = np.array([[row[name] for name in names] for row in rows])
+    return [name for c, name in enumerate(names) if np.abs(values[:, c]).max() < _LARGE and _varies(values[:, c])]
+
+
+def _molecule(smiles: str) -> Any:
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        return Chem.MolFromSmiles(smiles)
+
+
+@lru_cache(maxsize=10_000)
+def _descriptors_of(smiles: str) -> dict[str, float]:
     from rdkit import rdBase
     from rdkit.Chem import Descriptors
 
-    different = list(dict.fromkeys(smiles))
     with rdBase.BlockLogs():
         calculate: Any = Descriptors.CalcMolDescriptors
-        rows = [calculate(molecule, missingVal=np.nan) for molecule in molecules(different)]
-    names = [name for name in rows[0] if name != "Ipc"]  # grows beyond all bounds with the molecule
-    values = np.array([[float(row[name]) for name in names] for row in rows])
-    kept = [c for c in range(len(names)) if np.abs(values[:, c]).max() < 1e12 and _varies(values[:, c])]
-    return _spread(values[:, kept], different, smiles), [names[c] for c in kept]
+        return {name: float(value) for name, value in calculate(_molecule(smiles), missingVal=np.nan).items()}
 
 
 def _varies(values: FloatArray) -> bool:
@@ -82,6 +92,6 @@ def _varies(values: FloatArray) -> bool:
     return bool(counts.max() <= _COMMON * len(values) and counts.size > 1)
 
 
-def _spread(values: FloatArray, different: list[str], smiles: Sequence[str]) -> FloatArray:
+def _spread(values: AnyArray, different: list[str], smiles: Sequence[str]) -> AnyArray:
     place = {text: k for k, text in enumerate(different)}
     return np.ascontiguousarray(values[[place[text] for text in smiles]])

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 
-from alexp.common.arrays import AnyArray, FloatArray
+from alexp.common.arrays import FloatArray
 from alexp.common.validation import LARGEST, did_you_mean, one_of
 from alexp.table.files import Cell, FileError, Lines, lines_of, text_of
 from alexp.table.numbers import BOTH, Decimal, Written, convention, is_unit, unit_in, written
@@ -458,6 +458,11 @@ def _pair(texts: list[str]) -> dict[str, int] | None:
     return next((pair for pair in _YES_NO if there and there <= pair.keys()), None)
 
 
+def yes_or_no(text: str) -> float:
+    """1 for yes, 0 for no, NaN for a blank cell."""
+    return next((float(pair[text.lower()]) for pair in _YES_NO if text.lower() in pair), np.nan)
+
+
 def _yes_no(lines: Lines, k: int, texts: list[str], example: str) -> Column:
     pair = _pair(texts)
     blanks = [row for row, text in enumerate(texts) if not text or text.lower() in _BLANK_WORDS]
@@ -502,10 +507,3 @@ def _smiles(lines: Lines, k: int, texts: list[str], example: str) -> Column:
     check_smiles(lines, k, texts, blank)
     cells = ["" if row in blank else text for row, text in enumerate(texts)]
     return Column(lines.header[k], "SMILES", cells, None, blanks, example)
-
-
-def one_hot(column: Column) -> tuple[AnyArray, list[str]]:
-    """Words as columns of 0 and 1, (N, words), and their names; a blank cell is a word of its own."""
-    words = sorted(set(column.cells))
-    place = {word: k for k, word in enumerate(words)}
-    return np.eye(len(words))[[place[cell] for cell in column.cells]], [f"{column.name} = {word}" for word in words]

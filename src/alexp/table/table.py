@@ -11,27 +11,39 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
 from alexp.common.files import read_array, read_bytes
 from alexp.common.validation import did_you_mean, matrix
 from alexp.common.warning import caution
 from alexp.problem.domains import FiniteSet
-from alexp.problem.kernel_models import AUTO, KernelChoice, KernelModels, factorial_models, kernel_models
-from alexp.problem.matrices import Matrices
+from alexp.problem.kernel_models import AUTO, KernelChoice
 from alexp.problem.models import ModelClass
-from alexp.table.chemistry import descriptors, fingerprints
 from alexp.table.columns import (
     BLANK,
     MOST_LISTED,
     MOST_WORDS,
     Column,
+    Kind,
     Missing,
     Options,
     Reading,
     Stated,
     as_id,
     check_points,
-    one_hot,
     understand,
+)
+from alexp.table.encoding import (
+    Encoding,
+    Feature,
+    FeatureMatrix,
+    Source,
+    StoredWords,
+    described_columns,
+    make_models,
+    side_by_side,
+    stored_feature,
+    stored_kernels,
+    stored_matrix,
 )
 from alexp.table.files import FileError, Lines, column_lines, frame_lines, text_of
 from alexp.table.numbers import Decimal, written
@@ -41,6 +53,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OWN = "table"  # the name of the models of the table's own columns
+_OWN_COLUMNS, _IN_ORDER = "columns of the table", "matched by the order of lines"  # how a description is matched
 _IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "experiment", "reaction", "code", "key",
         "no", "no.", "nr", "nr.", "number", "label", "well", "molecule"}  # fmt: skip
 _RESERVED = ("trial", "reward")  # columns of files of results
@@ -50,13 +63,38 @@ _MOST_LISTED_COLUMNS = 1_000  # columns of a description that `understood` lists
 
 @dataclass(frozen=True)
 class DescribedBy:
-    """Further features of the candidates, (N, d); `component` is the column whose words they describe, if one."""
+    """Further features of the candidates: an array (N, d), or columns with a cell for every candidate.
 
-    values: FloatArray
-    names: list[str]
+    `lines` and `options` are what was read; `component` is the column whose words they describe, if one.
+    """
+
     matched: str
+    array: FloatArray | None = None
     columns: tuple[Column, ...] = ()
     component: str | None = None
+    lines: Lines | None = None
+    options: Options | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its columns are some of the table's."""
+        return self.matched == _OWN_COLUMNS
+
+    @property
+    def telling(self) -> list[Column]:
+        """The columns that are features: of a file those that not all candidates share."""
+        return [one for one in self.columns if self.is_own or (one.is_feature and not one.is_constant)]
+
+    @cached_property
+    def matrix(self) -> FeatureMatrix:
+        """Its features; columns of a file that all candidates share are none."""
+        if self.array is not None:
+            return FeatureMatrix(self.array, "array")
+        if not (telling := self.telling):
+            assert self.lines is not None
+            shown = "; ".join(f"{column.name!r} is {column.becomes}" for column in self.columns) or "it has only ids"
+            raise FileError(f"{self.lines.path} has no column that tells candidates apart: {shown}")
+        return _matrix(telling, "table" if self.is_own else "description", {one.name: one.kind for one in self.columns})
 
 
 class Table:
@@ -187,8 +225,7 @@ class Table:
         return self
 
     def _array(self, name: str, values: object) -> DescribedBy:
-        kept = matrix(name, values, len(self._lines.rows))[self._kept]
-        return DescribedBy(kept, [f"{k}" for k in range(kept.shape[1])], "matched by the order of lines")
+        return DescribedBy(_IN_ORDER, matrix(name, values, len(self._lines.rows))[self._kept])
 
     def _own(self, name: str, columns: Sequence[str]) -> DescribedBy:
         there = {column.name: column for column in self._columns}
@@ -200,9 +237,7 @@ class Table:
                 )
             if not there[one].is_feature and len(there[one].distinct) > MOST_WORDS:
                 raise ValueError(f"{name} names {one!r}, which has more than {MOST_WORDS} different texts")
-        used = tuple(there[one] for one in dict.fromkeys(columns))
-        values, names = _features(used)
-        return DescribedBy(values, names, "columns of the table", used)
+        return DescribedBy(_OWN_COLUMNS, columns=tuple(there[one] for one in dict.fromkeys(columns)))
 
     def _described(self, name: str, lines: Lines, options: Options) -> DescribedBy:
         options = options.checked(lines)
@@ -214,7 +249,7 @@ class Table:
             key = lines.header[0]  # ids under another name
         component = None
         if key is None:
-            order, matched = self._in_order(lines, options), "matched by the order of lines"
+            order, matched = self._in_order(lines, options), _IN_ORDER
         else:
             k, target = lines.header.index(key), own.get(key.lower()) or next(iter(names), None)
             if target is None:
@@ -226,12 +261,7 @@ class Table:
         check_points(lines, columns, places, options)
         columns = [column.taken(order) for column in columns]
         used = _without_blanks(lines, columns, options, order, may_drop=False)
-        telling = [column for column in used if column.is_feature and not column.is_constant]
-        if not telling:
-            shown = "; ".join(f"{column.name!r} is {column.becomes}" for column in used) or "it has only ids"
-            raise FileError(f"{lines.path} has no column that tells candidates apart: {shown}")
-        values, titles = _features(telling)
-        return DescribedBy(values, titles, matched, tuple(used), component)
+        return DescribedBy(matched, None, tuple(used), component, lines, options)
 
     def _in_order(self, lines: Lines, options: Options) -> list[int]:
         """Line i for candidate i; raises unless there are as many lines, and no column that looks like ids."""
@@ -261,6 +291,11 @@ class Table:
         return len(self._columns[0].cells)
 
     @property
+    def names(self) -> list[str]:
+        """What candidates are called: the cells of their first column, which has the ids if there are any."""
+        return [str(cell) for cell in self._columns[0].cells]
+
+    @property
     def id(self) -> Column | None:
         """The column that names the candidates; None if there is none."""
         return next((column for column in self._columns if column.kind == "id"), None)
@@ -271,12 +306,14 @@ class Table:
         columns = [UnderstoodColumn(one.name, one.kind, one.example, one.becomes) for one in self._columns]
         remarks = list(self._remarks)
         for name, described in self._descriptions.items():
-            if described.matched == "columns of the table":
+            if described.is_own:
                 remarks.append(f"description {name!r}: {', '.join(one.name for one in described.columns)}")
                 continue
             listed = described.columns[:_MOST_LISTED_COLUMNS]
             columns += [UnderstoodColumn(one.name, one.kind, one.example, one.becomes, name) for one in listed]
-            remarks.append(f"description {name!r}: {described.values.shape[1]} features, {described.matched}")
+            known = described.array is not None or described.telling
+            n_features = described.matrix.values.shape[1] if known else 0
+            remarks.append(f"description {name!r}: {n_features} features, {described.matched}")
         return Understood(
             f"{self._lines.path}, {self._lines.format}", self.n_candidates, tuple(columns), tuple(remarks)
         )
@@ -296,7 +333,10 @@ class Table:
         descriptors of SMILES get a model each and kernels that fit, and one model has all together. Other choices are
         those of `ModelClass.from_matrices`, with words as columns of 0 and 1.
         """
-        matrices, components = self.features(), self._components()
+        found, components = self._matrices(), self._components()
+        if kernels != AUTO:
+            found |= {name: one.matrix for name, one in self._descriptions.items() if one.component is not None}
+        matrices = {name: one.values for name, one in found.items()}
         if not matrices and not components:
             raise ValueError(
                 f"{self._lines.path} has nothing that tells candidates apart; add columns of numbers or words, or a "
@@ -305,31 +345,75 @@ class Table:
         self._warn_of_twins(matrices)
         if isinstance(kernels, Mapping) and OWN in matrices:
             kernels = {OWN: AUTO, **kernels}
-        if kernels != AUTO or not components:
-            return ModelClass.from_matrices(matrices, kernels=kernels, intercept=intercept)
-        if list(matrices) == [OWN]:
-            return ModelClass.from_components(components, intercept=intercept)
-        return _together(components, matrices, intercept)
+        components = components if kernels == AUTO else {}
+        if components and list(matrices) == [OWN]:
+            matrices = {}
+        out = make_models(matrices, components, kernels, intercept)
+        out.encoding = self._encoding({name: found[name] for name in matrices}, components, kernels, intercept)
+        return out
+
+    def _encoding(
+        self,
+        matrices: Mapping[str, FeatureMatrix],
+        components: Mapping[str, Any],
+        kernels: KernelChoice,
+        intercept: bool,
+    ) -> State | None:
+        """What later candidates need, see `Encoding`; None where kernels are code."""
+        if (chosen := stored_kernels(kernels)) is None:
+            return None
+        numbers = {name: column for name, column in self._by_name.items() if column.values is not None}
+        described = {name: self._words_described(name) for name in components}
+        encoding: Encoding = {
+            "columns": [
+                {"name": one.name, "kind": one.kind, "unit": one.unit, "constant": one.is_feature and one.is_constant}
+                for one in self._columns
+            ],
+            "matrices": {name: stored_matrix(one) for name, one in matrices.items()},
+            "components": {
+                name: stored_feature(Feature.of(numbers[name])) if name in numbers else None for name in components
+            },
+            "described": {name: own for name, own in described.items() if own},
+            "kernels": chosen,
+            "intercept": intercept,
+        }
+        return dict(encoding)
+
+    @property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self._columns}
+
+    def _words_described(self, component: str) -> dict[str, StoredWords]:
+        """The descriptions of the words of a component, by name."""
+        words = list(dict.fromkeys(self._by_name[component].cells))
+        first = [self._by_name[component].cells.index(word) for word in words]
+        return {
+            name: {"words": words, "values": one.matrix.values[first], **described_columns(one.matrix)}
+            for name, one in self._descriptions.items()
+            if one.component == component
+        }
 
     def features(self) -> dict[str, FloatArray]:
         """Features by name of the description, (N, d) each, without those that all candidates share."""
-        taken = {one.name for described in self._descriptions.values() if described.matched == "columns of the table"
-                 for one in described.columns}  # fmt: skip
-        plain = [one for one in self._columns if one.is_feature and one.kind != "SMILES" and not one.is_constant]
+        return {name: one.values for name, one in self._matrices().items()}
+
+    def _matrices(self) -> dict[str, FeatureMatrix]:
+        own = any(described.is_own for described in self._descriptions.values())
+        used = [] if own else [one for one in self._columns if one.is_feature and not one.is_constant]
         out = {}
-        if (rest := [one for one in plain if one.name not in taken]) and not taken:
-            out[OWN] = _features(rest)[0]
-        for column in self._columns:
-            if column.kind == "SMILES" and not column.is_constant and not taken:
-                out[f"{column.name} fingerprints"] = fingerprints(column.cells)
-                values, names = descriptors(column.cells)
-                if names:
-                    out[f"{column.name} descriptors"] = values
-        return out | {name: one.values for name, one in self._descriptions.items() if one.component is None}
+        if plain := [one for one in used if one.kind != "SMILES"]:
+            out[OWN] = _matrix(plain, "table")
+        for column in used:
+            if column.kind == "SMILES":
+                out[f"{column.name} fingerprints"] = _matrix([column], "table")
+                if (feature := Feature.of(column, "descriptors")).known:
+                    values = feature.encoded(column.cells)
+                    out[f"{column.name} descriptors"] = FeatureMatrix(values, "table", (feature,))
+        return out | {name: one.matrix for name, one in self._descriptions.items() if one.component is None}
 
     def _components(self) -> dict[str, Any]:
         """Components by name, where a column holds words; empty without them."""
-        if any(described.matched == "columns of the table" for described in self._descriptions.values()):
+        if any(described.is_own for described in self._descriptions.values()):
             return {}
         columns = [one for one in self._columns if one.is_feature and not one.is_constant]
         repeats = [one for one in columns if one.kind == "SMILES" and len(one.distinct) < len(one.cells)]
@@ -337,9 +421,11 @@ class Table:
             return {}
         out: dict[str, Any] = {}
         for column in columns:
-            described = {name: one.values for name, one in self._descriptions.items() if one.component == column.name}
+            described = {
+                name: one.matrix.values for name, one in self._descriptions.items() if one.component == column.name
+            }
             if column.values is not None:
-                out[column.name] = _filled(column)[0]
+                out[column.name] = Feature.of(column).encoded(column.cells)
             elif column.kind == "words" or column in repeats:
                 out[column.name] = described or np.array(column.cells)
         return out
@@ -372,6 +458,12 @@ class Table:
     def __repr__(self) -> str:
         described = f", described by {', '.join(self._descriptions)}" if self._descriptions else ""
         return f"Table({self._lines.path}: {self.n_candidates} candidates, {len(self._columns)} columns{described})"
+
+
+def _matrix(columns: Sequence[Column], source: Source, kinds: Mapping[str, Kind] | None = None) -> FeatureMatrix:
+    """Columns side by side."""
+    features = tuple(Feature.of(column) for column in columns)
+    return FeatureMatrix(side_by_side(features, {one.name: one.cells for one in columns}), source, features, kinds)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
@@ -502,53 +594,3 @@ def _match(lines: Lines, k: int, wanted: Sequence[str]) -> list[int]:
             f"{did_you_mean(missing[0], place)} ({len(missing)} of {len(set(wanted))} are missing)"
         )
     return [place[text] for text in wanted]
-
-
-# -- features and models ---------------------------------------------------------------------------------------
-
-
-def _filled(column: Column) -> tuple[FloatArray, list[str]]:
-    """Numbers as features, (N, 1); with blank cells the median in their place and a column that says so, (N, 2)."""
-    assert column.values is not None
-    values = column.values[:, None]
-    if not column.blanks:
-        return values, [column.name]
-    blank = np.isnan(values)
-    return np.hstack([np.where(blank, np.nanmedian(values), values), blank]), [column.name, f"{column.name} is blank"]
-
-
-def _features(columns: Sequence[Column]) -> tuple[FloatArray, list[str]]:
-    """Columns as features (N, d), with words as columns of 0 and 1, and their names."""
-    blocks, names = [], list[str]()
-    for column in columns:
-        if column.kind == "SMILES":
-            block, own = fingerprints(column.cells), [column.name]
-            own = [f"{column.name} bit {k}" for k in range(block.shape[1])]
-        else:
-            block, own = one_hot(column) if column.values is None else _filled(column)
-        blocks.append(block)
-        names += own
-    return np.hstack(blocks), names
-
-
-def _together(components: Mapping[str, Any], matrices: Mapping[str, FloatArray], intercept: bool) -> ModelClass:
-    """Models of components, models of every matrix, and one of all matrices; equal prior mass for each of these."""
-    composed = factorial_models(components)
-    first, single = composed.columns.shape[1], kernel_models(matrices, AUTO)
-    n_families = int(single.families.max()) + 1
-    whole = np.hstack([composed.columns, *matrices.values()])
-    sizes = [*composed.sizes, *(block.shape[1] for block in matrices.values())]
-    dictionary = Matrices.from_table(whole, [*composed.names, *(f"{name}, features" for name in matrices)], sizes)
-    models = KernelModels(
-        [*composed.models.groups, *(group + first for group in single.groups)],
-        [*composed.models.names, *single.names],
-        [*composed.models.kernels, *single.kernels],
-        np.concatenate(
-            [
-                composed.models.log_prior - np.log(n_families + 1),
-                single.log_prior + np.log(n_families / (n_families + 1)),
-            ]
-        ),
-        np.concatenate([composed.models.families, single.families + composed.models.families.max() + 1]),
-    )
-    return ModelClass.from_kernels(dictionary, models, intercept)

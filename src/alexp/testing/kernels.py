@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,9 +68,9 @@ def _varied(kernel: Kernel) -> list[Kernel]:
     """The kernel with one of its numbers changed, for each that may be."""
     out = []
     for name, value in kernel._attributes().items():
-        if isinstance(value, float):
+        if isinstance(value, Real) and not isinstance(value, bool):
             try:
-                out.append(kernel.replaced(**{name: 1.5 * value}))
+                out.append(kernel.replaced(**{name: value + 1 if isinstance(value, Integral) else 1.5 * value}))
             except ValueError:  # not every number is allowed
                 continue
     return out

@@ -19,8 +19,8 @@ from alexp.common.schema import anything, floats, record, same
 from alexp.common.validation import VANISHING
 from alexp.estimation.posteriors import PosteriorGrid
 from alexp.problem.kernel_models import varying_part
-from alexp.problem.matrices import ModelOnTable
-from alexp.problem.rows import dense, spread
+from alexp.problem.matrices import Block, ModelOnTable
+from alexp.problem.rows import dense, first_rows, spread
 
 LAST = 64  # rewards after which divisors stay
 _MOST = 300  # candidates between which the similarity under a kernel is averaged
@@ -127,24 +127,25 @@ def trace_divisors(table: FloatArray, columns: IntArray, offsets: IntArray, cent
     return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
 
 
-def prior_divisors(tables: Sequence[ModelOnTable], centred: bool) -> FloatArray:
-    """The same for models on tables, shape (M,), kernels among them."""
-    traces = np.array([_trace(model, centred) for model in tables])
+def prior_divisors(tables: Sequence[ModelOnTable], centred: bool, n: int) -> FloatArray:
+    """The same for models on tables, shape (M,), kernels among them; over the first n candidates."""
+    traces = np.array([_trace(model, centred, n) for model in tables])
     return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
 
 
-def _trace(model: ModelOnTable, centred: bool) -> float:
-    """Mean over candidates of the prior variance; of what is left of it beside an intercept, if centred.
+def _trace(model: ModelOnTable, centred: bool, n: int) -> float:
+    """Mean over the first n candidates of the prior variance; of what is left of it beside an intercept, if centred.
 
     Functions of a kernel with a long lengthscale are nearly constant, and the intercept is the constant: what they vary
     by, mean k(x, x) - mean k(x, z), must be as large as it is for a short one, or they would explain noise only.
     """
+    first = Block(first_rows(model.block.rows, n))
     if model.kernel is None:
-        return model.block.mean_square(centred)
-    whole = float(np.mean(model.kernel.diagonal(model.block.rows)))
+        return first.mean_square(centred)
+    whole = float(np.mean(model.kernel.diagonal(first.rows)))
     if not centred:
         return whole
-    some = dense(model.block.rows[spread(model.block.rows.shape[0], _MOST)])
+    some = dense(first.rows[spread(n, _MOST)])
     return varying_part(model.kernel, some, whole)
 
 

@@ -60,10 +60,10 @@ def ratio_mixture(
     common = _common(models, candidates, power, forget)
     columns, offsets, tables, measure = models.columns_flat, models.offsets, common["tables"], _measure(models)
     calibrate, reference = None, models.example_rows if reference is None else reference
-    if tables is not None:
-        divisors = prior_divisors(tables, models.intercept)
+    if candidates is not None and tables is not None:
+        divisors = prior_divisors(tables, models.intercept, candidates.n_first)
     elif candidates is not None:
-        divisors = trace_divisors(candidates.table, columns, offsets, models.intercept)
+        divisors = trace_divisors(candidates.table[:, : candidates.n_first], columns, offsets, models.intercept)
     elif reference is not None:
         divisors = measure(reference)
     else:
