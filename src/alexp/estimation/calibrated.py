@@ -12,8 +12,8 @@ most the sum over candidates of P(f(x) - f(b) > epsilon), and f(x) - f(b) is, in
 t-distribution whose scale is at most the sum of those of f(x) and f(b). Bisection finds the smallest such epsilon.
 
 It is a statement about one moment, the one at which one stops. What holds at all moments at once on average over the
-prior, {v : p(v | data) >= delta p(v | first rewards)} for the reward v of every candidate (Savage and Dickey), is three
-to ten times as wide on real tables.
+prior, {v : p(v | data) >= delta p(v | first rewards)} for the reward v of every candidate (Savage and Dickey), is much
+wider.
 """
 
 from __future__ import annotations
