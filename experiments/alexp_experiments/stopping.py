@@ -191,7 +191,8 @@ def rows_of(case: Case, runs: Sequence[StopRun]) -> Iterable[str]:
         misled = [one for one in runs if not one.stops.get(RULES[0], (0, True))[1]]
         warned = sum(one.alarm is not None and one.alarm <= one.stops[RULES[0]][0] for one in misled)
         words = f"came before {warned} of {len(misled)} false stops"
-        yield f"| | alarm | {len(alarms)} of {n} | {np.median(alarms) if alarms else np.nan:.0f} | {words} |"
+        when = f"{np.median(alarms):.0f}" if alarms else "-"
+        yield f"| | alarm | {len(alarms)} of {n} | {when} | {words} |"
 
 
 def _quiet_play(case: Case, seed: int) -> StopRun:

@@ -188,7 +188,9 @@ class Certified(Algorithm):
         self._prior_ledger.catch_up(self._cached("told", self._rewards_told))
         if not self._prior_ledger.is_ready:
             return None
-        gap, local = self._prior_ledger.gap(round_.choices, position, delta)
+        if (found := self._prior_ledger.gap(round_.choices, position, delta)) is None:
+            return None
+        gap, local = found
         if self.reward_range is not None:
             gap = min(gap, self.reward_range.high - self.reward_range.low)
         return PriorGap(gap, self._numbers()[local])

@@ -31,8 +31,9 @@ from alexp.problem.models import ModelClass
 
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
 FIRST = 5  # t0; later where the first rewards are all the same
-_LEAST = 1e-7  # weight of components that are left out
-_HALVINGS = 40
+_LEFT_OUT = 0.02  # share of delta that components may weigh which are left out; they count as wrong
+_MOST = 5e6  # components times choices
+_HALVINGS = 20
 
 
 class PriorGap(NamedTuple):
@@ -74,8 +75,11 @@ class PriorLedger(Following):
                 squares = float(np.square(known - known.mean()).sum())
                 self._unit = reward_unit(squares, float(known.mean()), len(known))
 
-    def gap(self, choices: Choices, position: int, delta: float) -> PriorGap:
-        """The smallest epsilon for the choice at `position`, once there are rewards beyond the first."""
+    def gap(self, choices: Choices, position: int, delta: float) -> PriorGap | None:
+        """The smallest epsilon for the choice at `position`, once there are rewards beyond the first.
+
+        None where too many components matter.
+        """
         from scipy.special import stdtr  # slow to import, and needed here only
 
         assert self._unit is not None
@@ -86,19 +90,25 @@ class PriorLedger(Following):
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         variances = formula.noise_variances(ratios, grid.residuals())
+        ranked = np.sort(weights, axis=None)
+        left_out = int(np.searchsorted(np.cumsum(ranked), _LEFT_OUT * delta))
+        least = float(ranked[left_out - 1]) if left_out else 0.0
+        if (ranked.size - left_out) * len(choices) > _MOST:
+            return None
         others = np.arange(len(choices)) != position
         shares, means, scales = [], [], []
-        for part in grid.components(weights, variances, choices, least=_LEAST):
+        for part in grid.components(weights, variances, choices, least=least):
             scale = np.sqrt(part.variance)
             shares.append(part.share)
             means.append((part.mean - part.mean[position])[others])
             scales.append((scale + scale[position])[others])
-        share, mean = np.array(shares)[:, None], np.array(means)
+        rest = float(weights[weights <= least].sum())
+        share, mean = (1.0 - rest) * np.array(shares)[:, None], np.array(means)
         scale = np.maximum(np.array(scales), 1e-12 * np.sqrt(self._unit))
         freedom = 2.0 * formula.shape
 
         def chance(epsilon: float) -> float:
-            return float((share * stdtr(freedom, (mean - epsilon) / scale)).sum())
+            return rest + float((share * stdtr(freedom, (mean - epsilon) / scale)).sum())
 
         low, high = 0.0, float(np.max(mean + scale, initial=0.0))
         if others.any() and chance(0.0) > delta:
