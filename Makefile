@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: browser demo test test-all test-slow test-lowest install lint docs pages pages-check mutants rivals soak
+.PHONY: browser demo notebooks test test-all test-slow test-lowest install lint docs pages pages-check mutants rivals soak
 
 demo: install
 	$(BIN)/alexp demo --out demo
@@ -35,11 +35,15 @@ lint: install
 	$(BIN)/ruff format --check src experiments tests tools
 	$(BIN)/mypy
 
-# The documentation in site/, which needs no server and no network: every code block is run, every link is followed.
+# The documentation in site/, which needs no server and no network: every code block and notebook is run, every link is
+# followed. `make notebooks` makes the notebooks of the tutorials anew, with their outputs.
 docs: install
-	ALEXP_FULL=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/test_docs.py tests/service/test_page.py
+	ALEXP_FULL=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/test_docs.py tests/test_notebooks.py tests/service/test_page.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python tools/site/check.py site
+
+notebooks: install
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/notebooks.py
 
 # Numbers and figures of the documentation: which are stale (minutes), and what is stale made anew (up to hours). The
 # list, with every command, is docs/pages.toml; PAGES='clicks headline' names entries. ALEXP_TABLES is the folder of

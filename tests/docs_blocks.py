@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = {"sh", "bash", "console"}
 PLAIN = {"", "text", "json", "toml", "csv", "yaml", "ini"}  # nothing to run
-FOREIGN = {"js", "go"}  # nobody can run them without a remark that says why not
+FOREIGN = {"js"}  # run by a test of their own; a remark says which
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<rest>[^\n`]*)$")
 _COMMENT = re.compile(r"^<!-- (not run|slow): (.+) -->$")

@@ -12,7 +12,14 @@ from pathlib import Path
 
 from tests.docs_blocks import ROOT, Reader, blocks_of
 
-PAGES = ("index.md", "tutorials/algorithm.md", "tutorials/plates.md", "tutorials/routing.md")
+PAGES = (
+    "index.md",
+    "tutorials/algorithm.md",
+    "tutorials/paper.md",
+    "tutorials/plates.md",
+    "tutorials/routing.md",
+    "tutorials/web.md",
+)
 
 
 def main():

@@ -1,7 +1,10 @@
 import json
+import re
+import shlex
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from alexp import cli
@@ -16,10 +19,44 @@ def test_help_lists_every_command():
         assert command in text
 
 
+def commands(group, *path):
+    """Every command of the command line by its words, without groups."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        else:
+            yield (*path, name), command
+
+
+ALL = dict(commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_command_has_an_example_that_it_accepts(words):
+    examples = re.findall(r"^ *Example: (alexp .*)$", ALL[words].help, flags=re.M)
+    assert len(examples) == 1, "one example, on a line of its own"
+    called = shlex.split(examples[0])[1:]
+    assert tuple(called[: len(words)]) == words
+    ALL[words].make_context(words[-1], called[len(words) :])  # raises for an option that there is not
+
+
+def test_words_of_the_command_line_are_those_of_the_docs():
+    private = re.compile(r"\b(deed|nobody|everybody|whoever|locked|shelf|told agent|nothing stated|masters?)\b", re.I)
+    for words, command in ALL.items():
+        helps = [command.help or "", *(getattr(one, "help", None) or "" for one in command.params)]
+        assert not private.findall(" ".join(helps)), words
+
+
+def test_without_a_command_it_says_what_to_do_first():
+    text = " ".join(runner.invoke(app, []).output.split())
+    for first in ("See it work: alexp demo", "alexp study create NAME --candidates FILE", "alexp COMMAND --help"):
+        assert first in text
+
+
 def test_demo(tmp_path):
     result = runner.invoke(app, ["demo", "--out", str(tmp_path), "--steps", "12"])
     assert result.exit_code == 0, result.output
-    for word in ("ALExp", "Oracle UCB", "uniform play", "true model"):
+    for word in ("ALExp", "Oracle UCB", "uniform play", "true model", "Regret is", "Next: docs/what-to-use.md"):
         assert word in result.output.replace("\n", " ")
     assert (tmp_path / "demo.png").exists()
 

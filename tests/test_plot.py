@@ -1,10 +1,13 @@
 """Figures by one call, and a run in a paragraph."""
 
+import re
 import subprocess
 import sys
+from html import escape
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import alexp
@@ -150,7 +153,9 @@ def test_a_study_draws_and_says_what_its_algorithm_does(tmp_path):
         assert len(study.plot()) == 4
         plot.plates(study)
         assert study.summary() == plot.summary(study.view())
-        assert study._repr_html_().endswith(f"{study.summary().replace('<', '&lt;').replace('>', '&gt;')}</p>")
+        shown = re.sub("<[^>]*>", " ", study._repr_html_())
+        for sentence in study.summary().split(". "):
+            assert escape(sentence.rstrip("."), quote=True) in shown
 
 
 def test_a_summary_says_what_a_colleague_would_ask():
@@ -202,3 +207,62 @@ def test_neither_a_database_nor_a_display_is_needed():
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "engine='plotly' needs Plotly: pip install 'alexp[study]'\n"
+
+
+def test_a_kind_names_one_figure():
+    opt, rewards = problem()
+    play(opt, rewards)
+    _, ax = plt.subplots()
+    assert opt.plot("rewards", ax) is ax
+    assert opt.plot("models", engine="plotly").data[0].type == "scatter"
+    with pytest.raises(ValueError, match="kind must be one of"):
+        opt.plot("reward")
+    with pytest.raises(ValueError, match="name it, one of models, rewards"):
+        opt.plot(engine="plotly")
+
+
+def test_several_runs_of_a_name_are_a_median_and_a_band():
+    models, line = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=50)
+    runs = []
+    for seed in range(3):
+        environment = alexp.SyntheticEnvironment(models, line, noise_std=0.1, random_state=seed)
+        runs.append(alexp.simulate(alexp.UniformRandom(models, line, random_state=seed), environment, 8))
+    ax = plot.regret({"uniform": runs, "first": runs[0]})
+    stacked = np.array([run.regret for run in runs])
+    median, first = ax.get_lines()
+    np.testing.assert_array_equal(median.get_ydata(), np.median(stacked, axis=0))
+    np.testing.assert_array_equal(first.get_ydata(), stacked[0])
+    (band,) = ax.collections
+    corners = band.get_paths()[0].vertices[:, 1]
+    assert (corners.min(), corners.max()) == (stacked.min(), stacked.max())
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["uniform", "first"]
+
+
+def test_intervals_of_policies_are_drawn():
+    rng = np.random.default_rng(0)
+    log = alexp.ope.Log(rng.random(60), np.full(60, 0.5), rng.integers(0, 2, 60), np.full(60, 2))
+    even = alexp.ope.ips(log, [np.array([0.5, 0.5])] * 60, reward_range=(0, 1))
+    ax = even.plot()
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == even.running_lower.min()
+    assert band[:, 1].max() == even.running_upper.max()
+    both = plot.values({"even": even, "again": even}, engine="plotly")
+    assert [trace.name for trace in both.data if trace.showlegend] == ["even", "again"]
+    assert both.data[-1].y == (even.value,)
+    with pytest.raises(ValueError, match="pass reward_range="):
+        alexp.ope.ips(log, [np.array([0.5, 0.5])] * 60).plot()
+
+
+def test_trials_and_recommendations_are_shown_in_plain_numbers():
+    opt = alexp.EvidenceMixture(
+        alexp.Table.from_frame(pd.DataFrame({"solvent": ["DMF", "THF", "water"], "celsius": [20, 40, 60]})),
+        random_state=0,
+    )
+    trial = opt.ask()
+    opt.tell(trial, 0.5)
+    for shown in (repr(trial), repr(opt.best())):
+        assert "\n" not in shown
+        assert "np." not in shown
+        assert "x={'solvent': " in shown
+    assert "<tr><td>solvent</td><td>" in trial._repr_html_()
+    assert "np." not in opt._repr_html_() + opt.stop_report()._repr_html_()

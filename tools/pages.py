@@ -29,6 +29,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -173,6 +174,16 @@ def write_stamp(entry: Entry) -> None:
     entry.stamp.write_text("\n".join([*lines, "---", sample(entry), ""]), encoding="utf-8")
 
 
+def said(chosen: Sequence[Entry], what: str) -> Iterator[Entry]:
+    """The entries one after the other; on standard error, which it is and about how long the rest takes."""
+    begin = time.monotonic()
+    for place, entry in enumerate(chosen):
+        per_entry = (time.monotonic() - begin) / max(place, 1)
+        left = f", about {max(per_entry * (len(chosen) - place) / 60.0, 1.0):.0f} min left" if place else ""
+        print(f"{what} {entry.name} ({place + 1} of {len(chosen)}{left})", file=sys.stderr, flush=True)
+        yield entry
+
+
 # -- checking ----------------------------------------------------------------------------------------------------
 
 
@@ -235,7 +246,7 @@ def alike(a: str, b: str) -> bool:
 def check(chosen: Sequence[Entry]) -> list[Entry]:
     """Print what is stale and why; returns it."""
     stale = []
-    for entry in chosen:
+    for entry in said(chosen, "checking"):
         found = reasons(entry)
         if found:
             stale.append(entry)
@@ -283,10 +294,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif given.what == "stamp":
         if not given.names:
             raise SystemExit("name the entries to stamp")
-        for entry in chosen:
+        for entry in said(chosen, "stamping"):
             write_stamp(entry)
     elif given.what == "make":
-        for entry in chosen if given.names else check(chosen):
+        for entry in said(chosen if given.names else check(chosen), "making"):
             make(entry)
     else:
         return 1 if check(chosen) else 0

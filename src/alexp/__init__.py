@@ -14,7 +14,7 @@ What there is, by task (`help(alexp.EvidenceMixture)` and so on say more):
     tables        Table: candidates and models from a file or data frame
     candidates    FiniteSet, Interval, Box; Arms, Candidates for contextual rounds; Ball
     algorithms    EvidenceMixture; ALExp, of the paper; LMUCB, EvidenceSampling
-    rules         alexp.rules: IDS, UCB, ExpectedImprovement, Thompson, Matching, or one of your own
+    rules         alexp.rules: IDS, UCB, ExpectedImprovement, HypervolumeImprovement, Thompson, Matching, or your own
     rivals        LinUCB, Corral, ETC, EXP4IX and others: alexp.rivals
     studies       create_study, load_study: runs in a database; Client: runs behind `alexp serve`
     simulation    simulate, SyntheticEnvironment

@@ -1,7 +1,7 @@
-"""Figures by one call, and a summary: of an optimiser, a study, a view, or simulated runs.
+"""Figures by one call, and a summary: of an optimiser, a study, a view, simulated runs, or values of policies.
 
-    alexp.plot.models(opt)               which model is winning
-    opt.plot(), study.plot(), run.plot() the figures that say most, side by side
+    opt.plot(), study.plot(), run.plot()    the figures that say most, side by side
+    opt.plot("models")                      one of them; the same as alexp.plot.models(opt)
 
 Every function takes `ax`, an axes of Matplotlib to draw into, and returns the axes; `engine="plotly"` returns a figure
 of Plotly instead. The figures are those of the report: both engines draw the same data.
@@ -10,24 +10,26 @@ of Plotly instead. The figures are those of the report: both engines draw the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape, unescape
+from html import unescape
 from re import sub
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
+from alexp.common.notebook import paragraph, table
 from alexp.common.style import legend_below, shown_figure
 from alexp.common.validation import one_of
 from alexp.simulation import Run
 from alexp.study import figures
-from alexp.study.report import fit_sentence, odds_sentence
+from alexp.study.report import compromise_sentences, fit_sentence, odds_sentence
 from alexp.study.view import StudyView
 from alexp.study.viewing import view_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from alexp.ope import PolicyValue
     from alexp.study.study import Study
 
     Source: TypeAlias = Algorithm | Study | StudyView
@@ -40,12 +42,14 @@ __all__ = [
     "models",
     "odds",
     "overview",
+    "pareto",
     "plates",
     "predictions",
     "regret",
     "residuals",
     "rewards",
     "summary",
+    "values",
 ]
 
 
@@ -87,6 +91,11 @@ def coverage(source: Source, ax: Axes | None = None, *, engine: Engine = "matplo
     return _drawn(None if seen is None else figures.coverage(seen), ax, engine, _NOT_EXPLAINED)
 
 
+def pareto(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """Measured candidates by their first two objectives, and the best compromises."""
+    return _named("pareto", source, ax, engine, "there is one objective only, or no reward has been told yet")
+
+
 def plates(source: Algorithm | Study, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
     """Rewards plate by plate (trials that were asked for before the next reward came), and the best so far."""
     algorithm = source if isinstance(source, Algorithm) else source.algorithm
@@ -94,14 +103,44 @@ def plates(source: Algorithm | Study, ax: Axes | None = None, *, engine: Engine 
 
 
 def regret(
-    runs: Run | Sequence[Run] | Mapping[str, Run], ax: Axes | None = None, *, engine: Engine = "matplotlib"
+    runs: Run | Sequence[Run] | Mapping[str, Run | Sequence[Run]],
+    ax: Axes | None = None,
+    *,
+    engine: Engine = "matplotlib",
 ) -> Any:
-    """Cumulative regret of simulated runs, by name."""
+    """Cumulative regret of simulated runs, by name; of several runs under one name the median, and a band of all."""
     if isinstance(runs, Run):
         runs = [runs]
     if not isinstance(runs, Mapping):
         runs = {f"run {k}": run for k, run in enumerate(runs, 1)}
-    return _drawn(figures.regret({name: run.regret for name, run in runs.items()}), ax, engine, "there is no run")
+    curves = {name: [one.regret for one in ([run] if isinstance(run, Run) else run)] for name, run in runs.items()}
+    return _drawn(figures.regret(curves), ax, engine, "there is no run")
+
+
+def values(
+    results: PolicyValue | Mapping[str, PolicyValue], ax: Axes | None = None, *, engine: Engine = "matplotlib"
+) -> Any:
+    """Intervals of off-policy estimates after every round, by name; the points are the estimates."""
+    named = results if isinstance(results, Mapping) else {results.estimator: results}
+    bounded = {name: result for name, result in named.items() if result.bounded}
+    missing = "no result has an interval; pass reward_range= to the estimator"
+    return _drawn(figures.values(bounded) if bounded else None, ax, engine, missing)
+
+
+def draw(source: Source, name: str | None = None, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """The figure of that name, or without a name the overview: what `opt.plot` and `study.plot` draw."""
+    if name is None:
+        if ax is not None or engine != "matplotlib":
+            raise ValueError(f"ax and engine are for one figure: name it, one of {', '.join(_KINDS)}")
+        return overview(source)
+    one_of("kind", name, tuple(_KINDS))
+    return _KINDS[name](source, ax, engine=engine)
+
+
+_KINDS: dict[str, Callable[..., Any]] = {
+    figure.__name__: figure
+    for figure in (models, rewards, predictions, residuals, odds, curve, coverage, plates, pareto)
+}
 
 
 def overview(source: Source) -> Any:
@@ -111,6 +150,7 @@ def overview(source: Source) -> Any:
     if (weights := figures.weights(view)) is not None:
         drawn["models"] = weights
     titles = {
+        "pareto": "The best compromises",
         "models": "Which model is winning",
         "rewards": "What was found",
         "predictions": "Do the models predict it",
@@ -129,12 +169,12 @@ def overview(source: Source) -> Any:
 
 def summary(source: Source) -> str:
     """How many, which model leads with what odds, best measured, recommended, when to stop, what to worry about."""
-    return " ".join(sentence for sentence in _sentences(_view(source)) if sentence)
+    return " ".join(sentence for sentence in _sentences(_view(source)).values() if sentence)
 
 
 def html(source: Source) -> str:
-    """The same for a notebook."""
-    return f"<p><b>{escape(repr(source))}</b></p><p>{escape(summary(source))}</p>"
+    """The same for a notebook, one sentence a line."""
+    return paragraph(repr(source)) + table((what, text) for what, text in _sentences(_view(source)).items() if text)
 
 
 _NOT_EXPLAINED = "the algorithm cannot look back, or too few rewards have been told"
@@ -187,6 +227,7 @@ _SYMBOLS = {"circle": "o", "diamond": "D", "square": "s"}
 
 def _draw(figure: figures.Part, ax: Axes) -> None:
     """Draw what `alexp.study.figures` describes in Plotly's terms."""
+    from matplotlib.colors import to_rgb
     from matplotlib.ticker import MaxNLocator
 
     layout, below = figure["layout"], np.empty(0)
@@ -199,7 +240,10 @@ def _draw(figure: figures.Part, ax: Axes) -> None:
             ax.invert_yaxis()
         elif trace.get("fill") == "tonexty":
             colour, opacity = _colour(trace["fillcolor"])
-            ax.fill_between(trace["x"], below, y, color=colour, alpha=opacity, linewidth=0, label=_label(trace["name"]))
+            opacity *= 2.5 if sum(to_rgb(ax.get_facecolor())) < 1.5 else 1.0  # dark backgrounds hide faint bands
+            ax.fill_between(
+                trace["x"], below, y, color=colour, alpha=opacity, linewidth=0, label=_label(trace["name"]) or None
+            )
         elif trace.get("line", {}).get("width") != 0:
             _scatter(ax, trace, _numbers(trace["x"]), y)
         below = y
@@ -278,16 +322,23 @@ def _colour(rgba: str) -> tuple[tuple[float, ...], float]:
 # -- in words ----------------------------------------------------------------------------------------------------
 
 
-def _sentences(view: StudyView) -> list[str]:
+def _sentences(view: StudyView) -> dict[str, str]:
+    """Sentences by what they are about; empty where there is nothing to say."""
     counts = view.counts
     known = f" of {view.n_candidates:,} candidates" if view.n_candidates and not view.is_contextual else ""
     measured = np.unique(view.trials.index[~np.isnan(view.trials.reward)]).size if known else counts["told"]
     waiting = f"; {counts['pending']} pending" if counts["pending"] else ""
     repeated = f", {counts['told']} rewards in all" if known and counts["told"] > measured else ""
-    out = [f"{measured}{known or ' rounds'} measured{repeated}{waiting}."]
+    out = {"measured": f"{measured}{known or ' rounds'} measured{repeated}{waiting}."}
     if counts["told"] == 0:
-        return [*out, "Next: ask() for a trial, and tell() its reward."]
-    return [*out, _leader(view), _found(view), "" if view.stopping is None else f"{view.stopping}.", _worry(view)]
+        return out | {"next": "Next: ask() for a trial, and tell() its reward."}
+    facts = {"models": _leader(view), "to watch": _worry(view)}
+    if compromises := compromise_sentences(view):
+        facts = {"compromises": " ".join(compromises)} | facts
+    if view.pareto is None:
+        facts |= {"found": _found(view), "stopping": "" if view.stopping is None else f"{view.stopping}."}
+    order = ("compromises", "models", "found", "stopping", "to watch")
+    return out | {name: facts[name] for name in order if name in facts}
 
 
 def _leader(view: StudyView) -> str:

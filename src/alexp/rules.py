@@ -17,18 +17,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import log, sqrt
-from typing import ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
 from alexp.common.arguments import FullSignature, check_keywords, constructor
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, non_negative, one_of, positive
+from alexp.decision.hypervolume import expected_improvement, free_boxes
 from alexp.decision.plays import Among, Certain, Play, Weighted
 from alexp.problem.candidates import Round
 
-__all__ = ["IDS", "UCB", "Belief", "ExpectedImprovement", "Matching", "Rule", "Thompson"]
+__all__ = ["IDS", "UCB", "Belief", "ExpectedImprovement", "HypervolumeImprovement", "Matching", "Rule", "Thompson"]
 
 RuleName = Literal["ids", "ucb", "ei", "ei+ucb", "thompson", "matching"]
 _NO_INFORMATION, _ALL_INFORMATION = 1e-300, 1e300
@@ -61,7 +63,10 @@ class Belief(Protocol):
         """Mean and standard deviation of every choice, (n,) each; pending trials shrink the deviation."""
 
     def expected_improvement(self, round: Round, width: float) -> FloatArray:
-        """E[max(reward - incumbent, 0)] of every choice, (n,), with deviations multiplied by `width`."""
+        """E[max(reward - incumbent, 0)] of every choice, (n,), with deviations multiplied by `width`.
+
+        Per unit of cost, where experiments have one.
+        """
 
     def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Rewards of all choices, (n,), under one draw from the posterior."""
@@ -70,12 +75,33 @@ class Belief(Protocol):
         """Posterior probability that each choice is the best, (n,)."""
 
 
+class SeveralBeliefs(Protocol):
+    """What is believed about a round's n choices where there are K objectives; larger is better in each."""
+
+    @property
+    def reference(self) -> FloatArray:
+        """What the hypervolume is measured from, (K,)."""
+
+    def front(self, round: Round) -> FloatArray:
+        """Measured values, and values expected of pending trials, (m, K)."""
+
+    def excess(self, objective: int, round: Round, levels: FloatArray, width: float) -> FloatArray:
+        """E[max(value - level, 0)] of one objective at L levels, (L, n), with deviations multiplied by `width`."""
+
+    def uncertainty(self, round: Round) -> FloatArray:
+        """Standard deviations summed over the objectives, each in units of its reach above the reference, (n,)."""
+
+    def worth(self, round: Round, gains: FloatArray) -> FloatArray:
+        """Gains (n,) times the probability of success, per unit of cost where experiments have one."""
+
+
 class Rule(ABC):
     """Decides a round. A subclass is a frozen dataclass of numbers and texts, so that runs can be saved and loaded."""
 
     # Whether mean and deviation are all it asks for. Only such rules play subsets that are enumerated and never
     # listed, and only for them rewards that a candidate repeats exactly are learned once.
     needs_only_moments: ClassVar[bool] = False
+    weighs_objectives: ClassVar[bool] = False  # whether it decides where there are several, on `SeveralBeliefs`
     floor: ClassVar[float] = 0.0  # default share of even play
     __signature__ = FullSignature()
 
@@ -84,9 +110,14 @@ class Rule(ABC):
         check_keywords(cls.__name__, kwargs, constructor(cls).parameters)
         return super().__new__(cls)
 
+    @property
+    def weighs_cost(self) -> bool:
+        """Whether it plays what improves most per cost."""
+        return False
+
     @abstractmethod
-    def play(self, belief: Belief, round: Round) -> Play:
-        """A distribution over the choices of the round. It changes nothing."""
+    def play(self, belief: Any, round: Round) -> Play:
+        """A distribution over the choices of the round, from a `Belief`. It changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +179,48 @@ class ExpectedImprovement(Rule):
         _check_width("width", self.width)
         _check_width("alternate", self.alternate)
 
+    @property
+    def weighs_cost(self) -> bool:
+        """Unless every second round has no improvement to weigh."""
+        return self.alternate is None
+
     def play(self, belief: Belief, round: Round) -> Play:
         """One choice for sure."""
         if self.alternate is not None and belief.n_told % 2 == 0 and not round.pending and belief.one_by_one:
             return Certain(upper_confidence(*belief.moments(round), self.alternate))
         gains = belief.expected_improvement(round, self.width)
         return Certain(int(np.argmax(gains if gains.max() > 0.0 else belief.moments(round)[0])))
+
+
+@dataclass(frozen=True)
+class HypervolumeImprovement(Rule):
+    """argmax of the expected growth of the hypervolume of measured values, under deviations times `width`.
+
+    The default, and the only rule of this module, for several objectives. Exact for independent objectives, see
+    `alexp.decision.hypervolume`: nothing is drawn. Where no choice is expected to add anything, the least certain one
+    is played.
+    """
+
+    width: float = 1.0
+    weighs_objectives: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_width("width", self.width)
+
+    @property
+    def weighs_cost(self) -> bool:
+        """Always."""
+        return True
+
+    def play(self, belief: SeveralBeliefs, round: Round) -> Play:
+        """One choice for sure."""
+        boxes = free_boxes(belief.front(round), belief.reference)
+        excesses = [partial(self._excess, belief, objective, round) for objective in range(belief.reference.size)]
+        gains = belief.worth(round, expected_improvement(boxes, excesses))
+        return Certain(int(np.argmax(gains if gains.max() > 0.0 else belief.uncertainty(round))))
+
+    def _excess(self, belief: SeveralBeliefs, objective: int, round: Round, levels: FloatArray) -> FloatArray:
+        return belief.excess(objective, round, levels, self.width)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
@@ -178,7 +179,7 @@ class RoundEnvironment(ABC):
 _MOST_RECORDED = 50_000_000  # numbers, 400 MB
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """The record of one simulation.
 
@@ -202,9 +203,12 @@ class Run:
         """Total time spent in ask and tell."""
         return float(self.step_seconds.sum())
 
-    def plot(self, ax: Axes | None = None) -> Any:
-        """Draw the cumulative regret; returns the axes."""
-        return import_module("alexp.plot").regret(self, ax)
+    def plot(self, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw the cumulative regret; returns the axes, or with `engine="plotly"` a figure of Plotly."""
+        return import_module("alexp.plot").regret(self, ax, engine=engine)
+
+    def __repr__(self) -> str:
+        return f"Run({len(self.trials)} rounds, cumulative regret {self.regret[-1]:.4g})"
 
 
 def simulate(
@@ -216,7 +220,7 @@ def simulate(
     plate: int = 1,
     repeats: bool = True,
     record_probabilities: bool | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: bool | Callable[[int], None] = False,
 ) -> Run:
     """Play `steps` rounds of ask, observe, tell.
 
@@ -231,14 +235,23 @@ def simulate(
         `available`. Regret of round t is then against the t-th best candidate: after n rounds it is the sum of the n
         best rewards minus the rewards collected.
     record_probabilities : q_t is recorded by default when it fits in 400 MB.
-    progress : called with the number of finished rounds.
+    progress : True shows a bar with the time left; a function is called with the number of finished rounds.
     """
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"progress must be True, False or a function of the finished rounds, got {progress!r}")
     count("steps", steps)
     count("plate", plate)
+    if progress is True:
+        with _bar(type(algorithm).__name__, steps) as shown:
+            return simulate(
+                algorithm, environment, steps, first=first, plate=plate, repeats=repeats,
+                record_probabilities=record_probabilities, progress=shown,
+            )  # fmt: skip
+    done = progress or _ignored
     if isinstance(environment, RoundEnvironment):
         if first or plate != 1 or not repeats:
             raise ValueError("first, plate and repeats are for environments with a fixed set of candidates")
-        return _play_rounds(algorithm, environment, steps, record_probabilities)
+        return _play_rounds(algorithm, environment, steps, record_probabilities, done)
     if environment.domain.n_candidates != algorithm.domain.n_candidates:
         raise ValueError("environment and algorithm must have the same domain")
     if not repeats and steps > environment.domain.n_candidates:
@@ -271,14 +284,35 @@ def simulate(
             algorithm.tell(trial, float(rewards[k]))
             seconds[k] += perf_counter() - begin
             left[trial.index] = False
-            if progress is not None:
-                progress(k + 1)
+            done(k + 1)
         trials += asked
     regret = np.cumsum(ideal - values[[trial.index for trial in trials]])
     return Run(regret, trials, rewards, probabilities, seconds)
 
 
-def _play_rounds(algorithm: Algorithm, environment: RoundEnvironment, steps: int, record: bool | None) -> Run:
+def _ignored(rounds: int) -> None:
+    """What `progress=False` calls."""
+
+
+@contextmanager
+def _bar(title: str, steps: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, with the time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        task = bars.add_task(title, total=steps)
+        yield lambda rounds: bars.update(task, completed=rounds)
+
+
+def _play_rounds(
+    algorithm: Algorithm,
+    environment: RoundEnvironment,
+    steps: int,
+    record: bool | None,
+    done: Callable[[int], None],
+) -> Run:
     sign = 1.0 if algorithm.direction == "maximize" else -1.0
     regrets, rewards, seconds = np.empty(steps), np.empty(steps), np.empty(steps)
     probabilities = _recorded(algorithm, steps, record)
@@ -295,6 +329,7 @@ def _play_rounds(algorithm: Algorithm, environment: RoundEnvironment, steps: int
         algorithm.tell(trial, float(rewards[t]))
         seconds[t] += perf_counter() - begin
         trials.append(trial)
+        done(t + 1)
     return Run(np.cumsum(regrets), trials, rewards, probabilities, seconds)
 
 

@@ -74,6 +74,18 @@ def outcome(trial):
     return value if trial.id % 3 else [value, value + 0.5, value - 0.25][: 2 + trial.id % 2]
 
 
+TWO = {"yield": "maximize", "waste": "minimize"}
+
+
+def results_of(log, trial):
+    """The same as the study takes it: with several objectives, by name."""
+    wanted = outcome(trial)
+    if wanted == "failed" or not log.objectives:
+        return wanted
+    named = [{"yield": value, "waste": 0.5 * value + trial.index % 3} for value in np.atleast_1d(wanted).tolist()]
+    return named[0] if len(named) == 1 else named
+
+
 def laboratory_for_ever(storage, pipe):
     """What a laboratory does: plates, failures, replicates, results by name, notes, corrections and new compounds."""
 
@@ -83,13 +95,16 @@ def laboratory_for_ever(storage, pipe):
     study = load_study("s", Storage(storage, timeout=30.0))
     for moment in ("begin", "before_cursor_execute", "after_cursor_execute", "commit", "rollback"):
         sa.event.listen(study.storage.engine, moment, step)
-    number = 0
+    number, log = 0, study.algorithm.log
     while True:
         number += 1
         first, second = insist(lambda key: study.ask(2, key=key), f"{os.getpid()} {number} ask")
         if first.id % 5 == 0:  # entered wrong, and corrected below
-            insist(lambda key, trial=first: study.tell(trial, 1.0, key=key), f"{os.getpid()} {number} wrong")
-        results = [(first, outcome(first), None, "corrected"), (second.x["id"], outcome(second))]
+            wrong = {"yield": 1.0, "waste": 2.0} if log.objectives else 1.0
+            insist(
+                lambda key, trial=first, wrong=wrong: study.tell(trial, wrong, key=key), f"{os.getpid()} {number} wrong"
+            )
+        results = [(first, results_of(log, first), None, "corrected"), (second.x["id"], results_of(log, second))]
         told = "amend" if first.id % 5 == 0 else "raise"
         insist(
             lambda key, results=results, told=told: study.tell_many(results, told, key), f"{os.getpid()} {number} tell"
@@ -108,13 +123,14 @@ def compounds(names, first=0):
     return table.describe("both", ["x", "y"]).describe("first", ["x"])
 
 
-def new_laboratory(storage):
+def new_laboratory(storage, objectives=None):
     table = compounds([f"c{k}" for k in range(len(INPUTS))])
     models, domain = table.models("linear"), table.domain
-    study = create_study(models, domain, name="s", storage=storage, random_state=5, repeats=True)
-    plain = alexp.EvidenceMixture(models, domain, random_state=5, goal="best")  # compiles before the first fork
+    more = {} if objectives is None else {"objectives": objectives}
+    study = create_study(models, domain, name="s", storage=storage, random_state=5, repeats=True, **more)
+    plain = alexp.EvidenceMixture(models, domain, random_state=5, goal="best", **more)  # compiles before the first fork
     for trial in plain.ask(8):
-        plain.fail(trial) if outcome(trial) == "failed" else plain.tell(trial, outcome(trial))
+        plain.fail(trial) if outcome(trial) == "failed" else plain.tell(trial, results_of(plain.log, trial))
     plain.add_candidates(compounds(["one more"], 7))
     plain.ask()
     study.close()
@@ -135,9 +151,9 @@ def what_is_wrong_in_the_laboratory(storage, acknowledged):
     if len(set(done)) != len(done) or len({trial for trial, _ in acknowledged}) != len(acknowledged):
         wrong.append("something happened twice")
     for trial, _ in acknowledged:
-        wanted = outcome(algorithm.trial(trial))
+        wanted = results_of(log, algorithm.trial(trial))
         found = "failed" if trial in log.failed else log.measurements(trial)
-        if found != (wanted if wanted == "failed" else tuple(np.atleast_1d(wanted).tolist())):
+        if found != (wanted if wanted == "failed" else algorithm.check_rewards(wanted)):
             wrong.append(f"the acknowledged result of trial {trial} is lost: {found}, not {wanted}")
     for event in events:
         if event["kind"] == "ask" and event["candidate"] in failed.values():
@@ -149,9 +165,9 @@ def what_is_wrong_in_the_laboratory(storage, acknowledged):
     return wrong + check("s", storage).problems
 
 
-def kill_laboratories(storage, kills, rng):
+def kill_laboratories(storage, kills, rng, objectives=None):
     """Kill one of several laboratories again and again; returns (acknowledged results, what is wrong)."""
-    new_laboratory(storage)
+    new_laboratory(storage, objectives)
     crowd = Crowd(storage, work=laboratory_for_ever)
     for _ in range(kills):
         victim = int(rng.choice(list(crowd.pids)))
@@ -323,6 +339,11 @@ def soak(scale=1.0, seed=0, server=None):
                 ("kills on sqlite", kill_many, (f"sqlite:///{folder / 'kills.db'}", sizes["k"], rng)),
                 ("kills on postgresql", kill_many, (on_server[0], sizes["k"], rng)),
                 ("laboratories on sqlite", kill_laboratories, (f"sqlite:///{folder / 'lab.db'}", sizes["k"], rng)),
+                (
+                    "laboratories with two objectives on sqlite",
+                    kill_laboratories,
+                    (f"sqlite:///{folder / 'two.db'}", sizes["k"], rng, TWO),
+                ),
                 ("laboratories on postgresql", kill_laboratories, (on_server[2], sizes["k"], rng)),
                 ("server restarts", restart_many, (running, on_server[1], sizes["r"], rng)),
                 ("full disks", fill_many, (f"sqlite:///{folder / 'full.db'}", sizes["f"], rng)),

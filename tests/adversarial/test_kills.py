@@ -14,12 +14,15 @@ def test_kills_restarts_and_full_disks():
     assert figures["violations"] == 0, figures
     assert figures["kills on sqlite"] == figures["kills on postgresql"] == 10
     assert figures["laboratories on sqlite"] == figures["laboratories on postgresql"] == 10
+    assert figures["laboratories with two objectives on sqlite"] == 10
     assert figures["tells acknowledged, server restarts"] > 0
     assert figures["tells acknowledged, full disks"] > 0
 
 
-def test_laboratories_that_are_killed_lose_nothing(tmp_path):
-    acknowledged, wrong = kills.kill_laboratories(f"sqlite:///{tmp_path / 's.db'}", 12, np.random.default_rng(4))
+@pytest.mark.parametrize("objectives", [None, kills.TWO])
+def test_laboratories_that_are_killed_lose_nothing(tmp_path, objectives):
+    storage = f"sqlite:///{tmp_path / 's.db'}"
+    acknowledged, wrong = kills.kill_laboratories(storage, 12, np.random.default_rng(4), objectives)
     assert wrong == []
     assert acknowledged > 0
 

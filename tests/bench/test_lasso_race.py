@@ -204,7 +204,7 @@ def test_every_installed_rival_solves_the_same_problem():
         elif row.get("error") is None:  # steps that a rival cannot do are its own affair, a whole path is not
             assert row["reached"] == (row["reached_steps"] == row["steps"]) == (row["max_gap"] <= ACCURACY)
             assert row["good_steps"] >= 1
-            assert row["told_ratio"] <= row["ratio"]
+            assert row["known_ratio"] <= row["ratio"]
     raced = {row["subject"] for row in records if row.get("error") is None}
     assert "alexp" in raced
     assert raced | {row["subject"] for row in records if row.get("error")} == names | {"alexp"}

@@ -1,5 +1,6 @@
 import json
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,10 +133,13 @@ def test_targets_are_judged_both_ways():
 def test_page_and_figure_show_what_was_run(tmp_path):
     records = bench_floor(quick=True) + bench_step(quick=True)
     page = markdown(records, "figures/bench.png")
-    for name in ("floor", "step"):
-        assert grid(*table(name, records)) in page
-    assert "## The group Lasso path" not in page
-    assert "![Benchmarks](figures/bench.png)" in page
+    steps = {row["subject"]: row for row in records if row["benchmark"] == "step"}
+    cells = [f"{value:.3g}" for value in (steps[name]["median_ms"] for name in ("step", "lasso"))]
+    assert f"| {steps['step']['instance']} | {cells[0]} | {cells[1]} |" in page, "one row per instance"
+    assert "## Distance to what" not in page, "the figure shows it"
+    assert grid(*table("floor", records)) in markdown(records), "without a figure the table does"
+    assert "## The group Lasso" not in page
+    assert "](figures/bench.png)" in page
     draw(records, tmp_path / "new" / "bench.png")
     assert (tmp_path / "new" / "bench.png").stat().st_size > 5000
     with pytest.raises(ValueError, match="nothing to draw"):
@@ -154,7 +158,7 @@ def test_command_writes_records_page_and_plot(tmp_path):
     result = CliRunner().invoke(app, ["floor", "--quick", *options])
     assert result.exit_code == 0, result.output
     check_shape(json.loads(files["json"].read_text()), "floor")
-    assert "![Benchmarks](out.png)" in files["md"].read_text()
+    assert "](out.png)" in files["md"].read_text()
     assert "ucb sweep" in result.output
     wrong = CliRunner().invoke(app, ["speed"])
     assert wrong.exit_code == 2
@@ -164,14 +168,43 @@ def test_the_page_names_machine_and_time_once_and_a_gpu_has_its_own():
     page = markdown(
         [record("study", "one", "ask", median_ms=1.0), record("wide", "w", "step", median_ms=2.0)], None, 150
     )
-    assert page.startswith("# Benchmarks\n")
+    assert page.startswith("# Speed and memory\n")
     assert page.count("Measured on") == 1
     assert page.count("NumPy 2") + page.count("NumPy 1") == 1
     assert "All of it took 2.5 minutes." in page
     card = markdown([record("gpu", "a card", "ask + tell", median_ms=1.0)])
-    assert card.startswith("# Benchmarks on a GPU\n")
+    assert card.startswith("# Speed on a GPU\n")
     assert set(COLUMNS) <= set(PROSE.names)
     assert set(suite.NAMES + suite.ALONE) == set(COLUMNS)
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize(("name", "figure"), [("benchmarks", "figures/bench.png"), ("benchmarks-gpu", None)])
+def test_the_committed_page_is_made_from_the_committed_records(name, figure):
+    kept = suite.stored_benchmarks(DOCS / f"{name}.json")
+    records = [row for rows in kept["records"].values() for row in rows]
+    page = markdown(records, figure, sum(kept["seconds"].values()) or None, kept["machine"])
+    assert page == (DOCS / f"{name}.md").read_text().partition("\n<!-- made by ")[0]
+    assert "**" in page.split("\n\n")[1], "it begins with the answer"
+
+
+def test_stored_records_make_the_page_and_nothing_is_measured(tmp_path, monkeypatch):
+    import typer
+
+    from alexp_experiments.commands.bench import bench
+
+    monkeypatch.setattr(suite, "_benchmark", lambda *given: pytest.fail("measured"))
+    app = typer.Typer()
+    app.command()(bench)
+    out = tmp_path / "page.md"
+    result = CliRunner().invoke(app, ["--stored", str(DOCS / "benchmarks-gpu.json"), "--markdown", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "## Decisions" in out.read_text()
+    missing = CliRunner().invoke(app, ["--stored", str(tmp_path / "none.json")])
+    assert missing.exit_code == 2
+    assert "alexp bench --resume" in " ".join(missing.output.split())
 
 
 def test_what_is_finished_is_not_measured_again(tmp_path, monkeypatch):

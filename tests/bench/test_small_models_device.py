@@ -22,7 +22,7 @@ def test_rewards_are_of_three_columns():
 
 def test_differences_are_measured_in_widths():
     problem = small.SparseRewards.make(50, 9)
-    run = small.RULES["mixture, noise and bound stated, ucb"](problem.models(None), problem.domain)
+    run = small.RULES["mixture, noise and bound given, ucb"](problem.models(None), problem.domain)
     run.observe(3, 1.0)
     assert small._apart(run, 4, 4) == 0.0
     assert small._apart(run, 3, 4) > 0.1

@@ -195,6 +195,33 @@ def test_failed_experiments(client, name):
     assert trials[1].index not in [trial.index for trial in study.ask(5)]
 
 
+def test_several_objectives_cost_and_budget(client, name):
+    import pandas as pd
+
+    frame = pd.DataFrame({"id": list("ABCDE"), "mass": [1, 2, 3, 4, 5], "price": [2.0, 3.0, 4.0, 5.0, 6.0]})
+    aims = {"yield": "maximize", "waste": "minimize"}
+    study = client.create(frame, name=name, objectives=aims, cost="price", budget=20.0, random_state=1)
+    own = alexp.EvidenceMixture(
+        alexp.Table.from_frame(frame), objectives=aims, cost="price", budget=20.0, random_state=1
+    )
+    for trial, twin_trial in zip(study.ask(3), own.ask(3), strict=True):
+        assert trial.index == twin_trial.index
+        value = {"yield": 10.0 * trial.index, "waste": 1.0 + trial.index}
+        study.tell(trial, value)
+        own.tell(twin_trial, value)
+    study.amend(0, {"yield": 5.0, "waste": 0.5})
+    own.amend(0, {"yield": 5.0, "waste": 0.5})
+    front, right = study.pareto(), own.pareto()
+    for column in ("id", "index", "yield", "waste"):
+        assert front[column].tolist() == right[column].tolist()
+    assert study.trials_dataframe()["waste"].tolist() == own.trials_dataframe()["waste"].tolist()
+    with pytest.raises(ValueError, match="reward lacks 'waste'"):
+        study.tell(study.ask(), {"yield": 3.0})
+    with pytest.raises(ValueError, match="no single best candidate"):
+        study.best()
+    study.observe(study.ask().index, {"yield": 3.0, "waste": 3.0})
+
+
 def test_replicates(client, name):
     study = interval(client, name)
     first, second = study.ask(2)
@@ -297,7 +324,7 @@ def test_tables(client, name, tmp_path, place):
             one.tell(trial, trial.x["mass"] + 0.01 * trial.id)
     assert study.best().x["name"] in set(TABLE["name"])
     study.add_observations(pd.DataFrame({"name": ["m3"], "reward": [1.3]}))
-    assert study.summary()["columns"] == ["name", "mass", "charge"]
+    assert study.info()["columns"] == ["name", "mass", "charge"]
     path = study.export(tmp_path / "out" / "trials.csv")
     exported = pd.read_csv(path)
     assert exported["reward"].tolist() == load_study(name, place[0]).trials_dataframe()["reward"].tolist()
@@ -353,7 +380,7 @@ def test_contexts(client, name, place):
     assert study.best(context=[0.5, 0.5]).x == own.best(context=np.array([0.5, 0.5])).x
     assert study.observe("low", 0.25, context=[0.1, 0.2], propensity=0.5).propensity == 0.5
     assert study.add_arm("middle") == 2
-    assert study.summary()["arms"] == ["low", "high", "middle"]
+    assert study.info()["arms"] == ["low", "high", "middle"]
     fresh = client.create(name=f"{name}, fresh", problem={"kind": "candidates", "blocks": {"a": 2, "b": 1}})
     trial = fresh.ask(features={"a": np.eye(2), "b": np.ones((2, 1))}, ids=["u", "v"])
     assert trial.x in ("u", "v")

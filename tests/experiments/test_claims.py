@@ -209,9 +209,14 @@ def test_means_that_hang_on_stuck_runs_are_named():
     found = hanging([steady] * 9 + [stuck])
     assert (found.stuck, found.mean, found.without) == (1, pytest.approx(10.5), pytest.approx(5.0))
     assert hanging([stuck] * 8 + [steady] * 2) is None  # locking is the rule, not the exception
-    text = regret_table({"A": [steady] * 9 + [stuck], "B": [steady] * 10})
-    assert "A 10.50 (5.00 without 1)" in text
-    assert "B " not in text.splitlines()[-1]
+    found = results({})
+    found.tuned = Tuned({"easy": {}}, {})
+    found.runs |= {("easy", "alexp"): [steady] * 9 + [stuck], ("easy", "naive"): [steady] * 10}
+    table = regret_table(found).set_index("method")
+    assert table.loc["ALExp", "mean"] == pytest.approx(10.5)
+    assert table.loc["ALExp", "mean without stuck runs"] == pytest.approx(5.0)
+    assert table.loc["Naive UCB", "mean without stuck runs"] == pytest.approx(5.0)
+    assert list(table["stuck"]) == [1, 0]
 
 
 def test_equal_runs_are_no_victory():

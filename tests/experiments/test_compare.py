@@ -139,8 +139,8 @@ def test_advice_by_hand():
     assert report.beside(frame, "evidence-mixture", "noise stated ×3") == "4.00 ± 0.41"  # 4 x |(.025, .1)|
     text = report.advice(frame, scenarios)
     assert '`rule="ucb"` has 0.50 times the regret of the default rule' in text
-    assert "exp4-ix, the best of them with chosen constants, has 3.00 times the regret" in text
-    assert "with nothing stated regret" not in text, "it has not played"
+    assert "the best of them, EXP4-IX, has 3.00 times the regret with tuned constants" in text
+    assert "given neither noise" not in text, "it has not played"
     assert "None" not in text
     assert "nan" not in text
 
@@ -154,9 +154,10 @@ def test_table_page_and_figure(short, tmp_path):
     again = contest.stored(tmp_path / "compare.csv")
     pd.testing.assert_frame_equal(again, result, check_exact=False, rtol=1e-5)
     page = report.report(again, tuning.stored_sweep(), "figures/compare.png")
-    assert "EvidenceMixture has" in page
-    assert "the best rival is squarecb" in page
-    assert all(name in page for name in ENTRANTS)
+    assert "**Use `EvidenceMixture`.** On 1 problems" in page
+    assert "The best algorithm from elsewhere, SquareCB, has" in page
+    assert [name for name in ENTRANTS if name in report.ROWS and f"| {report.ROWS[name]} |" not in page] == []
+    assert set(report.ROWS) <= set(entries.ENTRANTS)
     report.draw(again, tmp_path / "figures" / "compare.png")
     assert (tmp_path / "figures" / "compare.png").stat().st_size > 10_000
 

@@ -84,8 +84,14 @@ def test_every_table_is_written_with_what_it_says(tiny, what, tmp_path):
     with (DOCS / f"{name}.csv").open() as file:
         assert list(table.columns) == next(csv.reader(file))
     page = " ".join((tmp_path / f"{name}.md").read_text().split())
-    assert f"Seeds {seeds[0]} to {seeds[2]}" in page
+    assert f"seeds {seeds[0]} to {seeds[2]}" in page
     assert "nan" not in page
+    before = (tmp_path / f"{name}.md").read_text()
+    again = defaults.write(what, tmp_path, lambda tasks: pytest.fail("run"), 3, stored=True)
+    assert len(again) == len(table)
+    assert (tmp_path / f"{name}.md").read_text() == before, "the page follows from its table"
+    with pytest.raises(SystemExit, match="leave out --stored"):
+        defaults.write(what, tmp_path / "nowhere", stored=True)
 
 
 def test_the_words_follow_from_the_numbers():
@@ -96,18 +102,19 @@ def test_the_words_follow_from_the_numbers():
         for s, ordered in zip((2, 9), both, strict=True)
     ]
     said = " ".join(defaults.about_stability(pd.DataFrame(rows)).split())
-    assert "That is eta = 3 (0.900)" in said
+    assert "eta = 3: the learning rate" in said
+    assert "is the largest (0.900)" in said
     assert "0.800, at eta = 4 and s = 9" in said
     assert "is below the naive" in said
-    assert "2 at eta = 3, 2 at eta = 4. " in said
+    assert "Stuck runs: 2 at eta = 3, 2 at eta = 4. " in said
     rows[0]["median"] = 3.5
     assert "is not always below the naive" in " ".join(defaults.about_stability(pd.DataFrame(rows)).split())
     default = alexp.Schedules()
     grid = [(default.gamma, 5.0, default.lam, 0, 4.0), (default.gamma, default.eta, default.lam, 2, 6.0)]
     table = pd.DataFrame(grid, columns=["gamma", "eta", "lam", "stuck", "gmean"])
     said = " ".join(defaults.about_tuning(table).split())
-    assert "first row without a stuck seed has eta = 5" in said
-    assert "are row 2 of 2: gmean 6, 2 stuck seeds" in said
+    assert "The best setting without a stuck run has eta = 5" in said
+    assert "are row 2 by mean regret (6), with 2 stuck runs" in said
 
 
 def test_wrong_names_are_refused():

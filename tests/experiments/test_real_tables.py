@@ -17,7 +17,7 @@ from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.tasks import Record, Task, build, run_task
 
 N = 60
-QUICK = ["mixture of 0.1.0", "mixture, kernels", "LinUCB on one map", "random"]
+QUICK = ["mixture, linear maps", "mixture, kernels", "LinUCB on one map", "random"]
 
 
 def record(chosen, regret, seconds=1.0):
@@ -186,18 +186,18 @@ def by_hand(rows):
 
 
 def test_the_best_model_in_hindsight_and_ratios_by_hand():
-    old = "mixture of 0.1.0"
+    old = "random"
     rows = [("A", old, "", k, 4.0) for k in range(3)] + [("B", old, "", k, 1.0) for k in range(3)]
     rows += [("A", "LinUCB on one map", "poor", k, 9.0) for k in range(3)]
     rows += [("A", "LinUCB on one map", "good", k, 1.0) for k in range(3)]
     rows += [("B", "LinUCB on one map", "poor", k, 1.0) for k in range(3)]
-    runs = by_hand([*rows, ("A", "random", "", 0, 8.0)])
+    runs = by_hand([*rows, ("A", "random forest", "", 0, 8.0)])
     own = report.chosen(runs, 9, 1, False, "sum")
     assert report.by_table(own)["LinUCB on one map", "A"].model == "good"
     found = report.regret_ratio(own, "LinUCB on one map", ["A", "B"])
     assert found.mean == pytest.approx(0.5), "geometric mean of 1/4 and 1"
     assert found.low == pytest.approx(found.high)
-    assert report.regret_ratio(own, "random", ["A", "B"]) is None
+    assert report.regret_ratio(own, "random forest", ["A", "B"]) is None
     more = report.chosen(by_hand([*rows, ("A", old, "", 3, 400.0)]), 9, 1, False, "sum")
     assert report.regret_ratio(more, "LinUCB on one map", ["A", "B"]).mean == pytest.approx(0.5), "seeds of both"
     assert report.chosen(runs, 9, 1, False, "best").empty
@@ -212,17 +212,16 @@ def test_ratios_to_the_best_of_one_and_to_botorch_by_hand():
     own = report.chosen(by_hand(rows), 9, 1, False, "sum")
     best = report.best_of_one(own)
     assert dict(best.groupby("table")["regret"].mean()) == {"A": 4.0, "B": 12.0}, "of ours, not of peers"
-    single, botorch = (report._against(own, report.entrants_in(own), ["A", "B"], who) for who in REFERENCES)
-    assert "(3 seeds)" in single[0]
-    assert "| mixture, kernels | 1.50 | 0.50 | 0.87" in single[1]
-    assert "LinUCB" not in single[1], "they are the reference"
-    assert "(2 seeds)" in botorch[0]
-    assert "| mixture, kernels | 2.00 |  |  |" in botorch[1], "it has not played B"
-    assert report._against(own[own["entrant"] == "mixture, kernels"], ["mixture, kernels"], ["A"], REFERENCES[0]) == []
+    single, botorch = (report._against(own, ["A", "B"], who) for who in REFERENCES)
+    assert single[1]("mixture, kernels").startswith("0.87 "), "geometric mean of 6/4 and 6/12"
+    assert single[1]("LinUCB on one map") == "", "it is the reference"
+    assert botorch[1]("mixture, kernels") == "", "BoTorch has not played B"
+    assert report._against(own, ["A"], contest.BOTORCH)[1]("mixture, kernels").startswith("2.00 ")
+    assert report._against(own[own["entrant"] == "mixture, kernels"], ["A"], REFERENCES[0]) is None
 
 
 def test_rows_of_other_libraries_are_said_to_be_stored():
-    rows = [("A", "mixture of 0.1.0", "", k, 4.0) for k in range(4)]
+    rows = [("A", "mixture, linear maps", "", k, 4.0) for k in range(4)]
     rows += [("A", "random forest", "m", k, 5.0) for k in range(3)] + [("B", "random forest", "m", 1, 5.0)]
     runs = by_hand(rows)
     old = report.tables_report(runs, None)
@@ -232,7 +231,7 @@ def test_rows_of_other_libraries_are_said_to_be_stored():
         runs.assign(library=["" if who != "random forest" else "scikit-learn 1.9" for who in runs["entrant"]]), None
     )
     assert "- *random forest*: scikit-learn 1.9; 1 to 3 seeds" in new
-    assert "- *mixture of 0.1.0*: " not in new.partition("not made anew")[2].partition("##")[0]
+    assert "- *EvidenceMixture, linear maps*: " not in new.partition("not made anew")[2].partition("##")[0]
 
 
 def test_tables_for_a_quick_look(tmp_path):
@@ -317,7 +316,7 @@ def played(level, runs=40, spread=1.0):
 )
 def test_who_is_ahead_follows_from_the_intervals(level, words):
     lines = report.standing(played(level, spread=0.2)).splitlines()
-    assert lines[0].startswith("40 runs beside 50 of EDBO and 50 chemists.")
+    assert lines[0].startswith("40 runs beside 50 of EDBO and 50 chemists;")
     beside = {line.partition(" beside ")[2][:4]: line for line in lines[2:]}
     assert [beside["EDBO"].split(": *")[k + 1].partition("*")[0] for k in range(2)] == list(words)
     assert ("*ahead*" in beside["50 c"]) == (level > 90)
@@ -338,7 +337,7 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
     app = typer.Typer()
     app.command()(command)
     out = ["--tables", str(folder), "--out", str(tmp_path), "--cache", str(tmp_path / "cache")]
-    small = ["--seeds", "2", "--rounds", "8", "--workers", "1", "--algorithms", "mixture of 0.1.0; random"]
+    small = ["--seeds", "2", "--rounds", "8", "--workers", "1", "--algorithms", "mixture, linear maps; random"]
     first = CliRunner().invoke(app, [*out, *small, "--goal", "sum", "--arylation"])
     assert first.exit_code == 0, first.output
     assert (tmp_path / "figures" / "arylation.png").stat().st_size > 10_000
@@ -350,7 +349,7 @@ def test_command_adds_runs_and_makes_the_page(folder, tmp_path, monkeypatch, few
     for said in (
         "## Summed reward, n = 8\n",
         "n = 8, with repeats",
-        "× 0.1.0",
+        "random play",
         "50 chemists",
         "hill",
     ):

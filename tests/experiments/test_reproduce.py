@@ -1,4 +1,6 @@
 import csv
+import re
+import sys
 from dataclasses import replace
 
 import pytest
@@ -11,7 +13,17 @@ from alexp_experiments.core.runner import sweep
 from alexp_experiments.paper.pages import stem, write_beyond
 from alexp_experiments.paper.reproduce import DRAW, check_figures, reproduce
 from alexp_experiments.paper.results import FIGURES, Scope, collect, needed_runs
-from alexp_experiments.paper.tuning import MAIN_SCENARIOS, MIXTURES, PAPER, Grid, task_of
+from alexp_experiments.paper.tuning import (
+    LENGTHENED,
+    LONGER,
+    MAIN_SCENARIOS,
+    MIXTURES,
+    PAPER,
+    Grid,
+    load_tuned,
+    stored_rows,
+    task_of,
+)
 
 TINY = Scope(
     seeds=(0, 1),
@@ -49,7 +61,8 @@ def rows_of(path):
 def test_every_figure_has_its_picture_its_drawing_and_its_data(made):
     out, _, written = made
     expected = {out / "figures" / f"{stem}.{kind}" for stem in STEMS.values() for kind in ("png", "svg", "csv")}
-    assert set(written) == expected | {out / "reproduction.md"}
+    pages = ("reproduction.md", "reproduction-claims.csv", "reproduction-regret.csv")
+    assert set(written) == expected | {out / name for name in pages}
     assert all(path.stat().st_size > 200 for path in written)
     rows = rows_of(out / "figures" / f"{STEMS['2']}.csv")
     assert {row["method"] for row in rows} == set(PAPER)
@@ -59,33 +72,66 @@ def test_every_figure_has_its_picture_its_drawing_and_its_data(made):
 def test_the_report_has_a_verdict_for_every_claim_and_shows_every_figure(made):
     out, _, _ = made
     text = (out / "reproduction.md").read_text()
-    rows = [line for line in text.splitlines() if line.startswith("| ") and "**" in line]
+    rows = [line for line in text.splitlines() if re.match(r"\| \d+ \|", line)]
     assert len(rows) == 15
     verdicts = ("holds", "holds partly", "not shown", "does not hold")
     assert all(any(f"**{v}**" in row for v in verdicts) for row in rows)
     assert all(row.split("|")[4].strip() in verdicts for row in rows[:7])  # with widths chosen as well
     assert all(f"figures/{stem}.png" in text and f"figures/{stem}.csv" in text for stem in STEMS.values())
-    assert "on 2 seeds (0 to 1)" in text
-    assert "seeds 10000 to 10001" in text
+    assert "on 2 new seeds" in text
+    assert "Seeds 0 to 1," in text
+    assert "Seeds 10000 to 10001:" in text
+    told = rows_of(out / "reproduction-claims.csv")
+    assert {row["claim"] for row in told} == {str(k) for k in range(1, 16)}
+    assert all(row["rule"] and row["evidence"] for row in told)
+    assert {row["width"] for row in told if row["claim"] == "4"} == {"as printed", "tuned"}
     assert "nan" not in text
 
 
 def test_what_is_chosen_is_what_is_used_and_what_is_said(made):
-    """Figures, the table of choices and the claim on transfers come from one sweep."""
+    """Figures, the table of regrets and the claim on transfers come from one sweep."""
     out, _, _ = made
-    text = (out / "reproduction.md").read_text()
+    rows = rows_of(out / "reproduction-regret.csv")
+    printed = [row for row in rows if (row["method"], row["width"]) == ("ALExp", "as printed")]
+    used = {row["problem"]: row["constants"] for row in printed}
+    evidence = " ".join(row["evidence"] for row in rows_of(out / "reproduction-claims.csv"))
     for row in rows_of(out / "sweep.csv"):
         if (row["method"], row["stage"]) == ("alexp", "grid"):
             gamma, eta = float(row["gamma"]), float(row["eta"])
-            said = f"| {row['scenario']} | ALExp | gamma_0 = {gamma:.3g}, eta_0 = {eta:.3g} |" in text
-            best = f"best on {row['scenario']} (gamma_0 = {gamma:.2g}, eta_0 = {eta:.2g})" in text
+            said = used[row["scenario"]] == f"gamma_0 = {gamma:.3g}, eta_0 = {eta:.3g}"
+            best = f"best on {row['scenario']} (gamma_0 = {gamma:.2g}, eta_0 = {eta:.2g})" in evidence
             assert said == best == (row["chosen"] == "1")
+
+
+def test_the_stored_sweep_saves_the_tuning(tmp_path):
+    runs = Counting(tmp_path)
+    results = collect(("2", "7"), Scope(seeds=(0,), grid=TINY.grid), runs, stored=True)
+    assert runs.missing == len(needed_runs(["2"], TINY)), "the six methods on the large class, nothing else"
+    assert len(results.attempts) == len(stored_rows())
+    one, row = results.attempts[0], stored_rows()[0]
+    assert one.regret.mean == float(row["mean"])
+    assert one.regret.high == pytest.approx(one.regret.mean + 2.0930 * one.regret.error, rel=1e-4), (
+        "Student's t, 20 seeds"
+    )
+    assert results.tuned == load_tuned()
+
+
+def test_longer_runs_begin_as_the_short_ones_and_use_their_constants():
+    scope = TINY
+    name = f"large{LONGER}"
+    assert scope.scenario(name).steps == LENGTHENED * scope.scenario("large").steps
+    tuned = load_tuned()
+    assert tuned.values("alexp", name) == tuned.values("alexp", "large") != {}
+    short, long = (
+        runner.run_task(task_of("alexp", tuned.values("alexp", one), scope.scenario(one), 3)) for one in ("large", name)
+    )
+    assert (long.regret[: short.regret.size] == short.regret).all()
 
 
 def test_a_second_call_runs_and_draws_nothing(made):
     out, runs, written = made
     assert runs.missing > 100
-    before = {path: path.stat().st_mtime_ns for path in written if path.suffix != ".md"}
+    before = {path: path.stat().st_mtime_ns for path in written if path.parent.name == "figures"}
     runs.missing = 0
     assert reproduce([], TINY, out, runs) == written
     assert runs.missing == 0
@@ -106,12 +152,12 @@ def test_beyond_the_paper_the_mixture_is_in_every_figure(made):
         who = " ".join(str(value) for key in ("method", "what") if key in data for value in data[key].unique())
         assert "mixture" in who, name
         assert "alexp" in who, name
-    text = write_beyond(results, out / "beyond.md").read_text()
+    text = write_beyond(results, out)[0].read_text()
     assert "nan" not in text
-    assert text.count("| EvidenceMixture (nothing stated) |") >= len(MAIN_SCENARIOS)
-    assert "ALExp, beta = " in text
+    assert text.count("| EvidenceMixture (noise not given) |") == 3, "regret, larger M, longer runs"
+    assert "| ALExp, tuned |" in text
     assert "seeds (0 to 1)" in text
-    assert all(f"figures/{stem(name, beyond=True)}.png" in text for name in FIGURES)
+    assert all(f"figures/{stem(name, beyond=True)}." in text for name in FIGURES)
 
 
 def test_the_second_set_has_names_of_its_own(made):
@@ -155,8 +201,8 @@ def test_what_was_interrupted_goes_on(tmp_path, monkeypatch):
 
 def test_figure_names():
     assert check_figures([]) == FIGURES
-    with pytest.raises(ValueError, match="no figure '8'; the figures are 1, 2, 3, 4, 5, 6, 7"):
-        check_figures(["1", "8"])
+    with pytest.raises(ValueError, match="no figure '9'; the figures are 1, 2, 3, 4, 5, 6, 7, 8"):
+        check_figures(["1", "9"])
 
 
 def invoke(*arguments):
@@ -170,6 +216,24 @@ def test_run_prints_a_table_and_draws(tmp_path):
     assert "oracle" in result.output
     assert "naive" in result.output
     assert (tmp_path / "out.png").stat().st_size > 1000
+
+
+def test_an_algorithm_of_ones_own_is_found_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "mine_here.py").write_text(
+        "from alexp import UniformRandom\n\n\nclass Mine(UniformRandom):\n    pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [entry for entry in sys.path if entry])
+    what = ["--scenario", "easy", "--seeds", 2, "--steps", 5, "--workers", 1, "--cache", tmp_path / "cache"]
+    result = invoke("run", "--algorithms", "mine_here:Mine", *what)
+    assert result.exit_code == 0, result.output
+    assert "mine" in result.output
+    missing = invoke("run", "--algorithms", "not_here:Mine", *what)
+    assert missing.exit_code == 2
+    assert "run this in the folder of not_here.py, or install it" in " ".join(missing.output.replace("│", " ").split())
+    wrong = invoke("run", "--algorithms", "mine_here:Other", *what)
+    assert wrong.exit_code == 2
+    assert "must have a subclass of alexp.Algorithm called Other" in " ".join(wrong.output.replace("│", " ").split())
 
 
 def test_reproduce_on_the_command_line(tmp_path):

@@ -45,6 +45,23 @@ def test_regret_is_of_the_noiseless_reward_and_in_the_users_direction():
     assert run.probabilities is None
 
 
+def test_progress_is_a_bar_or_a_function(capsys):
+    models, domain = alexp.ModelClass.legendre(3, 2), alexp.Interval(resolution=50)
+    env = alexp.SyntheticEnvironment(models, domain, noise_std=1.0, random_state=2)
+    opt, done = alexp.UniformRandom(models, domain, random_state=0), []
+    plain = alexp.simulate(opt, env, steps=7, progress=done.append)
+    assert done == [1, 2, 3, 4, 5, 6, 7]
+    env = alexp.SyntheticEnvironment(models, domain, noise_std=1.0, random_state=2)
+    shown = alexp.simulate(alexp.UniformRandom(models, domain, random_state=0), env, steps=7, progress=True)
+    np.testing.assert_array_equal(shown.regret, plain.regret)
+    out, bar = capsys.readouterr()
+    assert out == ""
+    assert "UniformRandom" in bar
+    assert "7/7" in bar
+    with pytest.raises(TypeError, match="progress must be True, False or a function"):
+        alexp.simulate(opt, env, steps=7, progress="yes")
+
+
 def test_recorded_probabilities_are_those_in_force():
     models, domain = alexp.ModelClass.legendre(3, 2), alexp.Interval(resolution=50)
     env = alexp.SyntheticEnvironment(models, domain, random_state=2)

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 import alexp
 from alexp.service import answers
 from alexp.study import create_study, load_study
+from alexp.table.files import lines_of
 from tests.service.serving import ARMS, BLOCKS, CROSSED, INTERVAL, TABLE, Caller, client, create, serving
 
 
@@ -351,6 +352,44 @@ def test_results_by_name_and_replicates(http):
     assert failed["counts"] == {"trials": 4, "told": 3, "pending": 0, "abandoned": 0, "failed": 1}
 
 
+def test_a_plate_goes_out_as_a_file_and_results_are_read_before_they_are_told(http):
+    table = {"kind": "table", "csv": "name,x\n" + "".join(f"c{k},{k * k % 7}\n" for k in range(9))}
+    study = create(http, "sheet", table)
+    names = [trial["x"]["name"] for trial in study.post("ask", n=4)["trials"]]
+    text = http.get("/v1/studies/sheet/plate")
+    assert text.headers["content-type"].startswith("text/csv")
+    assert text.text.splitlines()[:2] == ["trial,name,x,reward", f"0,{names[0]},{int(names[0][1]) ** 2 % 7},"]
+    book = http.get("/v1/studies/sheet/plate?form=xlsx")
+    assert 'filename="sheet_plate.xlsx"' in book.headers["content-disposition"]
+    assert [row[1] for _, row in lines_of(book.content, "plate.xlsx").rows] == names
+
+    read = checked(
+        answers.ReadResults,
+        study.post("results/preview", csv=f"{names[1]}\t1.071,2; 72,9\n{names[0]}\tfailed\n{names[2]}\t", partial=True),
+    )["results"]
+    assert [(one["trial"], one["reward"], one["action"]) for one in read] == [
+        (1, [1071.2, 72.9], "tell"),
+        (0, "failed", "fail"),
+    ]
+    assert study.get()["counts"]["told"] == 0  # nothing is stored
+    results = [{name: one[name] for name in ("trial", "reward", "note")} for one in read]
+    assert study.post("tell", results=results, sure=True)["told"] == 2
+
+    def refused(text, **more):
+        return study.post("results/preview", 422, csv=text, **more)["detail"]
+
+    assert "text, line 2: no candidate has the name 'c9'" in refused(f"{names[2]},1\nc9,2")
+    assert "line 1: reward must be a number" in refused(f"{names[2]};many")
+    assert "line 1: reward is empty" in refused(f"{names[2]}\t")
+    assert "write name and reward, with a tab" in refused(f"{names[2]} 3")
+    assert "line 2: 3 cells, but the header has 2" in refused(f"{names[2]}\t3\n{names[3]}\t4\t5")
+    assert "amend" in refused(f"{names[0]}\t5")
+    assert study.post("results/preview", csv=f"{names[0]}\t5", amend=True)["results"][0]["action"] == "amend"
+    assert "decimal" in refused(f"{names[2]}\t1,234")
+    assert study.post("results/preview", csv=f"{names[2]}\t1,234", decimal=",")["results"][0]["reward"] == 1.234
+    assert "only one of them" in study.post("results/preview", 422)["detail"]
+
+
 def test_a_range_of_rewards(http):
     problem = {"kind": "table", "csv": "id,mass\nA,1\nB,2\nC,3\n", "models": {"mass": ["mass"]}}
     body = {"name": "ranged", "problem": problem, "settings": {"reward_range": [0, 100]}}
@@ -361,6 +400,44 @@ def test_a_range_of_rewards(http):
     assert "reward must lie within the reward_range of 0 to 100, got 724" in wrong.json()["detail"]
     again = http.post("/v1/studies", json=body | {"name": "wrong", "settings": {"reward_range": [5, 5]}})
     assert again.json()["field"] == "body.settings.reward_range"
+
+
+def test_several_objectives_cost_and_budget(http):
+    csv = "id,mass,price\nA,1,2\nB,2,3\nC,3,4\nD,4,5\nE,5,6\n"
+    body = {"name": "several", "problem": {"kind": "table", "csv": csv}, "random_state": 1}
+    aims = {"objectives": {"yield": "maximize", "waste": "minimize"}, "cost": "price", "budget": 12.5}
+    made = http.post("/v1/studies", json=body | aims | {"settings": {"reward_range": {"yield": [0, 100]}}})
+    found = checked(answers.Summary, made.json())
+    assert found["objectives"] == aims["objectives"]
+    assert found["money"] == {"spent": 0.0, "budget": 12.5, "left": 12.5}
+    path = "/v1/studies/several"
+    asked = http.post(f"{path}/ask", json={"n": 3}).json()["trials"]
+
+    def tell(trial, reward):
+        return http.post(f"{path}/tell", json={"results": [{"trial": trial, "reward": reward}]})
+
+    assert tell(0, 81).json()["detail"].startswith("reward must name the objectives")
+    assert tell(0, {"yield": 81}).json()["detail"].startswith("reward lacks 'waste'")
+    assert "reward_range of 0 to 100, got 810" in tell(0, {"yield": 810, "waste": 1}).json()["detail"]
+    assert tell(0, {"yield": 81, "waste": 3}).json()["told"] == 1
+    assert tell(1, [{"yield": 60, "waste": 2}, {"yield": 62, "waste": 2}]).json()["counts"]["told"] == 3
+    assert tell(2, {"yield": [50], "waste": [9]}).json()["told"] == 1
+    amended = http.post(f"{path}/amend", json={"trial": 2, "reward": {"yield": 51, "waste": 9}})
+    assert amended.status_code == 200
+    got = checked(answers.ParetoAnswer, http.get(f"{path}/pareto").json())
+    assert [one["values"] for one in got["pareto"]] == [{"yield": 81.0, "waste": 3.0}, {"yield": 61.0, "waste": 2.0}]
+    assert [one["trial"] for one in got["pareto"]] == [0, 1]
+    lines = checked(answers.Trials, http.get(f"{path}/trials").json())["trials"]
+    assert lines[2]["reward"] == {"yield": 51.0, "waste": 9.0}
+    assert http.get(f"{path}/best").json()["type"] == "urn:alexp:several-objectives"
+    spent = sum(one["x"]["price"] for one in asked)
+    left = http.get(path).json()["money"]["left"]
+    assert left == 12.5 - spent
+    assert "what is left of the budget" in http.post(f"{path}/ask", json={"n": 2}).json()["detail"]
+    assert http.get(f"{path}/view").json()["pareto"]["trial"] == [0, 1]
+    wrong = http.post("/v1/studies", json=body | {"name": "wrong", "objectives": {"yield": "maximize"}})
+    assert wrong.json()["field"] == "body.objectives"
+    assert http.get("/v1/studies/named/pareto").status_code in (409, 422)
 
 
 def test_trials_are_given_up_all_or_none(study):

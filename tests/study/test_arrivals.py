@@ -113,6 +113,14 @@ def test_a_new_word_is_as_far_from_every_word_as_these_are_from_each_other():
         assert np.linalg.eigvalsh(gram).min() > -1e-9
 
 
+def test_columns_are_read_as_they_were_at_first():
+    opt = alexp.EvidenceMixture(Table.from_frame(FIRST), random_state=0)
+    few = MORE[1:].assign(solvent=["DMF", "MeOH", "water"])  # every cell is different: on its own, a label
+    table = Table.from_frame(few)
+    assert table.understood["solvent"].kind == "label"
+    assert opt.add_candidates(table) == [27, 28, 29]
+
+
 def test_units_of_numbers_stay():
     frame = pd.DataFrame({"id": [f"c{k}" for k in range(30)], "mass": np.linspace(1.0, 3.0, 30)})
     more = pd.DataFrame({"id": ["heavy", "light"], "mass": [1000.0, 2.0]})
@@ -136,6 +144,12 @@ def test_asks_before_new_candidates_are_repeated_without_them(kind):
     opt.ask()
     opt.add_candidates(own_columns(MORE, "linear")[0])
     assert opt.log.arrivals == [(5, 27)]
+    other = kind(opt.models, opt.domain, random_state=2, **settings)
+    for available in (range(27), range(20), range(4), range(27)):
+        trial = other.ask(available=available)
+        other.tell(trial, reward(trial) / 50.0)
+    other.ask(available=range(27))
+    assert other.state() == opt.state()
     for available in (None, range(28), [27, 29]):
         trial = opt.ask(available=available)
         opt.tell(trial, reward(trial) / 50.0)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import alexp
 from alexp.cli.study import app
 from alexp.study import load_study
 from alexp.study.sheets import WELLS, well
@@ -81,6 +82,18 @@ def test_a_plate_map_in_csv(lab):
     assert plate["well"].tolist() == ["A1", "A2", "A3", "A4", "A5", "A6", "B1"]
     plate.assign(reward=1.0).to_csv("plate.csv", index=False)
     assert "told 7 rewards" in run("tell", "s", "plate.csv")
+
+
+def test_a_plate_is_what_one_ask_returned(tmp_path):
+    """Also where expired trials were given up, or handed out again, by the same call."""
+    table = alexp.Table.from_columns({"name": [f"c{k}" for k in range(20)], "x": list(range(20))})
+    for expired, plates in (("abandon", [3, 3, 3]), ("offer", [0, 0, 3])):
+        study = alexp.create_study(table, name=expired, storage=tmp_path / "s.db", expired=expired, random_state=0)
+        study.ask(3, lease=1e-6)
+        study.tell(0, 5.0)
+        study.ask(3)
+        study.close()
+        assert [trial.plate for trial in load_study(expired, tmp_path / "s.db").view().pending] == plates
 
 
 def test_wells_are_distinct_and_rows_are_letters():

@@ -63,7 +63,18 @@ def test_the_view_says_everything(storage):
     assert view.listed.tolist() == list(range(6))
     assert view.names == list(algorithm.models.names)
     frame, trials = study.trials_dataframe(), view.to_dict()["trials"]
-    assert list(trials) == ["id", "index", "label", "model", "explored", "propensity", "reward", "state", "note"]
+    assert list(trials) == [
+        "id",
+        "index",
+        "label",
+        "model",
+        "explored",
+        "propensity",
+        "reward",
+        "state",
+        "note",
+        "values",
+    ]
     for name in ("id", "index", "explored", "state"):
         assert trials[name] == frame[name].tolist()
     for name in ("model", "propensity", "reward"):

@@ -2,7 +2,7 @@
 
 import io
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, time
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,17 @@ def workbook(*sheets, titles=None):
         sheet = book.create_sheet((titles or ["Sheet1", "Sheet2", "Sheet3"])[k])
         for row in rows:
             sheet.append(row)
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def formula():
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in (["name", "x", "y"], ["a", 1, "=B2*2"], ["b", 2, "=B3*2"]):
+        book.active.append(row)
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()
@@ -292,4 +303,77 @@ CASES = [
     ),
     Case("reaction_smiles", text("name,smiles", "a,CCO>>CC", "b,C"), error=("line 2, column 'smiles'", "a reaction")),
     Case("reserved", text("trial,x", "1,2", "2,3"), error=("must not have a column 'trial'", "rename it")),
+    # Written by other programs: instruments, European Excel, scripts.
+    Case("german_booleans", text("name;trocken", "a;WAHR", "b;FALSCH"), {"trocken": "yes/no"}),
+    Case("excel_booleans", workbook([["name", "dry"], ["a", True], ["b", False]]), {"dry": "yes/no"}, suffix="xlsx"),
+    Case("latin1_units", text("name;Vol (µL)", "a;10,5", "b;9,75", encoding="latin-1"), {"Vol (µL)": "number"}),
+    Case(
+        "euro_cells",
+        text("name;Preis", "a;1,50 €", "b;2,50 €", encoding="cp1252"),
+        {"Preis": "number"},
+        {"Preis": [1.5, 2.5]},
+    ),
+    Case("exponents", text("name;x", "a;1,0E-03", "b;2,5E+04"), {"x": "number"}, {"x": [0.001, 25000.0]}),
+    Case("swiss_thousands", text("name;x", "a;1'234.5", "b;2'345.5"), {"x": "number"}, {"x": [1234.5, 2345.5]}),
+    Case("barcodes", text("name,lot", "a,12345678901234567890", "b,12345678901234567891"), {"lot": "words"}),
+    Case("cas_numbers", text("id,cas", "a,64-17-5", "b,67-56-1"), {"cas": "words"}),
+    Case(
+        "text_in_excel",
+        workbook([["name", "x"], ["a", "1,5"], ["b", "2"]]),
+        {"x": "number"},
+        {"x": [1.5, 2.0]},
+        suffix="xlsx",
+    ),
+    Case("old_mac", b"name,x\ra,1\rb,2\r", {"x": "number"}, {"x": [1, 2]}),
+    Case("one_column", text("x", "1", "2", "3"), {"x": "number"}),
+    Case("formula", formula(), error=("line 2, column 3", "'=B2*2' has no stored value", "save it"), suffix="xlsx"),
+    Case(
+        "title_and_operator",
+        workbook([["Screening"], [], ["Operator: X"], ["name", "T", "y"], ["a", 60, 1], ["b", 80, 2]]),
+        error=("line 1", "header=4"),
+        suffix="xlsx",
+    ),
+    Case(
+        "title_text",
+        text("Plate reader;;", "Date: 1.5.2024;;", ";;", "Well;OD;Dose", "A1;0,5;1", "A2;0,7;2"),
+        error=("line 1", "header=4"),
+    ),
+    Case(
+        "comments",
+        text("# instrument 7", "# run 3", "name,x", "a,1", "b,2"),
+        error=("line 1: '# instrument 7' looks like a comment", "header=3"),
+    ),
+    Case("title_of_one_cell", text("Run 7", "", "name;x;y", "a;1;2", "b;2;3"), error=("line 1", "header=3")),
+    Case("pipes", text("name|x", "a|1", "b|2"), error=("'name|x' looks like 2 columns separated by '|'",)),
+    Case("blanks_between", text("name x y", "a 1 2", "b 2 3"), error=("3 columns separated by blanks",), suffix="txt"),
+    Case("web_page", b"<html><table><tr><td>name</td></tr></table></html>", error=("is a web page",), suffix="xls"),
+    Case(
+        "plus_minus",
+        text("name,y", "a,71.2 ± 0.5", "b,72.9 ± 0.4"),
+        error=("line 2, column 'y': '71.2 ± 0.5' has several numbers", "ignore=['y']"),
+    ),
+    Case("intervals", text("name,x", "a,10-20", "b,20-30"), error=("'10-20' has several numbers",)),
+    Case("ratios", text("name,er", "a,95:5", "b,90:10"), error=("'95:5' has several numbers",)),
+    Case(
+        "times",
+        workbook([["name", "t"], ["a", time(0, 30)], ["b", time(1, 45)]]),
+        error=("'00:30:00' has several numbers",),
+        suffix="xlsx",
+    ),
+    Case(
+        "serial_dates",
+        text("name,date", "a,45231", "b,45240"),
+        error=("line 2, column 'date': '45231' may be a date", "kinds={'date': 'number'}"),
+    ),
+    Case(
+        "sum_below",
+        text("name,x", "a,1", "b,2", "Total,3"),
+        error=("line 4, column 'name': 'Total' looks like a summary", "skip=[4]"),
+    ),
+    Case("sum_skipped", text("name,x", "a,1", "b,2", "Total,3"), {"x": "number"}, {"x": [1, 2]}, options={"skip": [4]}),
+    Case("error_cells", text("name,x", "a,1", "b,#WERT!", "c,3"), error=("line 3, column 'x': '#WERT!' is not a",)),
+    Case(
+        "percent_or_share", text("name,ee", "a,85%", "b,0.9"), error=("line 3, column 'ee': this number has no unit",)
+    ),
+    Case("header_only_xlsx", workbook([["name", "x"]]), error=("header and at least one line",), suffix="xlsx"),
 ]

@@ -31,7 +31,7 @@ MODULES = (
 # Public, and explained under another name.
 ELSEWHERE = {
     *("alexp.decision", "alexp.extend", "alexp.kernels", "alexp.ope", "alexp.rivals", "alexp.rules"),
-    *("alexp.theory", "alexp.datasets"),
+    *("alexp.theory", "alexp.datasets", "alexp.plot"),
     *("alexp.create_study", "alexp.load_study", "alexp.client.Client"),
 }
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}

@@ -62,8 +62,9 @@ COLUMNS: dict[str, list[Column]] = {
     "startup": [_MS, _CPU],
     "step": [_MS, ("fastest ms", "fastest_ms", _number(3)), _CPU, ("share", "share", _percent),
              ("history", "history", _text)],
-    "lasso": [_MS, _PATH, _GAP, ("path ratio", "ratio", _number(3)), ("ratio if told", "told_ratio", _number(3)),
-              ("steps measured", "steps", _text), ("steps that reached 1e-6", "reached_steps", _text)],
+    "lasso": [_MS, _PATH, _GAP, ("path ratio", "ratio", _number(3)),
+              ("ratio, optimum known", "known_ratio", _number(3)), ("steps measured", "steps", _text),
+              ("steps that reached 1e-6", "reached_steps", _text)],
     "growth": [("exponent", "exponent", _fixed), ("between the last two", "last_exponent", _fixed),
                ("fixed", "fixed", _text)],
     "memory": [_MS, _CPU, ("peak MB", "peak_mb", _number(3)), ("of it import", "imported_mb", _number(3)),
@@ -181,7 +182,8 @@ TARGETS = (
                limit)
         for m, limit in (("988,260", 20.0), ("99,846,044", 2_000.0)) for name in ("EvidenceMixture", "ALExp")
     ),
-    Target("UCB sweep at M=4,495: time / floor", "floor", "Legendre s=3, p=30,", "ucb sweep", "ratio", 3.0),
+    Target("UCB sweep at M=4,495: time / time of its arithmetic at peak", "floor", "Legendre s=3, p=30,", "ucb sweep",
+           "ratio", 3.0),
 )  # fmt: skip
 
 
@@ -191,7 +193,7 @@ def verdicts(records: Sequence[Measurement]) -> tuple[list[str], list[list[str]]
     for target in TARGETS:
         value = target.measured(records)
         if value is not None:
-            limit = f"{'at least' if target.at_least else 'at most'} {target.limit:,.4g}"
+            limit = f"{'at least' if target.at_least else 'at most'} {target.limit:,g}"
             rows.append([target.text, limit, f"{value:,.3g}" if value < 1000 else f"{value:,.0f}",
                          "yes" if target.met(value) else "**no**"])  # fmt: skip
     return ["target", "limit", "measured", "met"], rows
@@ -280,24 +282,188 @@ PANELS: dict[str, Callable[[Axes, Sequence[Measurement]], None]] = {
 
 
 PROSE = Prose("alexp_experiments.bench", "benchmarks.md")
+Table = tuple[list[str], list[list[str]]]
+_ms, _two = _number(3), _number(2)
 
 
-def markdown(records: Sequence[Measurement], figure: str | None = None, seconds: float | None = None) -> str:
-    """The page: machine, targets, one section per benchmark.
+def markdown(
+    records: Sequence[Measurement], figure: str | None = None, seconds: float | None = None, where: str | None = None
+) -> str:
+    """The page: what came out, targets, one compact section per benchmark; the records themselves are a file.
 
-    `figure` is the path of the plot seen from the page, `seconds` what all of it took.
+    `figure` is the path of the plot seen from the page, `seconds` what all of it took, `where` the machine that it was
+    measured on, this one by default.
     """
     names = present(records)
+    kind = ", gpu" if names == ["gpu"] else ""
     took = "" if seconds is None else f" All of it took {max(seconds / 60.0, 0.1):.2g} minutes."
-    parts = [PROSE("introduction, gpu" if names == ["gpu"] else "introduction"), f"Measured on {machine()}{took}"]
-    headings, rows = verdicts(records)
-    if rows:
-        parts += ["## Targets", grid(headings, rows)]
+    parts = [PROSE.line(f"introduction{kind}", answer=_answer(records, kind), machine=f"{where or machine()}{took}")]
     if figure is not None:
-        parts.append(f"![Benchmarks]({figure})")
+        parts.append(f"![Time of a step, solvers, growth, distance to the processor's peak]({figure})")
+    judged = verdicts(records)
+    if judged[1]:
+        parts += ["## Targets", grid(*judged)]
     for name in names:
-        parts += [PROSE(name), grid(*table(name, records))]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+        if name not in PANELS or name in ("step", "lasso") or figure is None:
+            parts += _section(name, [row for row in records if row["benchmark"] == name])
+    return "\n\n".join(part.strip() for part in [*parts, PROSE.line(f"end{kind}")] if part) + "\n"
+
+
+def _section(name: str, rows: Sequence[Measurement]) -> list[str]:
+    """Words and a compact table of one benchmark."""
+    if name == "routes":
+        return [_routes(rows)]
+    if name == "gpu":
+        peak = next((row["peak_gb_s"] for row in rows if row.get("peak_gb_s")), float("nan"))
+        return [
+            PROSE.line("gpu", peak=peak),
+            grid(*_gpu_times(rows)),
+            *([PROSE.line("gpu, decisions"), grid(*decisions)] if (decisions := _gpu_decisions(rows))[1] else []),
+        ]
+    over = sum((row.get("peak_mb") or 0.0) > (row.get("limit_mb") or float("inf")) for row in rows)
+    compact = COMPACT[name](rows) if name in COMPACT else table(name, rows)
+    return [PROSE.line(name, over=over, n=len(rows)), grid(*compact)]
+
+
+def _answer(records: Sequence[Measurement], kind: str) -> str:
+    """The measured answer, where everything was measured that it speaks of."""
+    found = {target.text: value for target in TARGETS if (value := target.measured(records)) is not None}
+
+    def one(benchmark: str, instance: str, subject: str, key: str) -> float | None:
+        return Target("", benchmark, instance, subject, key, 0.0).measured(records)
+
+    values: dict[str, float | None]
+    if kind:
+        table, models = "N=1,000,000, d=512 + 1,024 + 2,048, six cells, ", "M=99,846,044 (s=3,"
+        values = {
+            "half": one("gpu", f"{table}float16", "ask + tell", "median_ms"),
+            "single": one("gpu", f"{table}float32", "ask + tell", "median_ms"),
+            "wide": one("gpu", f"{table}float32", "ask + tell, against the CPU", "ratio"),
+            "models": one("gpu", models, "EvidenceMixture, ask + tell", "median_ms"),
+        }
+    else:
+        ratios = [row["ratio"] for row in records if row["subject"] == "celer" and row["ratio"] is not None]
+        cold = {case: one("startup", f"cold cache, {case}", "process", "median_ms") for case in CASES.values()}
+        million = found.get("ask + tell at M=1,004,731, ms")
+        warm = one("startup", "warm cache, EvidenceMixture", "process", "median_ms")
+        values = {
+            "step": found.get("ask + tell at M=165, N=2000, t=100, ms"),
+            "million": None if million is None else million / 1e3,
+            "warm": None if warm is None else warm / 1e3,
+            **{
+                key: None if (ms := cold.get(case)) is None else ms / 1e3
+                for key, case in (("cold_mixture", "EvidenceMixture, M=165"), ("cold_alexp", "ALExp, M=165"))
+            },
+            "least": min(ratios, default=None),
+            "most": max(ratios, default=None),
+            "memory": found.get("memory at M=1,004,731, MB"),
+            "met": sum(target.met(found[target.text]) for target in TARGETS if target.text in found),
+            "targets": len(found),
+        }
+    return "" if None in values.values() else PROSE.line(f"answer{kind}", **values)
+
+
+def _by_subject(rows: Sequence[Measurement], subjects: Sequence[str]) -> Table:
+    """Median ms, instances by subjects."""
+    cells = {(row["instance"], row["subject"]): _ms(row["median_ms"]) for row in rows}
+    instances = list(dict.fromkeys(row["instance"] for row in rows))
+    return ["instance", *subjects], [[one, *(cells.get((one, s), "") for s in subjects)] for one in instances]
+
+
+def _startup(rows: Sequence[Measurement]) -> Table:
+    own = [row for row in rows if row["subject"] == "process"]
+    return ["whole process", "median ms", "CPU ms"], [
+        [row["instance"], _ms(row["median_ms"]), _ms(row.get("cpu_ms"))] for row in own
+    ]
+
+
+def _lasso_table(rows: Sequence[Measurement]) -> Table:
+    """One row per instance: our time of a step, and the ratio of every rival that is installed."""
+    rivals = [name for name in _subjects([row for row in rows if row["ratio"]]) if name != "alexp"]
+    found = {(row["instance"], row["subject"]): row for row in rows}
+
+    def cell(instance: str, rival: str) -> str:
+        row = found.get((instance, rival))
+        if row is None or row["ratio"] is None:
+            return ""
+        reached, steps = row.get("reached_steps"), row.get("steps")
+        return _ms(row["ratio"]) + ("" if reached == steps else f" ({reached} of {steps})")
+
+    lines = [
+        [one, _ms(found[one, "alexp"]["median_ms"]), *(cell(one, rival) for rival in rivals)]
+        for one in dict.fromkeys(row["instance"] for row in rows)
+        if (one, "alexp") in found
+    ]
+    return ["instance", "alexp, ms per step", *(f"{rival} / alexp" for rival in rivals)], lines
+
+
+def _memory_table(rows: Sequence[Measurement]) -> Table:
+    columns: list[Column] = [_MS, ("peak MB", "peak_mb", _ms), ("growth MB", "growth_mb", _ms)]
+    return _only(rows, columns)
+
+
+def _only(rows: Sequence[Measurement], columns: Sequence[Column]) -> Table:
+    """Some of the columns."""
+    lines = [[row["instance"], row["subject"], *_cells(row, columns)] for row in rows]
+    return ["instance", "what", *(heading for heading, _, _ in columns)], lines
+
+
+def _wide(rows: Sequence[Measurement]) -> Table:
+    columns: list[Column] = [
+        _MS, ("step / product", "ratio", _fixed), ("slowest CPU ms", "slowest_ms", _ms),
+        ("peak MB", "peak_mb", _number(4)), ("limit MB", "limit_mb", _number(4)),
+    ]  # fmt: skip
+    return _only(rows, columns)
+
+
+def _context(rows: Sequence[Measurement]) -> Table:
+    columns: list[Column] = [_MS, ("slowest CPU ms", "slowest_ms", _ms), ("peak MB", "peak_mb", _ms)]
+    return _only(rows, columns)
+
+
+def _service(rows: Sequence[Measurement]) -> Table:
+    columns: list[Column] = [
+        _MS, ("95% ms", "p95_ms", _ms), ("without HTTP, ms", "study_ms", _ms), ("per second", "per_second", _ms),
+    ]  # fmt: skip
+    return _only(rows, columns)
+
+
+def _routes(rows: Sequence[Measurement]) -> str:
+    """How often the chosen implementation is the faster one."""
+    ratios = {row["instance"]: row["ratio"] for row in rows if row["ratio"] is not None}
+    if not ratios:
+        return ""
+    where = max(ratios, key=lambda one: ratios[one])
+    right = sum(ratio <= 1.1 for ratio in ratios.values())
+    return PROSE.line("routes", right=right, cases=len(ratios), worst=ratios[where], where=where)
+
+
+def _gpu_times(rows: Sequence[Measurement]) -> Table:
+    columns: list[Column] = [
+        _MS, ("of peak", "share", _percent), ("device MB", "device_mb", _number(5)), ("CPU ms", "host_ms", _ms),
+        ("CPU / GPU", "ratio", _ms),
+    ]  # fmt: skip
+    return _only([row for row in rows if row["median_ms"] is not None], columns)
+
+
+def _gpu_decisions(rows: Sequence[Measurement]) -> Table:
+    own = [row for row in rows if row.get("agreement") is not None]
+    subjects = _subjects(own)
+    cells = {(row["instance"], row["subject"]): _number(4)(row["agreement"]) for row in own}
+    instances = list(dict.fromkeys(row["instance"] for row in own))
+    return ["run", *subjects], [[one, *(cells.get((one, s), "") for s in subjects)] for one in instances]
+
+
+COMPACT: dict[str, Callable[[Sequence[Measurement]], Table]] = {
+    "startup": _startup,
+    "step": lambda rows: _by_subject(rows, _subjects(rows)),
+    "lasso": _lasso_table,
+    "memory": _memory_table,
+    "wide": _wide,
+    "context": _context,
+    "service": _service,
+    "study": lambda rows: _only(rows, [_MS]),
+}
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -30,7 +30,7 @@ class Details(TypedDict, total=False):
     ratio_of: str | None
     # lasso
     median_ratio: float
-    told_ratio: float
+    known_ratio: float
     canonical_ratio: float
     good_steps: int
     reached: bool

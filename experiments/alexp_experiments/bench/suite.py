@@ -43,22 +43,42 @@ def run_benchmarks(
     unknown = [name for name in names if name not in NAMES + ALONE]
     if unknown:
         raise ValueError(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(NAMES + ALONE)}")
-    kept = _found(resume, quick)
-    for name in names or NAMES:
-        if name not in kept["records"]:
-            progress(name)
-            begin = perf_counter()
-            kept["records"][name] = _benchmark(name, quick, rivals_python)
-            kept["seconds"][name] = perf_counter() - begin
-            if resume is not None:
-                write_text(resume, json.dumps(kept, indent=1))
-    wanted = names or NAMES
+    kept, wanted = _found(resume, quick), names or NAMES
+    missing = [name for name in wanted if name not in kept["records"]]
+    start = perf_counter()
+    for place, name in enumerate(missing):
+        progress(_said(name, place, len(missing), perf_counter() - start))
+        begin = perf_counter()
+        kept["records"][name] = _benchmark(name, quick, rivals_python)
+        kept["seconds"][name] = perf_counter() - begin
+        if resume is not None:
+            write_text(resume, json.dumps(kept, indent=1))
     return {
         "version": kept["version"],
         "machine": kept["machine"],
         "records": {name: kept["records"][name] for name in wanted},
         "seconds": {name: kept["seconds"][name] for name in wanted},
     }
+
+
+def _said(name: str, place: int, total: int, seconds: float) -> str:
+    """What is measured next, and about how long the rest takes if it goes on as before.
+
+    >>> _said("step", 1, 4, 60.0)
+    'measuring step (2 of 4), about 3 minutes left'
+    """
+    left = f", about {max(seconds / place * (total - place) / 60.0, 1.0):.0f} minutes left" if place else ""
+    return f"measuring {name} ({place + 1} of {total}){left}"
+
+
+def stored_benchmarks(path: Path) -> Kept:
+    """What a run kept, wherever it was measured."""
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there are no records at {path}; `alexp bench --resume {path}` measures and keeps them"
+        )
+    kept: Kept = json.loads(path.read_text("utf-8"))
+    return kept
 
 
 def _found(resume: Path | None, quick: bool) -> Kept:

@@ -39,27 +39,36 @@ def bench(
     resume: Annotated[
         Path | None, typer.Option(help="Keep finished benchmarks in this file, and do not measure them again.")
     ] = None,
+    stored: Annotated[
+        Path | None, typer.Option(help="Measure nothing; write page and figure from a file that --resume kept.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Tiny versions, to see that everything works.")] = False,
 ) -> None:
-    """Measure speed and memory: start-up, steps, the group Lasso against public solvers, studies, contexts, tables."""
+    """Measure speed and memory: start-up, steps, the group Lasso beside other solvers, studies, contexts, tables.
+
+    Example: alexp bench step --quick
+    """
     from rich.console import Console
 
     from alexp.common.files import write_text
     from alexp_experiments.bench.page import draw, present, table, verdicts
     from alexp_experiments.bench.page import markdown as page
-    from alexp_experiments.bench.suite import run_benchmarks
+    from alexp_experiments.bench.suite import run_benchmarks, stored_benchmarks
 
     notes = Console(stderr=True)
     console = Console() if sys.stdout.isatty() else Console(width=160)
     try:
-        measured = run_benchmarks(
-            names or (),
-            quick=quick,
-            progress=lambda name: notes.print(f"measuring {name} ..."),
-            rivals_python=rivals,
-            resume=resume,
-        )
-    except ValueError as error:
+        if stored is not None:
+            measured = stored_benchmarks(stored)
+        else:
+            measured = run_benchmarks(
+                names or (),
+                quick=quick,
+                progress=notes.print,
+                rivals_python=rivals,
+                resume=resume,
+            )
+    except (ValueError, FileNotFoundError) as error:
         raise typer.BadParameter(str(error)) from error
     records = [row for rows in measured["records"].values() for row in rows]
     for name in present(records):
@@ -72,7 +81,7 @@ def bench(
         draw(records, plot)
     if markdown is not None:
         figure = None if plot is None else Path(os.path.relpath(plot, markdown.parent)).as_posix()
-        write_text(markdown, page(records, figure, sum(measured["seconds"].values())))
+        write_text(markdown, page(records, figure, sum(measured["seconds"].values()), measured["machine"]))
 
 
 def _rich(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

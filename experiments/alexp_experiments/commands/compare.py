@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def compare(
-    scenarios: Annotated[list[str] | None, typer.Argument(help="Scenarios by name; all if none is named.")] = None,
+    scenarios: Annotated[list[str] | None, typer.Argument(help="Problems by name; all if none is named.")] = None,
     algorithms: Annotated[str | None, typer.Option(help="Names separated by semicolons; all by default.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Six scenarios and four seeds: a minute or two.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Six problems and four seeds: a minute or two.")] = False,
     seeds: Annotated[int | None, typer.Option(min=2, help="40; tables 20, arylation 200, contexts 10.")] = None,
     first_seed: Annotated[int | None, typer.Option(min=0, help="90000; tables 95000, contexts 97000; untuned.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the pages and the rest.")] = Path("compare"),
@@ -28,23 +28,24 @@ def compare(
     plate: Annotated[int, typer.Option(min=1, help="Tables: rounds that are asked for at a time.")] = 1,
     repeats: Annotated[bool, typer.Option("--repeats", help="Tables: a row may be measured again.")] = False,
     tune: Annotated[
-        Path | None, typer.Option(help="Try everybody's constants on the tuning seeds instead, into this file.")
+        Path | None, typer.Option(help="Try settings of all algorithms on the tuning seeds instead, into this file.")
     ] = None,
     stored: Annotated[bool, typer.Option("--stored", help="Write the page from stored runs, run nothing.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores by default.")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where results are kept; $ALEXP_CACHE or ~/.cache/alexp.")] = None,
 ) -> None:
-    """Compare all algorithms on a grid of scenarios: one table, one figure, and advice.
+    """Compare all algorithms on many problems: one table, one figure, and which to use.
 
     With --tables or --arylation the problems are real tables, and the page is real-tables.md; with --contextual they
     are streams of contexts, and the page is contextual-results.md.
 
-    Where algorithms or scenarios are named, their rows are added to the table that is there. --tune tries eight
-    settings of every algorithm's own constants, or of those named, on other seeds; data/sweep.csv of the comparison is
-    such a file, and the rows "tuned" play with what is best in it.
+    Where algorithms or problems are named, their rows are added to the table that is there. --tune tries eight settings
+    of every algorithm's own constants on other seeds; the rows "tuned" play with the best of them.
 
     Finished runs are kept: stopping loses nothing, and a second call computes only what is missing.
+
+    Example: alexp compare "s=3 σ=.1" --algorithms "alexp; evidence-mixture" --seeds 10
     """
     from rich.console import Console
 
@@ -80,7 +81,7 @@ Run: TypeAlias = "Callable[[list[Task]], list[Record]]"
 
 
 def _tuned(names: list[str] | None, run: Run, path: Path) -> list[Path]:
-    """The sweep over everybody's constants."""
+    """The sweep over the constants of all algorithms."""
     from alexp_experiments.comparison import tuning
 
     sweep = tuning.tune(run, names)

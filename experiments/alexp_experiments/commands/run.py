@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: Annotated[str, typer.Option(help="Name of a scenario, e.g. easy or large.")] = "large",
-    algorithms: Annotated[str, typer.Option(help="Names separated by commas.")] = "alexp,oracle,naive",
+    scenario: Annotated[str, typer.Option(help="Name of a problem, e.g. easy or large.")] = "large",
+    algorithms: Annotated[
+        str, typer.Option(help="Names separated by commas; `module:Class` is an algorithm of your own.")
+    ] = "alexp,oracle,naive",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 5,
     steps: Annotated[int | None, typer.Option(min=1, help="Rounds; the scenario's own by default.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the regret curves into this file.")] = None,
@@ -21,7 +24,12 @@ def run(
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where results are kept; $ALEXP_CACHE or ~/.cache/alexp.")] = None,
 ) -> None:
-    """Run algorithms on a scenario with their default settings and print a table."""
+    """Run algorithms on a problem with their default settings; prints a table of their regret.
+
+    An algorithm of your own is `module:Class`; modules are looked for in the current folder, too.
+
+    Example: alexp run --scenario large --algorithms alexp,evidence-mixture,mine:MyAlgorithm --seeds 10
+    """
     from rich.console import Console
 
     from alexp_experiments.core.cache import ResultCache
@@ -29,6 +37,8 @@ def run(
     from alexp_experiments.core.runner import sweep
 
     names = [name.strip() for name in algorithms.split(",") if name.strip()]
+    if any(":" in name for name in names) and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does; processes of the sweep inherit it
     try:
         panel = Panel.of(scenario, names, seeds, steps)
     except ValueError as error:

@@ -22,6 +22,8 @@ def tables(
     """Measure the rows of the paper's tables: exponents of regret in rounds and in models, with intervals.
 
     Finished runs are kept: stopping loses nothing, and a second call computes only what is missing.
+
+    Example: alexp tables --quick --rows "SA Lasso; ALExp, contexts"
     """
     from rich.console import Console
 

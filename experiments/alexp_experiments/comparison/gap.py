@@ -1,6 +1,6 @@
 """What not knowing the model costs, round by round: `python -m alexp_experiments.comparison.gap`.
 
-On the twelve problems of the yardstick an entrant that does not know the model, the mixture with nothing stated unless
+On the twelve problems of the yardstick an entrant that does not know the model, `EvidenceMixture` given nothing unless
 another is named, is compared with the best agent that does, under the same seeds. `Gap.spliced` asks when the
 difference arises: rounds up to k as the entrant played them, and the rounds after k as "informed ids" did. The output
 is the part "gap" of docs/less-regret.md.
@@ -67,7 +67,7 @@ def gaps(
         one_of("scenario", name, tuple(TWELVE))
     runs = [(name, one, seed) for name in scenarios for one in (who, *INFORMED) for seed in numbers]
     tasks = [ENTRANTS[one].task(TWELVE[name], seed) for name, one, seed in runs]
-    records = iter(sweep(tasks, workers=workers, cache=None, progress=False))
+    records = iter(sweep(tasks, workers=workers, cache=None))
     for name in scenarios:
         curves = {one: np.array([next(records).regret for _ in numbers]) for one in (who, *INFORMED)}
         yield Gap(name, curves.pop(who), curves)
@@ -88,37 +88,34 @@ def geometric_mean(found: Sequence[Gap]) -> MeanEstimate:
 
 def to_markdown(found: Sequence[Gap]) -> str:
     """The two tables, and what follows from them."""
-    lines = [f"| problem | mixture | {' | '.join(INFORMED)} | ratio | stuck |", "|" + "---|" * (len(INFORMED) + 4)]
+    lines = ["| problem | EvidenceMixture | best agent given the model | ratio | stuck |", "|---|---|---|---|---|"]
     for one in found:
-        informed = [f"{one.informed[name][:, -1].mean():.2f}" for name in INFORMED]
-        ratio = f"{np.exp(one.log_ratio()):.2f}"
-        cells = [one.scenario, f"{one.own[:, -1].mean():.2f}", *informed, ratio, str(one.n_stuck)]
-        lines.append(f"| {' | '.join(cells)} |")
+        own, ratio = one.own[:, -1].mean(), np.exp(one.log_ratio())
+        best = min(one.informed, key=lambda name: one.informed[name][:, -1].mean())
+        who = best.removeprefix("informed ").replace("stated", "noise given")
+        agent = f"{one.informed[best][:, -1].mean():.2f} ({who})"
+        lines.append(f"| {one.scenario} | {own:.2f} | {agent} | {ratio:.2f} | {one.n_stuck} |")
     runs, stuck = sum(len(one.own) for one in found), sum(one.n_stuck for one in found)
-    others = [f"{name} {sum(int(np.sum(is_stuck(one.informed[name]))) for one in found)}" for name in INFORMED]
+    others = [sum(int(np.sum(is_stuck(one.informed[name]))) for one in found) for name in INFORMED]
     mean = geometric_mean(found)
     spliced = [f"{np.exp(np.mean([one.spliced(k) for one in found])):.2f} (k = {k})" for k in ROUNDS]
     lines += [
         "",
         f"Geometric mean of the ratio: **{mean.mean:.2f}**, 95% interval {mean.low:.2f} to {mean.high:.2f} (bootstrap "
-        f"over seeds). Stuck runs: {stuck} of {runs}; {', '.join(others)}. If the model became known after k rounds, "
-        f"and {HEIR} played from there on, the ratio would be {', '.join(spliced)}.",
+        f"over seeds). Stuck runs: {stuck} of {runs}, of agents given the model {min(others)} to {max(others)}. If the "
+        f"model became known after k rounds, the ratio would be {', '.join(spliced)}.",
         "",
-        "Mean regret by rounds:",
-        "",
-        f"| problem | {' | '.join(f'{start + 1} to {end}' for start, end in _PARTS)} | {HEIR}: "
-        f"{' | '.join(f'{start + 1} to {end}' for start, end in _PARTS)} |",
-        "|" + "---|" * (2 * len(_PARTS) + 1),
-    ]
-    lines += [
-        f"| {one.scenario} | {' | '.join([*_by_rounds(one.own), *_by_rounds(one.informed[HEIR])])} |" for one in found
+        "| mean regret in rounds | " + " | ".join(f"{start + 1} to {end}" for start, end in _PARTS) + " |",
+        "|" + "---|" * (len(_PARTS) + 1),
+        f"| EvidenceMixture | {' | '.join(_by_rounds([one.own for one in found]))} |",
+        f"| agent given the model (ids) | {' | '.join(_by_rounds([one.informed[HEIR] for one in found]))} |",
     ]
     return "\n".join(lines)
 
 
-def _by_rounds(curves: FloatArray) -> Iterator[str]:
-    """Mean regret of each part of the rounds."""
-    mean = np.append(0.0, curves.mean(axis=0))
+def _by_rounds(curves: Sequence[FloatArray]) -> Iterator[str]:
+    """Regret of each part of the rounds, the mean over seeds and problems."""
+    mean = np.append(0.0, np.mean([one.mean(axis=0) for one in curves], axis=0))
     yield from (f"{mean[end] - mean[start]:.2f}" for start, end in _PARTS)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alexp.common.files import write_text
-from alexp.common.style import DASHES, legend_below, method_colour, new_figure, save_figure
+from alexp.common.style import DASHES, method_colour, new_figure, save_figure
 from alexp_experiments.contextual.contest import (
     ALONE,
     COBA,
@@ -42,12 +42,28 @@ _COLOUR_OF = {
 _PLACES = (*_OURS, "coba", "VW")  # who has which dashes in all panels
 
 
+_LABELS = {
+    MIXTURE: "EvidenceMixture",
+    ALONE: "EvidenceMixture, best set in hindsight",
+    "mixture, ucb": 'EvidenceMixture, rule="ucb"',
+    "mixture, ucb, one set": 'EvidenceMixture, rule="ucb", best set in hindsight',
+    "mixture-thompson": "MixtureThompson",
+    "alexp": "ALExp",
+    "lm-ucb": "LM-UCB",
+    "linucb, all columns": "LinUCB, all columns",
+    "linucb, one set": "LinUCB, best set in hindsight",
+    "uniform": "random play",
+    "coba": "best of coba",
+    "VW": "best of VW",
+}
+
+
 def draw_streams(runs: pd.DataFrame, path: Path) -> None:
     """Mean regret with standard errors of ours, and of the best entrant of each other library on that stream."""
     found = summaries(runs)
     streams = list(dict.fromkeys(scenario for scenario, _ in found))
-    columns = min(len(streams), 3)
-    figure, axes = new_figure(-(-len(streams) // columns), columns, width=4.2, height=4.0)
+    columns = min(len(streams), 4)
+    figure, axes = new_figure(-(-len(streams) // columns), columns, width=3.6, height=3.1)
     for ax, scenario in zip(axes.ravel(), streams, strict=False):
         own = {entrant: one for (title, entrant), one in found.items() if title == scenario}
         rounds = int(runs.loc[runs["scenario"] == scenario, "rounds"].max())
@@ -55,30 +71,28 @@ def draw_streams(runs: pd.DataFrame, path: Path) -> None:
         ax.set(title=scenario, xlabel="round t", ylabel="cumulative regret")
     for ax in axes.ravel()[len(streams) :]:
         ax.set_visible(False)
+    seen = {label: handle for ax in axes.ravel() for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(seen.values(), seen.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     save_figure(figure, path)
 
 
 def _panel(ax: Axes, own: dict[str, ContextSummary], rounds: int) -> None:
-    for label, name, place in _shown(own):
+    for name, place in _shown(own):
         mean, error = mean_and_error(own[name].curves)
         k = _PLACES.index(place)
         colour = method_colour(_COLOUR_OF.get(place, place))
-        ax.plot(moments(rounds), mean, color=colour, ls=DASHES[k % len(DASHES)], label=label)
+        ax.plot(moments(rounds), mean, color=colour, ls=DASHES[k % len(DASHES)], label=_LABELS[place])
         ax.fill_between(moments(rounds), mean - error, mean + error, color=colour, alpha=0.15, lw=0)
     ax.set_ylim(bottom=0.0)
-    legend_below(ax, 2, 7)
 
 
-def _shown(own: dict[str, ContextSummary]) -> Iterator[tuple[str, str, str]]:
-    """Legend, entrant and place of every curve: ours, and the best learner of each other library."""
-    for name in _OURS:
-        if name in own:
-            yield f"mixture, {own[name].chosen} alone" if name == ALONE else name, name, name
+def _shown(own: dict[str, ContextSummary]) -> Iterator[tuple[str, str]]:
+    """Entrant and place of every curve: ours, and the best learner of each other library."""
+    yield from ((name, name) for name in _OURS if name in own)
     for place, group in (("coba", COBA), ("VW", VOWPAL)):
         playing = [name for name in group if name in own]
         if playing:
-            best = min(playing, key=lambda name: own[name].regret.mean)
-            yield best, best, place
+            yield min(playing, key=lambda name: own[name].regret.mean), place
 
 
 PROSE = Prose("alexp_experiments.contextual", "contextual-results.md")
@@ -89,19 +103,17 @@ def context_report(runs: pd.DataFrame, figure: str) -> str:
     """The page as Markdown; `figure` is the path of the figure as the page should link it."""
     found = summaries(runs)
     streams = list(dict.fromkeys(scenario for scenario, _ in found))
-    sections = []
-    for scenario in streams:
-        rows = runs[runs["scenario"] == scenario]
-        title, seeds, rounds = scenario[0].upper() + scenario[1:], rows["seed"], int(rows["rounds"].max())
-        first, last = int(seeds.min()), int(seeds.max())
-        sections.append(
-            PROSE("stream", title=title, rounds=rounds, first=first, last=last, table=_stream(found, scenario))
-        )
-    text = PROSE(
+    said = [_in_words(found, streams, name) for name in RULES]
+    text = PROSE.line(
         "page",
-        verdict=_verdict(found, streams),
+        verdict="\n".join(f"- {one}" for one in said if one),
         figure=figure,
-        streams="\n\n".join(sections),
+        n_coba=len(COBA),
+        n_vw=len(VOWPAL),
+        prices=_prices(found, streams),
+        table=_table(runs, found, streams),
+        first=int(runs["seed"].min()),
+        last=int(runs["seed"].max()),
         libraries=_libraries(runs),
     )
     return text + "\n"
@@ -118,29 +130,20 @@ def _libraries(runs: pd.DataFrame) -> str:
     return f"Other libraries: {'; '.join(said)}." if said else "No other library has played."
 
 
-def _verdict(found: dict[tuple[str, str], ContextSummary], streams: list[str]) -> str:
-    """One row per stream and rule: what choosing among the sets costs, and how far others are."""
-    head = f"| stream | who | regret | best set in hindsight | ratio | within {LIMIT} | best of coba / this | "
-    lines = [head + "best of VW / this |", "|---" * 8 + "|"]
+RULES = (MIXTURE, "mixture, ucb")
+
+
+def _prices(found: dict[tuple[str, str], ContextSummary], streams: list[str]) -> str:
+    """One row per stream: what choosing among the sets costs, and how far others are, for both rules."""
+    titles = [f"{what}{rule}" for what in ("cost of choosing", "coba / ours", "VW / ours") for rule in ("", ", ucb")]
+    lines = ["| stream | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     for scenario in streams:
-        for name in (MIXTURE, "mixture, ucb"):
-            own, alone = found.get((scenario, name)), found.get((scenario, f"{name}, one set"))
-            if own is None:
-                continue
-            price = against(found, scenario, name, f"{name}, one set")
-            cells = [
-                scenario,
-                name,
-                f"{own.regret.mean:.4g}",
-                "" if alone is None else f"{alone.regret.mean:.4g} ({alone.chosen}, of {alone.n_sets})",
-                "" if price is None else str(price),
-                "" if price is None else "yes" if price.mean <= LIMIT else "**no**",
-                *(_best_of(found, scenario, list(group), name) for group in (COBA, VOWPAL)),
-            ]
-            lines.append(f"| {' | '.join(cells)} |")
-    note = "Mean regret; ratios of means with 95% intervals."
-    said = [_in_words(found, streams, name) for name in (MIXTURE, "mixture, ucb")]
-    return "\n\n".join([*(one for one in said if one), "\n".join(lines), note])
+        cells = [against(found, scenario, name, f"{name}, one set") for name in RULES]
+        for group in (COBA, VOWPAL):
+            best = _best_learner(found, scenario, list(group))
+            cells += [None if best is None else against(found, scenario, best, name) for name in RULES]
+        lines.append(f"| {scenario} | " + " | ".join("" if one is None else str(one) for one in cells) + " |")
+    return "\n".join(lines)
 
 
 def _in_words(found: dict[tuple[str, str], ContextSummary], streams: list[str], name: str) -> str:
@@ -159,17 +162,19 @@ def _in_words(found: dict[tuple[str, str], ContextSummary], streams: list[str], 
             text + (f", more on {', '.join(over)}" if over else f" (most on {worst}, {prices[worst].mean:.2f})")
         )
     for title, group in (("coba", COBA), ("Vowpal Wabbit", VOWPAL)):
-        verdicts: dict[str, list[str]] = {"ahead of": [], "behind": [], "not distinguishable from": []}
+        verdicts: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
         for scenario in playing:
             best = _best_learner(found, scenario, list(group))
             times = None if best is None else against(found, scenario, best, name)
             if times is not None:
-                word = "ahead of" if times.low > 1.0 else "behind" if times.high < 1.0 else "not distinguishable from"
+                word = "ahead" if times.low > 1.0 else "behind" if times.high < 1.0 else "level"
                 verdicts[word].append(scenario)
-        said = [f"{word} {title}'s best learner on {', '.join(where)}" for word, where in verdicts.items() if where]
+        total = sum(map(len, verdicts.values()))
+        said = [f"{word} on {len(where)}" for word, where in verdicts.items() if where]
+        lost = f" ({'; '.join(verdicts['behind'])})" if verdicts["behind"] else ""
         if said:
-            parts.append("it is " + ", ".join(said))
-    return f"**{name}**: {'; '.join(parts)}." if parts else ""
+            parts.append(f"beside {title}'s best learner it is {', '.join(said)} of {total} streams{lost}")
+    return f"**{_LABELS[name]}**: {'; '.join(parts)}." if parts else ""
 
 
 def _best_learner(found: dict[tuple[str, str], ContextSummary], scenario: str, names: list[str]) -> str | None:
@@ -178,27 +183,16 @@ def _best_learner(found: dict[tuple[str, str], ContextSummary], scenario: str, n
     return min(playing, key=lambda name: found[scenario, name].regret.mean) if playing else None
 
 
-def _best_of(found: dict[tuple[str, str], ContextSummary], scenario: str, names: list[str], other: str) -> str:
-    best = _best_learner(found, scenario, names)
-    return "" if best is None else f"{against(found, scenario, best, other)} ({best})"
-
-
-def _stream(found: dict[tuple[str, str], ContextSummary], scenario: str) -> str:
-    lines = ["| | regret | × mixture | regret per round, last quarter | ms | set |", "|---" * 6 + "|"]
+def _table(runs: pd.DataFrame, found: dict[tuple[str, str], ContextSummary], streams: list[str]) -> str:
+    """Mean regret of every method on every stream; the headings say how many rounds there are."""
+    rounds = {scenario: int(runs.loc[runs["scenario"] == scenario, "rounds"].max()) for scenario in streams}
+    titles = [f"{scenario} ({rounds[scenario]:,})" for scenario in streams]
+    lines = ["| method | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     for name in CONTEXT_ENTRANTS:
-        own = found.get((scenario, name))
-        if own is None:
-            continue
-        times = against(found, scenario, name)
-        cells = [
-            name if name in OWN else f"*{name}*",
-            f"{own.regret.mean:.4g} ± {own.regret.error:.2g}",
-            "" if times is None or name == MIXTURE else str(times),
-            f"{own.late:.3f}",
-            f"{own.ms:.2g}",
-            own.chosen,
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+        cells = [found.get((scenario, name)) for scenario in streams]
+        if any(one is not None for one in cells):
+            means = ["" if one is None else f"{one.regret.mean:.4g}" for one in cells]
+            lines.append(f"| {_LABELS[name] if name in OWN else name} | " + " | ".join(means) + " |")
     return "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from alexp.common.style import DASHES, legend_below, method_colour, new_figure, save_figure
 from alexp_experiments.core.scenarios import Scenario, scenario_named
 from alexp_experiments.core.statistics import estimate, is_stuck, mean_and_error
-from alexp_experiments.core.tasks import Record, Task
+from alexp_experiments.core.tasks import Record, Task, algorithm_class
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Panel:
         if not algorithms:
             raise ValueError("name at least one algorithm")
         for name in algorithms:
-            Task(chosen, name)
+            algorithm_class(name) if ":" in name else Task(chosen, name)
         return cls(chosen if steps is None else chosen.with_(steps=steps), tuple(dict.fromkeys(algorithms)), seeds)
 
     @property

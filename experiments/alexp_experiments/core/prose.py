@@ -68,7 +68,8 @@ def reflow(text: str, width: int | None = None) -> str:
 def _reflowed(block: str, width: int | None) -> str:
     if block.startswith(("#", "|", "!")):
         return block
-    points = [" ".join(point.split()) for point in re.split(r"\n(?=- )", block)]
+    ends = r"\n(?=\d+\. )" if block.startswith("1. ") else r"\n(?=- )"
+    points = [" ".join(point.split()) for point in re.split(ends, block)]
     if width is None:
         return "\n".join(points)
     return "\n".join(

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
@@ -94,15 +94,19 @@ def spread(work: Callable[[_Item], _Result], items: Iterable[_Item], workers: in
 
     For experiments that are no tasks; `work` must be a function of a module, or a partial of one.
     """
-    todo = list(items)
+    todo, out = list(items), list[_Result]()
     processes = _processes(workers, len(todo))
-    if processes <= 1:
-        return [work(item) for item in todo]
-    with (
-        _single_threaded(),
-        ProcessPoolExecutor(processes, mp_context=_context(), initializer=_start_worker) as pool,
-    ):
-        return list(pool.map(work, todo))
+    with ExitStack() as stack:
+        advance = stack.enter_context(_bar("runs", len(todo), show=True))
+        results: Iterable[_Result] = map(work, todo)
+        if processes > 1:
+            stack.enter_context(_single_threaded())
+            pool = ProcessPoolExecutor(processes, mp_context=_context(), initializer=_start_worker)
+            results = stack.enter_context(pool).map(work, todo)
+        for result in results:
+            out.append(result)
+            advance()
+    return out
 
 
 def _processes(workers: int | None, n_tasks: int) -> int:
@@ -209,6 +213,7 @@ def _bar(title: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     from rich import progress
+    from rich.console import Console
 
     columns = (
         progress.TextColumn("{task.description:<28}"),
@@ -218,6 +223,6 @@ def _bar(title: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
         progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns) as bars:
+    with progress.Progress(*columns, console=Console(stderr=True)) as bars:  # what is printed may become a page
         task = bars.add_task(title, total=total)
         yield lambda: bars.advance(task)

@@ -31,13 +31,17 @@ def estimate(values: ArrayLike) -> MeanEstimate:
     >>> print(estimate([1.0, 2.0, 3.0]))
     2.00 [-0.48, 4.48]
     """
-    from scipy.stats import t as student
-
     sample = np.asarray(values, dtype=np.float64)
     mean, n = float(sample.mean()), sample.size
     if n < 2:
         return MeanEstimate(mean, float("nan"), float("nan"), float("nan"))
-    error = float(sample.std(ddof=1) / np.sqrt(n))
+    return interval(mean, float(sample.std(ddof=1) / np.sqrt(n)), n)
+
+
+def interval(mean: float, error: float, n: int) -> MeanEstimate:
+    """The estimate of n values of which mean and standard error are known."""
+    from scipy.stats import t as student
+
     half = float(student.ppf(0.975, n - 1)) * error
     return MeanEstimate(mean, error, mean - half, mean + half)
 

@@ -159,9 +159,19 @@ def algorithm_names() -> list[str]:
 def algorithm_class(kind: str) -> type[Algorithm]:
     """The class behind a name of the registry, or behind "package.module:Class", which need not be registered."""
     module, _, name = kind.partition(":")
-    found = getattr(import_module(module), name) if name else registered()[kind]
+    if not name:
+        return registered()[kind]
+    try:
+        found = getattr(import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):  # a package that the module itself needs
+            raise
+        file = f"{module.replace('.', '/')}.py"
+        raise ValueError(
+            f"there is no module {module!r} for the algorithm {kind!r}: run this in the folder of {file}, or install it"
+        ) from None
     if not (isinstance(found, type) and issubclass(found, Algorithm)):
-        raise TypeError(f"{kind} is no algorithm")
+        raise ValueError(f"{kind!r} names no algorithm: {module} must have a subclass of alexp.Algorithm called {name}")
     return found
 
 

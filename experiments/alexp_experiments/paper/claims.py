@@ -355,6 +355,16 @@ def best_exploration(results: Results) -> Claim:
     )
 
 
+def robust_shares(results: Results) -> dict[str, float]:
+    """By problem: the share of ALExp's settings that beat every tuned rival."""
+    out = {}
+    for name in _names(results):
+        rivals = [_best(results, method, name).regret.mean for method in ("naive", "etc", "ets", "corral")]
+        ours = [one.regret.mean for one in results.tried("alexp", scenario=name)]
+        out[name] = float(np.mean(np.array(ours) < min(rivals)))
+    return out
+
+
 def robust(results: Results) -> Claim:
     """ALExp beats the tuned rivals for most of its own settings."""
     lines, parts = [], []

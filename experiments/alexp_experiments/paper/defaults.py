@@ -4,7 +4,8 @@ python -m alexp_experiments.paper.defaults sweep       # tuning seeds -> docs/tu
 python -m alexp_experiments.paper.defaults stability   # more tuning seeds, three learning rates -> docs/stability.*
 python -m alexp_experiments.paper.defaults headline    # fresh seeds  -> docs/headline.csv, docs/headline.md
 
-`--seeds N` plays the first N seeds only, `--rounds N` fewer rounds; `--out` names another folder than docs. Runs go
+`--seeds N` plays the first N seeds only, `--rounds N` fewer rounds; `--out` names another folder than docs; `--stored`
+writes the page from its CSV file. Runs go
 through the runner of all experiments: finished ones are kept, and Ctrl-C loses nothing. Environment and algorithm share
 a seed (`Task.shared_seed`), as they did when these tables were first made.
 """
@@ -41,6 +42,7 @@ CHOICES = [
     for gamma, eta, lam in product((0.001, 0.003, 0.01, 0.1), (1.0, 3.0, 5.0, 7.0, 10.0), (0.009, 0.036, 0.144))
 ]
 STABILITY_SEEDS, RATES = range(50_000, 50_160), (3.0, 4.0, 5.0)
+SHOWN = 5  # best settings of the sweep that its page shows
 DRAWS, RESAMPLED = 2000, 40  # resamples of the stability table, and seeds in each
 NAMES = {"Oracle UCB": "oracle", "ALExp": "alexp", "Naive UCB": "naive"}
 
@@ -165,7 +167,7 @@ def about_tuning(table: pd.DataFrame) -> str:
     default = Schedules()
     own = table[(table["gamma"] == default.gamma) & (table["eta"] == default.eta) & (table["lam"] == default.lam)]
     sound = table[table["stuck"] == 0]
-    return PROSE.flow(
+    return PROSE.line(
         "tuning",
         sound=sound.iloc[0]["eta"] if len(sound) else None,
         default=default,
@@ -183,7 +185,7 @@ def about_stability(table: pd.DataFrame) -> str:
     best = float(least.index[int(np.argmax(least.to_numpy()))])
     below = bool((table["median"] < table["naive median"]).all())
     stuck = table.groupby("eta")["stuck"].sum()
-    return PROSE.flow(
+    return PROSE.line(
         "stability",
         draws=DRAWS,
         resampled=RESAMPLED,
@@ -204,29 +206,39 @@ def about_headline(table: pd.DataFrame) -> str:
         f"{medians[size, 'ALExp'] / medians[size, 'Naive UCB']:.2f} times the naive baseline's at s = {size}"
         for size in SCENARIOS
     ]
-    return PROSE.flow("headline", ratios="; ".join(ratios))
+    return PROSE.line("headline", ratios="; ".join(ratios))
+
+
+def best_and_default(table: pd.DataFrame) -> pd.DataFrame:
+    """The first rows of the sweep, and that of the defaults."""
+    default = Schedules()
+    own = (table["gamma"] == default.gamma) & (table["eta"] == default.eta) & (table["lam"] == default.lam)
+    return table[own | (table.index < SHOWN)]
 
 
 class Page(NamedTuple):
-    """One table: the name of its files, how it is made, its seeds, its title, and what is said above it."""
+    """One table: name of its files, how it is made, its seeds, its title, what is said above it, the rows shown."""
 
     name: str
     make: Callable[[RunTasks, Sequence[int]], pd.DataFrame]
     seeds: range
     title: str
     about: Callable[[pd.DataFrame], str]
+    shown: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
 
 
 PAGES = {
-    "sweep": Page("tuning", tuning_table, TUNING_SEEDS, "# Sweep behind the default schedules", about_tuning),
+    "sweep": Page(
+        "tuning", tuning_table, TUNING_SEEDS, "# How the defaults were tuned", about_tuning, best_and_default
+    ),
     "stability": Page(
         "stability",
         stability_table,
         STABILITY_SEEDS,
-        "# Second stage: which learning rate orders reliably",
+        "# Which learning rate",
         about_stability,
     ),
-    "headline": Page("headline", headline_table, REPORTED_SEEDS, "# Default settings on fresh seeds", about_headline),
+    "headline": Page("headline", headline_table, REPORTED_SEEDS, "# Default settings", about_headline),
 }
 
 
@@ -235,14 +247,20 @@ def shortened(tasks: Sequence[Task], run: RunTasks, rounds: int) -> list[Record]
     return run([replace(task, scenario=task.scenario.with_(steps=rounds)) for task in tasks])
 
 
-def write(what: str, folder: Path, run: RunTasks = sweep, n_seeds: int | None = None) -> pd.DataFrame:
-    """Make one of the tables and write it as CSV and Markdown."""
+def write(
+    what: str, folder: Path, run: RunTasks = sweep, n_seeds: int | None = None, stored: bool = False
+) -> pd.DataFrame:
+    """Make one of the tables, or read it, and write it as CSV and Markdown."""
     page = PAGES[what]
-    seeds = page.seeds[:n_seeds]
-    table = page.make(run, seeds)
-    write_text(folder / f"{page.name}.csv", table.to_csv(index=False, float_format="%.6g"))
-    note = PROSE.flow("note", first=seeds[0], last=seeds[-1], scenario=SCENARIOS[2], stuck=STUCK, what=what)
-    parts = [page.title, note, page.about(table), markdown(table)]
+    seeds, path = page.seeds[:n_seeds], folder / f"{page.name}.csv"
+    if stored and not path.exists():
+        raise SystemExit(f"there is no table {path}; leave out --stored to make it")
+    table = pd.read_csv(path) if stored else page.make(run, seeds)
+    write_text(path, table.to_csv(index=False, float_format="%.6g"))
+    note = PROSE.line(
+        "note", first=seeds[0], last=seeds[-1], scenario=SCENARIOS[2], stuck=STUCK, what=what, file=page.name
+    )
+    parts = [page.title, page.about(table), markdown(page.shown(table)) + "\n" + note + "\n"]
     write_text(folder / f"{page.name}.md", "\n\n".join(parts))
     return table
 
@@ -255,11 +273,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of the page and its table")
     parser.add_argument("--workers", type=int, help="processes; all cores by default")
     parser.add_argument("--rounds", type=int, help=f"fewer rounds than {STEPS}, for a quick look at the numbers")
+    parser.add_argument("--stored", action="store_true", help="write the page from its table, run nothing")
     given = parser.parse_args(arguments)
     run: RunTasks = partial(sweep, workers=given.workers, title=given.what)
     if given.rounds is not None:
         run = partial(shortened, run=run, rounds=given.rounds)
-    print(write(given.what, given.out, run, given.seeds).to_string(index=False))
+    print(write(given.what, given.out, run, given.seeds, given.stored).to_string(index=False))
 
 
 if __name__ == "__main__":

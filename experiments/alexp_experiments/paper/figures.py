@@ -17,7 +17,7 @@ from alexp_experiments.core.statistics import mean_and_error
 from alexp_experiments.core.tasks import SNAPSHOT_ROUND, run_seeds
 from alexp_experiments.paper.claims import true_rank
 from alexp_experiments.paper.results import Results
-from alexp_experiments.paper.tuning import MAIN_SCENARIOS, METHODS, MIXTURES
+from alexp_experiments.paper.tuning import LONGER, MAIN_SCENARIOS, METHODS, MIXTURES
 
 TITLES = {
     "easy": "Easy: s = 2, p = 10, M = 55",
@@ -69,6 +69,22 @@ def _regret_panels(results: Results, scenarios: Sequence[str], methods: Sequence
     return figure, pd.concat(tables, ignore_index=True)
 
 
+def figure_8(results: Results) -> Drawn:
+    """Longer runs on the four problems, of the methods whose constants do not depend on the number of rounds."""
+    figure, (axes,) = new_figure(1, len(MAIN_SCENARIOS), width=3.6, height=3.2)
+    tables = []
+    for ax, name in zip(axes, MAIN_SCENARIOS, strict=True):
+        for method in results.scope.anytime:
+            mean, error = mean_and_error(results.curves(f"{name}{LONGER}", method))
+            _draw_curve(ax, method, mean, error)
+            tables.append(_table(f"{name}{LONGER}", method, mean, error)[::4])
+        ax.axvline(results.scope.scenario(name).steps, color="0.6", lw=0.8, ls=":")
+        ax.set(xlabel="round t", title=SHORT[name], ylim=(0.0, None), xlim=(1, mean.size))
+    axes[0].set_ylabel("cumulative regret")
+    legend_under(figure, axes[None], columns=len(results.scope.anytime))
+    return figure, pd.concat(tables, ignore_index=True)
+
+
 def _legend_columns(n_methods: int, panels: int) -> int:
     """As many columns as fit below the panels, in rows that are about full."""
     most = 2 * panels if n_methods <= 6 else (4 * panels + 2) // 3
@@ -97,7 +113,7 @@ def legend_under(figure: Figure, axes: AnyArray, columns: int) -> None:
 
 
 def figure_3(results: Results) -> Drawn:
-    """Regret curves of each method as M grows from 45 to 91, and regret after 100 rounds far beyond."""
+    """Regret curves of each method as M grows from 45 to 91, and regret after 100 rounds for larger M."""
     names, methods = list(results.sizes)[: len(SCALING_DEGREES)], results.scope.methods
     figure, axes = new_figure(2, len(methods) // 2 + 1, width=3.6, height=3.0)
     tables = []
@@ -115,7 +131,7 @@ def figure_3(results: Results) -> Drawn:
     key.axis("off")
     tables.append(_draw_scaling(far, results))
     handles, labels = far.get_legend_handles_labels()
-    key.legend(handles, labels, frameon=False, loc="center left", fontsize=9, title="all methods, far beyond")
+    key.legend(handles, labels, frameon=False, loc="center left", fontsize=9, title="all methods, larger M")
     legend_under(figure, axes, columns=len(names))
     return figure, pd.concat(tables, ignore_index=True)
 
@@ -130,7 +146,7 @@ def _draw_scaling(ax: Axes, results: Results) -> pd.DataFrame:
             sizes, mean, yerr=error, color=look.colour, ls=look.dashes, marker="o", ms=3, lw=1.4, label=look.label
         )
         tables.append(pd.DataFrame({"scenario": names, "method": method, "t": "final", "mean": mean, "error": error}))
-    ax.set(title="All methods, far beyond", xlabel="number of models M", xscale="log", yscale="log")
+    ax.set(title="All methods, larger M", xlabel="number of models M", xscale="log", yscale="log")
     return pd.concat(tables, ignore_index=True)
 
 

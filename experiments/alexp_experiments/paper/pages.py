@@ -1,36 +1,45 @@
-"""docs/reproduction.md and docs/beyond.md: tables, verdicts, figures with their captions, and why."""
+"""docs/reproduction.md and docs/beyond.md: verdicts, every claim with its figure and numbers, and why."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from alexp.common.arrays import FloatArray
 from alexp.common.files import write_text
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.scenarios import SCALING_DEGREES
-from alexp_experiments.core.statistics import STUCK, estimate, is_stuck
+from alexp_experiments.core.statistics import (
+    STUCK,
+    MeanEstimate,
+    difference,
+    estimate,
+    growth_exponent,
+    is_stuck,
+    ratio,
+)
 from alexp_experiments.core.tasks import Record
 from alexp_experiments.paper import claims
-from alexp_experiments.paper.claims import Claim, shown_run, stands_out
+from alexp_experiments.paper.claims import Claim, stands_out
 from alexp_experiments.paper.results import Results
 from alexp_experiments.paper.tuning import (
-    BETA,
-    LASSO_SCALES,
+    LONGER,
     MAIN_SCENARIOS,
     METHODS,
     MIXTURES,
+    PAPER,
     SIGNS,
-    WIDTHS,
-    Attempt,
     Values,
     choose,
 )
 
 PROSE = Prose("alexp_experiments.paper", "reproduction.md")
+TITLES = {"easy": "easy", "hard-printed": "hard as printed", "hard-meant": "hard as meant", "large": "large"}
 _NAMES = {
     "1": "easy-and-hard",
     "2": "large-class",
@@ -39,6 +48,7 @@ _NAMES = {
     "5": "reward-functions",
     "6": "in-full",
     "7": "hyper-parameters",
+    "8": "longer-runs",
 }
 
 
@@ -51,30 +61,12 @@ def stem(name: str, beyond: bool = False) -> str:
     return f"{'beyond' if beyond else 'figure'}-{name}-{_NAMES[name]}"
 
 
-def caption(name: str, results: Results) -> str:
-    """What stands below a figure, with what its data say of loud curves and of the true model's rank."""
-    own = f"beyond figure {name}"
-    passage = own if results.scope.beyond and own in PROSE.names else f"figure {name}"
-    text = PROSE.line(passage, shown=shown_run(results) if name == "4" else "")
-    if name == "3":
-        return " ".join([text, *(f"{said}." for m in results.scope.methods for said in stands_out(results, m))])
-    return text
-
-
-def gallery(results: Results) -> str:
-    """All figures with their captions, as Markdown."""
-    beyond = results.scope.beyond
-    lines = ["## Figures", "", "Each figure is also there as SVG, and its numbers as CSV, under the same name."]
-    for name in _NAMES:
-        file = f"figures/{stem(name, beyond)}"
-        links = f"[SVG]({file}.svg), [data]({file}.csv)"
-        lines += ["", f"![Figure {name}]({file}.png)", "", f"**Figure {name}.** {caption(name, results)} {links}"]
-    return "\n".join(lines)
+def picture(name: str, results: Results, about: str) -> str:
+    """A figure of the page; its words say what is in it."""
+    return f"![{about}](figures/{stem(name, results.scope.beyond)}.png)"
 
 
 HANGS = 0.2  # a mean hangs on stuck runs if leaving them out changes it by more than this share
-
-HEADER = ("| method | mean [95%] | median | worst | stuck | best model found |", "|---|---|---|---|---|---|")
 
 
 def _curves(records: Sequence[Record]) -> FloatArray:
@@ -99,27 +91,47 @@ def hanging(records: Sequence[Record]) -> Hanging | None:
     return Hanging(int(bad.sum()), mean, without) if abs(mean - without) > HANGS * mean else None
 
 
-def row(label: str, records: Sequence[Record]) -> str:
-    """One line of a table."""
+def cell(records: Sequence[Record]) -> str:
+    """Mean with its interval, median and stuck runs."""
     curves = _curves(records)
-    final = curves[:, -1]
-    knows = any(record.recommended >= 0 for record in records)
-    found = f"{sum(r.recommended == r.true_model for r in records)}/{len(records)}" if knows else "-"
-    return (
-        f"| {label} | {estimate(final)} | {np.median(final):.2f} | {final.max():.1f} "
-        f"| {int(is_stuck(curves).sum())}/{len(curves)} | {found} |"
-    )
+    return f"{estimate(curves[:, -1])}, {np.median(curves[:, -1]):.2f}, {int(is_stuck(curves).sum())}"
 
 
-def regret_table(runs: Mapping[str, Sequence[Record]]) -> str:
-    """Regret by label, and a sentence on every mean that hangs on stuck runs."""
-    lines = [*HEADER, *(row(label, records) for label, records in runs.items())]
-    weak = {label: found for label, records in runs.items() if (found := hanging(records)) is not None}
-    if weak:
-        parts = [f"{label} {one.mean:.2f} ({one.without:.2f} without {one.stuck})" for label, one in weak.items()]
-        n = len(next(iter(runs.values())))
-        lines += ["", PROSE.flow("hanging", n=n, means=", ".join(parts))]
+def regret_grid(rows: Mapping[str, Sequence[Sequence[Record] | None]], names: Sequence[str] = MAIN_SCENARIOS) -> str:
+    """Methods by problems; a problem that a method has not played is left empty."""
+    lines = [f"| method | {' | '.join(TITLES[name] for name in names)} |", "|---" * (len(names) + 1) + "|"]
+    for label, runs in rows.items():
+        lines.append(f"| {label} | " + " | ".join("" if one is None else cell(one) for one in runs) + " |")
     return "\n".join(lines)
+
+
+def regret_table(results: Results) -> pd.DataFrame:
+    """Every method on the four problems, as printed and with its width tuned: one row each."""
+    rows = []
+    for width, runs in (("as printed", results.runs), ("tuned", results.wide_runs)):
+        for (name, method), records in runs.items():
+            if name not in MAIN_SCENARIOS:
+                continue
+            final, found = _curves(records)[:, -1], estimate(_curves(records)[:, -1])
+            weak = hanging(records)
+            rows.append(
+                {
+                    "problem": name,
+                    "width": width,
+                    "method": METHODS[method].label,
+                    "constants": shown(results.tuned.values(method, name, wide=width == "tuned")),
+                    "mean": found.mean,
+                    "low": found.low,
+                    "high": found.high,
+                    "median": np.median(final),
+                    "worst": final.max(),
+                    "stuck": int(is_stuck(_curves(records)).sum()),
+                    "mean without stuck runs": final.mean() if weak is None else weak.without,
+                    "true model recommended": sum(r.recommended == r.true_model for r in records),
+                    "runs": len(records),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def shown(values: Values) -> str:
@@ -129,54 +141,6 @@ def shown(values: Values) -> str:
     ('gamma_0 = 0.0123, eta_0 = 12', 'n_0 = 14, beta = 0.5')
     """
     return ", ".join(f"{SIGNS[name]} = {value:.3g}" for name, value in values.items())
-
-
-def choices(results: Results) -> str:
-    """The section on tuning."""
-    by_mean, by_median = choose(results.attempts), choose(results.attempts, lambda one: one.median)
-    other = sum(by_median[key] != tried for key, tried in by_mean.items())
-    grid = results.scope.grid
-    lines = [
-        PROSE.flow(
-            "choices",
-            first=grid.seeds[0],
-            last=grid.seeds[-1],
-            settings=grid.size,
-            widths=grid.n_widths,
-            narrow=WIDTHS[0],
-            wide=WIDTHS[-1],
-            weak=LASSO_SCALES[0],
-            strong=LASSO_SCALES[-1],
-            seeds=len(grid.seeds),
-            other=other,
-            made=len(by_mean),
-        ),
-        "",
-        "| problem | method | chosen | mean | median | stuck | width chosen as well | mean | median | stuck |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    found = {(one.key, tuple(one.tried.values.items())): one for one in results.attempts}
-
-    def cells(stage: str, name: str, method: str) -> str:
-        tried = by_mean.get((stage, name, method))
-        if tried is None:
-            return "- | - | - | -"
-        one: Attempt = found[(stage, name, method), tuple(tried.values.items())]
-        own = tried.values if stage == "grid" else dict(list(tried.values.items())[-1:])
-        return f"{shown(own)} | {one.regret.mean:.2f} | {one.median:.2f} | {one.stuck}"
-
-    for name in grid.scenarios:
-        for method in grid.methods(name):
-            both = f"{cells('grid', name, method)} | {cells('width', name, method)}"
-            lines.append(f"| {name} | {METHODS[method].label} | {both} |")
-    return "\n".join(lines)
-
-
-def chosen_width(results: Results, name: str, method: str) -> str:
-    """The constant that the second stage chose, as a label says it."""
-    values = results.tuned.values(method, name, wide=True)
-    key = "lambda" if method == "etc" else "beta"
-    return shown({key: values[key]}) if key in values and name in MAIN_SCENARIOS else ""
 
 
 def why(results: Results) -> str:
@@ -195,32 +159,27 @@ def why(results: Results) -> str:
     explored = [100 * (paid[name] / results.final(name, "etc").mean()) for name in MAIN_SCENARIOS]
     per_round = [paid[name] / n for name, n in lengths.items()]
     records = results.runs["large", "alexp"]
-    return PROSE.flow(
+    short = {pair: runs for pair, runs in results.runs.items() if not pair[0].endswith(LONGER)}
+    return PROSE.line(
         "why",
         stuck={method: f"{int(runs.sum())} of {runs.size}" for method, runs in stuck.items()},
         stuck_mean=curves[bad, -1].mean() if mixed else None,
         free=curves[~bad, -1].mean() if mixed else None,
         seeds=len(results.scope.seeds),
-        means=len(results.runs),
-        weak=sum(hanging(runs) is not None for runs in results.runs.values()),
+        means=len(short),
+        weak=sum(hanging(runs) is not None for runs in short.values()),
         hangs=100 * HANGS,
         mean={
             name: {m: _mean(results, name, m) for m in methods if (name, m) in results.runs}
             for name in ("easy", "large")
         },
-        easy=easy,
         large=large,
-        each=easy.steps / easy.n_models,
-        tried=_tried(results),
-        released_median=np.median(released[:, -1]),
         released_stuck=int(is_stuck(released).sum()),
         least_paid=min(per_round),
         most_paid=max(per_round),
         least_explored=min(explored),
         most_explored=max(explored),
         polynomials=easy.degree + 1,
-        settled=_settled(results),
-        beta=BETA,
         naive_both=_both(results, "naive"),
         alexp_both=_both(results, "alexp"),
         near=np.median([int(np.sum(r.snapshot >= 0.5 * r.snapshot.max())) for r in records]),
@@ -230,18 +189,6 @@ def why(results: Results) -> str:
 
 def _mean(results: Results, name: str, method: str) -> str:
     return f"{results.final(name, method).mean():.1f}"
-
-
-def _tried(results: Results) -> str | None:
-    """What all settings of eta_0 gave on the tuning seeds, if they were run."""
-    tried = [[one.regret.mean for one in results.tried("corral", scenario=name)] for name in ("easy", "large")]
-    return " and ".join(f"{min(means):.1f} to {max(means):.1f}" for means in tried) if all(tried) else None
-
-
-def _settled(results: Results) -> int:
-    """The round from which Naive UCB's mean regret is 99% of its last, at the latest of the four problems."""
-    means = [results.curves(name, "naive").mean(axis=0) for name in MAIN_SCENARIOS]
-    return max(int(np.argmax(mean >= 0.99 * mean[-1])) + 1 for mean in means)
 
 
 def _both(results: Results, method: str) -> str:
@@ -277,28 +224,70 @@ def all_claims(results: Results) -> list[Judged]:
     ]
 
 
-def write_report(results: Results, path: Path) -> Path:
-    """Write the report and return its path."""
+def write_report(results: Results, out: Path) -> list[Path]:
+    """Write the page and its tables, and return their paths."""
     found = all_claims(results)
-    parts = [_head(results), _summary(found), _regret_tables(results), why(results), _details(found), gallery(results)]
-    write_text(path, "\n\n".join([*parts, choices(results), PROSE.flow("deviations")]) + "\n")
-    return path
-
-
-def _head(results: Results, passage: str = "head") -> str:
-    scope, grid = results.scope, results.scope.grid
-    return PROSE.flow(
-        passage,
-        seeds=len(scope.seeds),
-        first=scope.seeds[0],
-        last=scope.seeds[-1],
-        example=scope.scenario("easy"),
-        tuning_seeds=len(grid.seeds),
-        first_tuning=grid.seeds[0],
-        last_tuning=grid.seeds[-1],
-        settings=grid.size,
-        stuck=STUCK,
+    claims_file, regret_file, page = (
+        out / name for name in ("reproduction-claims.csv", "reproduction-regret.csv", "reproduction.md")
     )
+    write_text(claims_file, _claims_table(found).to_csv(index=False, lineterminator="\n"))
+    table = regret_table(results)
+    write_text(regret_file, table.to_csv(index=False, float_format="%.5g", lineterminator="\n"))
+    parts = [
+        _head(results, found),
+        _summary(found),
+        _regret(results),
+        _scaling(results, found),
+        _dynamics(results, found),
+    ]
+    parts += [_parameters(results, found), _longer(results), why(results), _measured(results)]
+    write_text(page, "\n\n".join(parts) + "\n")
+    return [claims_file, regret_file, page]
+
+
+def _claims_table(found: Sequence[Judged]) -> pd.DataFrame:
+    """Every claim with its rule and all that was measured, a row per piece of evidence."""
+    rows = []
+    for number, judged in enumerate(found, 1):
+        for width, claim in (("as printed", judged.printed), ("tuned", judged.wide)):
+            for line in claim.evidence if claim is not None else ():
+                assert claim is not None
+                rows.append((number, claim.statement, width, claim.verdict, claim.rule, line))
+    return pd.DataFrame(rows, columns=["claim", "statement", "width", "verdict", "rule", "evidence"])
+
+
+def _head(results: Results, found: Sequence[Judged]) -> str:
+    verdicts = Counter(one.printed.verdict for one in found)
+    stuck = np.concatenate([is_stuck(results.curves(name, "alexp")) for name in MAIN_SCENARIOS])
+    wins = {rival: _wins(results, rival) for rival in RIVALS_OF_ALEXP}
+    better = [rival for rival, won in wins.items() if won == len(MAIN_SCENARIOS)]
+    unclear = [rival for rival in wins if rival not in better]
+    parts = [f"less regret than {_labels(better)} on all four problems"] if better else []
+    parts += [f"less than {METHODS[one].label} on {wins[one]}" for one in unclear]
+    return PROSE.line(
+        "head",
+        seeds=len(results.scope.seeds),
+        claims=len(found),
+        holds=verdicts[claims.HOLDS],
+        partly=verdicts[claims.PARTLY],
+        open=f"{verdicts[claims.OPEN]} are not shown, " if verdicts[claims.OPEN] else "",
+        fails=verdicts[claims.FAILS],
+        short=", and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts),
+        stuck_runs=f"{int(stuck.sum())} of {stuck.size}",
+    )
+
+
+RIVALS_OF_ALEXP = ("etc", "ets", "corral", "naive")
+
+
+def _wins(results: Results, rival: str) -> int:
+    """On how many of the four problems ALExp has less regret, by the interval of the paired difference."""
+    gaps = [estimate(results.final(name, "alexp") - results.final(name, rival)) for name in MAIN_SCENARIOS]
+    return sum(gap.high < 0.0 for gap in gaps)
+
+
+def _labels(methods: Sequence[str]) -> str:
+    return " and ".join(METHODS[method].label for method in methods)
 
 
 def _summary(found: Sequence[Judged]) -> str:
@@ -306,88 +295,219 @@ def _summary(found: Sequence[Judged]) -> str:
         f"| {i} | {one.printed.statement} | **{one.printed.verdict}** | {one.wide.verdict if one.wide else ''} |"
         for i, one in enumerate(found, 1)
     ]
-    return "\n".join(["| | claim | as printed | width chosen |", "|---|---|---|---|", *rows])
+    return "\n".join(["| | claim | as printed | width tuned |", "|---|---|---|---|", *rows])
 
 
-def _regret_tables(results: Results) -> str:
-    lines = [f"## Regret after {results.scope.scenario('easy').steps} rounds"]
+def _bold(gap: MeanEstimate) -> str:
+    """A difference; bold where its interval excludes zero."""
+    return f"**{gap}**" if gap.high < 0.0 or gap.low > 0.0 else str(gap)
+
+
+def differences(pairs: Mapping[str, tuple[Results, str, str]]) -> str:
+    """One method minus another, paired by seed: rows by label, columns by problem."""
+    titles = " | ".join(TITLES[name] for name in MAIN_SCENARIOS)
+    lines = [f"| minus | {titles} |", "|---" * (len(MAIN_SCENARIOS) + 1) + "|"]
+    for label, (results, ours, theirs) in pairs.items():
+        gaps = [estimate(results.final(name, ours) - results.final(name, theirs)) for name in MAIN_SCENARIOS]
+        lines.append(f"| {label} | " + " | ".join(_bold(gap) for gap in gaps) + " |")
+    return "\n".join(lines)
+
+
+def _regret(results: Results) -> str:
+    wide = results.widened()
+    methods = [method for method in METHODS if method in PAPER]
+    rows = {METHODS[m].label: [results.runs.get((name, m)) for name in MAIN_SCENARIOS] for m in methods}
+    lasso = [
+        f"{METHODS[rival].label} {_excess(results, rival, name)} on {TITLES[name]}"
+        for rival in ("etc", "ets")
+        for name in claims.HARD
+    ]
+    lines = [f"| ALExp / Oracle UCB | {' | '.join(TITLES[name] for name in MAIN_SCENARIOS)} |", "|---" * 5 + "|"]
+    for title, of, centre in (
+        ("means", results, np.mean),
+        ("medians", results, np.median),
+        ("means, width tuned", wide, np.mean),
+        ("medians, width tuned", wide, np.median),
+    ):
+        both = [(of.final(name, "alexp"), of.final(name, "oracle")) for name in MAIN_SCENARIOS]
+        lines.append(f"| {title} | " + " | ".join(str(ratio(a, b, centre=centre)) for a, b in both) + " |")
+    return PROSE.line(
+        "regret",
+        figures=picture("1", results, "Regret of six methods on the easy and the hard problems")
+        + "\n\n"
+        + picture("2", results, "Regret of six methods on the large class"),
+        n=results.scope.scenario("easy").steps,
+        seeds=len(results.scope.seeds),
+        table=regret_grid(rows),
+        differences=differences({METHODS[one].label: (results, "alexp", one) for one in RIVALS_OF_ALEXP}),
+        wide_differences=differences({METHODS[one].label: (wide, "alexp", one) for one in RIVALS_OF_ALEXP}),
+        ratios="\n".join(lines),
+        lasso="; ".join(lasso),
+    )
+
+
+def _excess(results: Results, rival: str, name: str) -> MeanEstimate:
+    """By how much the distance to the oracle is larger on a problem than on the easy one."""
+    here, easy = (results.final(one, rival) - results.final(one, "oracle") for one in (name, "easy"))
+    return difference(here, easy)
+
+
+def _sizes_table(results: Results, methods: Sequence[str], names: Sequence[str]) -> str:
+    sizes = results.sizes
+    head = " | ".join(f"M = {sizes[name]}" for name in names)
+    lines = [f"| mean (median) | {head} | exponent in M |", "|---" * (len(names) + 2) + "|"]
+    for method in methods:
+        finals = {name: results.final(name, method) for name in sizes}
+        cells = [f"{finals[name].mean():.2f} ({np.median(finals[name]):.2f})" for name in names]
+        exponent = growth_exponent(list(sizes.values()), list(finals.values()))
+        lines.append(f"| {METHODS[method].label} | {' | '.join(cells)} | {exponent} |")
+    return "\n".join(lines)
+
+
+def _loud(results: Results) -> str:
+    """A sentence on every method and M that stands out, and one where none does."""
+    said = [f"{one}." for method in results.scope.methods for one in stands_out(results, method)]
+    return " ".join(said) or "No size stands out."
+
+
+def _scaling(results: Results, found: Sequence[Judged]) -> str:
+    near = list(results.sizes)[: len(SCALING_DEGREES)]
+    names = list(dict.fromkeys([near[0], near[-1], *list(results.sizes)[len(near) :][-1:]]))
+    return PROSE.line(
+        "scaling",
+        figure=picture("3", results, "Regret of six methods as the number of models grows"),
+        loud=_loud(results),
+        n=results.scope.scenario("easy").steps,
+        table=_sizes_table(results, results.scope.methods, names),
+        flat=found[7].printed.verdict,
+        steep=found[8].printed.verdict,
+    )
+
+
+def _dynamics(results: Results, found: Sequence[Judged]) -> str:
+    own = {number: found[number - 1].printed for number in (10, 11, 12)}
+    points = [f"- **{k}. {one.statement}** *{one.verdict}*: {'; '.join(one.evidence)}." for k, one in own.items()]
+    return PROSE.line(
+        "dynamics",
+        figure=picture("4", results, "Probabilities of the models at round 20 and over time"),
+        claims="\n".join(points),
+    )
+
+
+def _parameters(results: Results, found: Sequence[Judged]) -> str:
+    exploration, _, transfer = (found[number - 1].printed for number in (13, 14, 15))
+    found_shares = claims.robust_shares(results).items()
+    titles = {name: TITLES.get(name, f"s = 2, M = {results.scope.scenario(name).n_models}") for name, _ in found_shares}
+    shares = ", ".join(f"{titles[name]} {100 * share:.0f}%" for name, share in found_shares)
+    return PROSE.line(
+        "parameters",
+        figure=picture("7", results, "Mean regret for every hyper-parameter that was tried"),
+        exploration=f"*{exploration.verdict}*: {exploration.evidence[-1]}",
+        robust=f"{shares}: *{found[13].printed.verdict}*",
+        transfer=f"*{transfer.verdict}*: {transfer.evidence[-1]}",
+    )
+
+
+def _longer_table(results: Results) -> str:
+    short, long = (results.scope.scenario(name).steps for name in ("easy", f"easy{LONGER}"))
+    titles = " | ".join(f"{TITLES[name]}: {short}, {long}" for name in MAIN_SCENARIOS)
+    lines = [f"| mean (median) after | {titles} |", "|---" * (len(MAIN_SCENARIOS) + 1) + "|"]
+    for method in results.scope.anytime:
+        cells = []
+        for name in MAIN_SCENARIOS:
+            curves = results.curves(f"{name}{LONGER}", method)
+            both = [f"{curves[:, n - 1].mean():.1f} ({np.median(curves[:, n - 1]):.1f})" for n in (short, long)]
+            cells.append(", ".join(both) + f", {int(is_stuck(curves).sum())} stuck")
+        lines.append(f"| {METHODS[method].label} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _passed(results: Results) -> str:
+    """From which round on ALExp's mean is above that of Naive UCB, where it ends there."""
+    rounds = []
     for name in MAIN_SCENARIOS:
-        methods = [method for method in METHODS if (name, method) in results.runs]
-        plain = {METHODS[method].label: results.runs[name, method] for method in methods}
-        wide = {
-            f"{METHODS[method].label}, {chosen_width(results, name, method)}": results.wide_runs[name, method]
-            for method in methods
-            if (name, method) in results.wide_runs
-        }
-        lines += ["", f"**{name}** (M = {results.scope.scenario(name).n_models}), every width as printed", ""]
-        lines += [regret_table(plain), "", f"**{name}**, width chosen as well", "", regret_table(wide)]
-    return "\n".join(lines)
+        ours, theirs = (results.curves(f"{name}{LONGER}", m).mean(axis=0) for m in ("alexp", "naive"))
+        if ours[-1] > theirs[-1]:
+            rounds.append(int(np.max(np.flatnonzero(ours <= theirs), initial=-1)) + 2)
+    if not rounds:
+        return ""
+    when = f"round {rounds[0]}" if len(set(rounds)) == 1 else f"rounds {min(rounds)} to {max(rounds)}"
+    return f"ALExp's mean passes that of Naive UCB on {len(rounds)} of {len(MAIN_SCENARIOS)} problems, at {when}. "
 
 
-def _details(found: Sequence[Judged]) -> str:
-    lines = ["## Claim by claim"]
-    for i, (claim, wide) in enumerate(found, 1):
-        lines += ["", f"### {i}. {claim.statement}", "", f"*{claim.verdict}* - rule: {claim.rule}.", ""]
-        lines += [f"- {line}" for line in claim.evidence]
-        if wide is not None:
-            lines += [
-                "",
-                f"With widths chosen as well: *{wide.verdict}*.",
-                "",
-                *(f"- {line}" for line in wide.evidence),
-            ]
-    return "\n".join(lines)
+def _longer(results: Results) -> str:
+    n = results.scope.scenario("easy").steps
+    curves = np.concatenate([results.curves(f"{name}{LONGER}", "alexp") for name in MAIN_SCENARIOS])
+    stuck, rise = is_stuck(curves[:, :n]), curves[:, -1] - curves[:, n - 1]
+    return PROSE.line(
+        "longer",
+        figure=picture("8", results, "Regret over four times as many rounds"),
+        n=n,
+        passed=_passed(results),
+        share=100.0 * rise[stuck].sum() / max(rise.sum(), 1e-9),
+        stuck=int(stuck.sum()),
+        recovered=int(np.sum(stuck & ~is_stuck(curves))),
+        long=results.scope.scenario(f"easy{LONGER}").steps,
+        table=_longer_table(results),
+    )
 
 
-RIVALS = ("alexp", "naive", "oracle")  # what the mixture is held against seed by seed
+def _measured(results: Results) -> str:
+    scope, grid = results.scope, results.scope.grid
+    by_mean, by_median = choose(results.attempts), choose(results.attempts, lambda one: one.median)
+    return PROSE.line(
+        "measured",
+        first=scope.seeds[0],
+        last=scope.seeds[-1],
+        example=scope.scenario("easy"),
+        stuck=STUCK,
+        first_tuning=grid.seeds[0],
+        last_tuning=grid.seeds[-1],
+        settings=grid.size,
+        widths=grid.n_widths,
+        other=sum(by_median[key] != tried for key, tried in by_mean.items()),
+        made=len(by_mean),
+    )
 
 
-def write_beyond(results: Results, path: Path) -> Path:
+RIVALS = ("alexp", "naive", "oracle")  # what the mixture is compared with seed by seed
+
+
+def write_beyond(results: Results, out: Path) -> list[Path]:
     """Write the page and return its path."""
-    parts = [_head(results, "beyond"), _tables(results), _differences(results), _scaling(results), gallery(results)]
-    write_text(path, "\n\n".join(parts) + "\n")
-    return path
-
-
-def _rows(results: Results, name: str) -> dict[str, list[Record]]:
-    out = {METHODS[m].label: results.runs[name, m] for m in (*MIXTURES, *RIVALS)}
-    for method in RIVALS:
-        if (name, method) in results.wide_runs:
-            label = f"{METHODS[method].label}, {chosen_width(results, name, method)}"
-            out[label] = results.wide_runs[name, method]
-    return out
-
-
-def _tables(results: Results) -> str:
-    lines = [f"## Regret after {results.scope.scenario('easy').steps} rounds"]
-    for name in MAIN_SCENARIOS:
-        title = f"**{name}** (M = {results.scope.scenario(name).n_models})"
-        lines += ["", title, "", regret_table(_rows(results, name))]
-    return "\n".join(lines)
-
-
-def _differences(results: Results) -> str:
-    ours = METHODS["mixture"].label
-    lines = ["## Seed by seed", "", f"{ours} minus each rival, paired by seed, with 95% intervals.", ""]
-    lines += ["| problem | rival | difference in mean | ahead in | difference in median |", "|---|---|---|---|---|"]
-    for name in MAIN_SCENARIOS:
-        mixture = results.final(name, "mixture")
-        for label, records in _rows(results, name).items():
-            if label in [METHODS[m].label for m in MIXTURES]:
-                continue
-            theirs = np.array([record.regret[-1] for record in records])
-            gap, ahead = estimate(mixture - theirs), int(np.sum(mixture < theirs))
-            middle = float(np.median(mixture) - np.median(theirs))
-            lines.append(f"| {name} | {label} | {gap} | {ahead}/{mixture.size} | {middle:+.2f} |")
-    return "\n".join(lines)
-
-
-def _scaling(results: Results) -> str:
-    names = list(results.sizes)[len(SCALING_DEGREES) :] or list(results.sizes)[-1:]
-    methods = ("mixture", "alexp", "naive", "oracle")
-    lines = ["## Far larger classes", "", "Mean (median) regret; constants of the others as chosen at p = 13.", ""]
-    lines += ["| M | " + " | ".join(METHODS[m].label for m in methods) + " |", "|---|" + "---|" * len(methods)]
-    for name in names:
-        cells = [f"{(r := results.final(name, m)).mean():.2f} ({np.median(r):.2f})" for m in methods]
-        lines.append(f"| {results.sizes[name]} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    scope, grid, wide = results.scope, results.scope.grid, results.widened()
+    ours = [(results.final(name, "mixture"), results.final(name, "alexp")) for name in MAIN_SCENARIOS]
+    ratios = [float(a.mean() / b.mean()) for a, b in ours]
+    ahead, runs = sum(int(np.sum(a < b)) for a, b in ours), sum(a.size for a, _ in ours)
+    rows = {METHODS[m].label: [results.runs.get((name, m)) for name in MAIN_SCENARIOS] for m in (*MIXTURES, *RIVALS)}
+    rows |= {
+        f"{METHODS[m].label}, tuned": [results.wide_runs.get((name, m)) for name in MAIN_SCENARIOS] for m in RIVALS
+    }
+    pairs = {METHODS[m].label: (results, "mixture", m) for m in RIVALS}
+    pairs |= {f"{METHODS[m].label}, tuned": (wide, "mixture", m) for m in RIVALS}
+    far = list(results.sizes)[len(SCALING_DEGREES) :] or list(results.sizes)[-1:]
+    text = PROSE.line(
+        "beyond",
+        ours=f"{min(ratios):.2f} to {max(ratios):.2f}",
+        ahead=f"{ahead} of {runs}",
+        first=scope.seeds[0],
+        last=scope.seeds[-1],
+        settings=grid.size,
+        first_tuning=grid.seeds[0],
+        last_tuning=grid.seeds[-1],
+        figures=picture("1", results, "Regret with EvidenceMixture on the easy and the hard problems")
+        + "\n\n"
+        + picture("2", results, "Regret with EvidenceMixture on the large class"),
+        n=scope.scenario("easy").steps,
+        seeds=len(scope.seeds),
+        table=regret_grid(rows),
+        differences=differences(pairs),
+        scaling_figure=picture("3", results, "Regret as the number of models grows"),
+        loud=_loud(results),
+        scaling=_sizes_table(results, ("mixture", *RIVALS), far),
+        dynamics=picture("4", results, "Probabilities of the models, ALExp and EvidenceMixture"),
+        longer=picture("8", results, "Regret over four times as many rounds"),
+        longer_table=_longer_table(results),
+    )
+    write_text(out / "beyond.md", text + "\n")
+    return [out / "beyond.md"]

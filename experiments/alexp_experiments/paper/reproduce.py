@@ -23,6 +23,7 @@ DRAW: dict[str, Callable[[Results], figures.Drawn]] = {
     "5": figures.figure_5,
     "6": figures.figure_6,
     "7": figures.figure_7,
+    "8": figures.figure_8,
 }
 
 
@@ -38,21 +39,23 @@ def check_figures(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in FIGURES if name in names) if names else FIGURES
 
 
-def reproduce(names: Sequence[str], scope: Scope, out: Path, sweep: Sweep, store: Path | None = None) -> list[Path]:
+def reproduce(
+    names: Sequence[str], scope: Scope, out: Path, sweep: Sweep, store: Path | None = None, stored: bool = False
+) -> list[Path]:
     """Run what is missing, draw the figures into out/figures, and with all figures write the page.
 
     A scope that goes beyond the paper has figures of its own, beyond-*, and the page out/beyond.md; otherwise they are
-    figure-* and out/reproduction.md. `store` has the sweep run in any case and writes it there, with what was chosen.
-    Returns the files written or found up to date.
+    figure-*, out/reproduction.md and its tables, out/reproduction-*.csv. `store` has the sweep run in any case and
+    writes it there, with what was chosen; `stored` takes the sweep that was written before. Returns the files written
+    or found up to date.
     """
     wanted = check_figures(names)
-    results = collect(wanted, scope, sweep, store is not None)
+    results = collect(wanted, scope, sweep, store is not None, stored)
     if store is not None:
         save_sweep(results.attempts, store)
     written = [path for name in wanted for path in _draw(name, results, out / "figures")]
     if wanted == FIGURES:
-        page, write = ("beyond.md", write_beyond) if scope.beyond else ("reproduction.md", write_report)
-        written.append(write(results, out / page))
+        written += write_beyond(results, out) if scope.beyond else write_report(results, out)
     return written
 
 

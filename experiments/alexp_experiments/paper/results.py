@@ -12,6 +12,7 @@ from alexp_experiments.core.scenarios import BEYOND_DEGREES, SCALING_DEGREES, Sc
 from alexp_experiments.core.tasks import Record
 from alexp_experiments.paper.tuning import (
     EXTRA,
+    LONGER,
     MAIN_SCENARIOS,
     MIXTURES,
     PAPER,
@@ -21,13 +22,14 @@ from alexp_experiments.paper.tuning import (
     Try,
     Tuned,
     attempt,
+    load_attempts,
     load_tuned,
     task_of,
     tune,
 )
 
 FIRST_SEED = 100  # seeds 0 to 19 were looked at before the rules of the verdicts were written; no seed from here on was
-FIGURES = ("1", "2", "3", "4", "5", "6", "7")
+FIGURES = ("1", "2", "3", "4", "5", "6", "7", "8")  # seven are the paper's, the eighth has longer runs
 Runs = dict[tuple[str, str], list[Record]]  # by scenario and method, one record per seed
 
 
@@ -55,6 +57,11 @@ class Scope:
         """The curves of every figure: the paper's, and beyond it those of mixtures."""
         return (*PAPER, *MIXTURES) if self.beyond else PAPER
 
+    @property
+    def anytime(self) -> tuple[str, ...]:
+        """The methods whose constants do not depend on the number of rounds: the curves of longer runs."""
+        return tuple(method for method in self.methods if method in ("alexp", "oracle", "naive", *MIXTURES))
+
 
 def scaling_names(degrees: Sequence[int]) -> list[str]:
     """Names of the scenarios with s = 2 and the given largest degrees."""
@@ -77,6 +84,8 @@ def needed_runs(figures: Sequence[str], scope: Scope) -> list[tuple[str, str]]:
     if "6" in figures:
         extra = () if scope.beyond else EXTRA
         wanted += [(name, method) for name in MAIN_SCENARIOS for method in (*scope.methods, *extra)]
+    if "8" in figures:
+        wanted += [(f"{name}{LONGER}", method) for name in MAIN_SCENARIOS for method in scope.anytime]
     return list(dict.fromkeys(wanted))
 
 
@@ -131,13 +140,16 @@ class Results:
         return replace(self, runs=self.runs | self.wide_runs)
 
 
-def collect(figures: Sequence[str], scope: Scope, sweep: Sweep, retune: bool = False) -> Results:
+def collect(figures: Sequence[str], scope: Scope, sweep: Sweep, retune: bool = False, stored: bool = False) -> Results:
     """Run what the figures need.
 
-    Constants come from the sweep where it is run anyway (for Figure 7, hence for the whole), or with `retune`;
-    otherwise from the stored one.
+    Constants come from the sweep of settings where it is run anyway (for Figure 7, hence for the whole), or with
+    `retune`; otherwise, and with `stored`, from the stored sweep.
     """
-    tuned, attempts = tune(scope.grid, sweep) if retune or "7" in figures else (load_tuned(), [])
+    if not stored and (retune or "7" in figures):
+        tuned, attempts = tune(scope.grid, sweep)
+    else:
+        tuned, attempts = load_tuned(), load_attempts()
     pairs = needed_runs(figures, scope)
     wide = [(name, m) for name in MAIN_SCENARIOS for m in (*PAPER, *EXTRA)] if tuple(figures) == FIGURES else []
     wide = [(name, m) for name, m in wide if tuned.values(m, name, wide=True)]

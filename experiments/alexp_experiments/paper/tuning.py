@@ -37,7 +37,7 @@ import numpy as np
 from alexp.common.files import write_text
 from alexp.common.style import DASHES, METHOD_COLOURS
 from alexp_experiments.core.scenarios import SCENARIOS, Json, Scenario, Settings, scenario_named
-from alexp_experiments.core.statistics import MeanEstimate, estimate, is_stuck
+from alexp_experiments.core.statistics import MeanEstimate, estimate, interval, is_stuck
 from alexp_experiments.core.tasks import Record, Task
 
 LAMBDA_0 = 0.009  # scale of every Lasso's regularisation, as printed
@@ -69,8 +69,8 @@ _LOOKS = [
     ("corral-released", "Corral (released code)", 7),
     ("exp4-ix", "EXP4-IX", 1),
     ("alexp-released", "ALExp (released code)", 3),
-    ("mixture", "EvidenceMixture (nothing stated)", 0),
-    ("mixture-told", "EvidenceMixture (noise stated)", 3),
+    ("mixture", "EvidenceMixture (noise not given)", 0),
+    ("mixture-told", "EvidenceMixture (noise given)", 3),
 ]
 PAPER = ("alexp", "oracle", "naive", "etc", "ets", "corral")  # the curves of the paper's figures
 EXTRA = ("corral-own", "corral-released", "exp4-ix", "alexp-released")
@@ -88,7 +88,7 @@ def settings_of(method: str, values: Values, scenario: Scenario) -> Settings:
 
     gamma, eta: of ALExp's schedules; Corral's gamma is gamma / n and its eta eta sqrt(M / n), but in the released code,
     which did not scale it; EXP4-IX has eta alone. n0: rounds of exploration. ridge: lambda-tilde of UCB. lambda: scale
-    of the Lasso's regularisation. beta: width of UCB, whoever plays it.
+    of the Lasso's regularisation. beta: width of UCB, for every method that plays it.
     """
     if method in MIXTURES:
         return {} if method == "mixture-told" else {"noise_std": None}
@@ -120,6 +120,8 @@ def task_of(method: str, values: Values, scenario: Scenario, seed: int) -> Task:
 TUNING_SEEDS = tuple(range(10_000, 10_020))
 MAIN_SCENARIOS = ("easy", "hard-printed", "hard-meant", "large")
 TUNED_SCENARIOS = (*MAIN_SCENARIOS, "scaling-9", "scaling-11", "scaling-12", "scaling-13")
+LONGER = ", longer"  # the same problem over LENGTHENED times as many rounds
+LENGTHENED = 4
 LAMBDA_SCENARIOS = ("easy", "hard-meant", "large")
 N_SETTINGS = 20
 
@@ -179,8 +181,9 @@ class Grid:
     shrink: Mapping[str, int] | None = None  # fields of every scenario to replace, for tests
 
     def scenario(self, name: str) -> Scenario:
-        """A scenario by name, shrunk if the grid says so."""
-        return scenario_named(name).with_(**(self.shrink or {}))
+        """A scenario by name, longer if the name says so, shrunk if the grid says so."""
+        one = scenario_named(name.removesuffix(LONGER)).with_(**(self.shrink or {}))
+        return one.with_(steps=LENGTHENED * one.steps) if name.endswith(LONGER) else one
 
     def methods(self, name: str) -> tuple[str, ...]:
         """Which methods are tuned on a scenario: all on the main ones, those of the paper elsewhere."""
@@ -288,6 +291,7 @@ class Tuned:
         return table.get(self._nearest(scenario), {}).get(method, {})
 
     def _nearest(self, scenario: str) -> str:
+        scenario = scenario.removesuffix(LONGER)
         if scenario == "scaling-10":
             return "easy"
         if scenario in self.grid or scenario not in SCENARIOS:
@@ -331,6 +335,20 @@ def try_of(row: Mapping[str, str]) -> Try:
     """The setting behind a row of the stored sweep."""
     values = {name: float(row[name]) for name in _CONSTANTS if row[name]}
     return Try(row["stage"], row["scenario"], row["method"], values)
+
+
+def load_attempts() -> list[Attempt]:
+    """The stored sweep."""
+    return [
+        Attempt(
+            try_of(row),
+            interval(float(row["mean"]), float(row["error"]), len(TUNING_SEEDS)),
+            float(row["median"]),
+            int(row["stuck"]),
+            float(row["first"]),
+        )
+        for row in stored_rows()
+    ]
 
 
 def load_tuned() -> Tuned:

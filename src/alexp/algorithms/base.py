@@ -60,6 +60,7 @@ from alexp.problem.domains import (
     domain_from_dict,
 )
 from alexp.problem.models import ModelClass
+from alexp.problem.objectives import Measurements, Reward
 from alexp.problem.offers import (
     Ids,
     Offer,
@@ -79,6 +80,7 @@ from alexp.table.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 _T = TypeVar("_T")
 RandomState = int | np.random.Generator | None
@@ -97,9 +99,9 @@ _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_candidates
     check_fail check_observation check_offers check_retract check_reward check_rewards check_tell choosable
     computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball
-    needs_columns needs_table plays_balls registry restriction resume ridges_per_model settings state
-    suspect_observations suspects take_candidates take_failure take_in take_observation take_trial weights_mean
-    withdrawal within_range""".split()  # noqa: SIM905
+    needs_columns needs_table of_first_objective plate_limits plays_balls registry restriction resume ridges_per_model
+    settings state suspect_observations suspects take_candidates take_failure take_in take_observation take_trial
+    weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -280,6 +282,7 @@ class Algorithm(Guarded, ABC):
     log_features: LogFeatures | None  # what is kept of contextual rounds; None on a fixed domain
     reward_range: RewardRange | None = None
     noise: str | None = None
+    _measured: tuple[str, ...] = ()  # names of the objectives that are measured, where there are several objectives
     _sign: float
     _streams: Streams
     _candidates: CandidateTable | None = None  # those of a fixed domain
@@ -394,7 +397,7 @@ class Algorithm(Guarded, ABC):
             self._candidates = CandidateTable(models, domain, self._listing_order())
         announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         self._n_candidates = domain.n_candidates
-        self._log = TrialLog(self._new_offers())
+        self._log = TrialLog(self._new_offers(), self._measured)
         self._notes = {}  # of pending trials
         self._known = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
@@ -422,12 +425,14 @@ class Algorithm(Guarded, ABC):
         pending = len(self._log.pending)
         return f"{type(self).__name__}({counts}, {self.n_told} told{f', {pending} pending' if pending else ''})"
 
-    def plot(self) -> Any:
-        """Draw which model is winning, what was found, and whether the models predict it: an array of axes.
+    def plot(self, kind: str | None = None, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw which model leads, what was found, and whether the models predict it: an array of axes.
 
-        `alexp.plot` has the figures one by one.
+        `kind` names one figure: "models", "rewards", "predictions", "residuals", "odds", "curve", "coverage",
+        "plates" or "pareto". It is drawn into `ax`, an axes of Matplotlib, and the axes are returned; with
+        `engine="plotly"` a figure of Plotly is returned.
         """
-        return import_module("alexp.plot").overview(self)  # a room above this one, loaded when a figure is wanted
+        return import_module("alexp.plot").draw(self, kind, ax, engine=engine)  # loaded when a figure is wanted
 
     def summary(self) -> str:
         """The state of the run in a paragraph."""
@@ -504,12 +509,14 @@ class Algorithm(Guarded, ABC):
             check_unrestricted(where, at_most, together)
             trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
-            limits = check_plate(self.domain, at_most, together)
+            limits = self.plate_limits(at_most, together)
             wanted, allowed = self.check_ask(1 if n is None else n, available, where, limits)
             restriction, trials = self.restriction(allowed), list[Trial]()
             for k in range(wanted):
                 if limits is not None:
-                    allowed = limits.choices(self.choosable(allowed), [trial.index for trial in trials], wanted - k)
+                    free = self.choosable(allowed)
+                    left = limits.choices(free, [trial.index for trial in trials], wanted - k)
+                    allowed = left if left.size < free.size else allowed
                     restriction = self.restriction(allowed)
                 trials.append(self._propose(self._open(allowed), restriction, scores=scores))
             self._end()  # all of them or none
@@ -536,7 +543,9 @@ class Algorithm(Guarded, ABC):
                 raise TypeError("policy lists probabilities of candidates, and a ball has infinitely many points")
             round_, n = self._open_offer(offer), len(offer)
         else:
-            _, allowed = self.check_ask(1, available)
+            limits = self.plate_limits()
+            _, allowed = self.check_ask(1, available, limits=limits)
+            allowed = allowed if limits is None else limits.choices(self.choosable(allowed), [], 1)
             round_, n = self._open(allowed), self.domain.n_candidates
         return propensities(self._decision(round_).play, round_, n)
 
@@ -558,7 +567,7 @@ class Algorithm(Guarded, ABC):
     def tell(
         self,
         trial: Trial | int | str | None,
-        reward: float | Sequence[float],
+        reward: Measurements,
         if_told: IfTold = "raise",
         *,
         candidate: Name | None = None,
@@ -576,16 +585,15 @@ class Algorithm(Guarded, ABC):
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
         told, seen = self.check_tell(trial, reward, if_told, candidate, note), self._log.seen
-        if not (
-            told.action == "tell" and not told.more and seen.low <= told.reward <= seen.high
-        ):  # which most rewards are
+        plain = told.action == "tell" and not told.more and not self._log.objectives
+        if not (plain and seen.low <= told.reward <= seen.high):  # which most rewards are
             warn_of(self.suspects([told]).values())
         self.take_in(told)
 
     def observe(
         self,
         index: int | str,
-        reward: float,
+        reward: Reward,
         *,
         context: object = None,
         candidates: Action = None,
@@ -635,7 +643,7 @@ class Algorithm(Guarded, ABC):
         """
         self.take_failure(self.check_fail(trial, reason, if_told, candidate))
 
-    def amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> None:
+    def amend(self, trial: Trial | int | str, reward: Measurements) -> None:
         """Correct a reward that was told or observed, or give one to a trial that was retracted or had failed.
 
         The run is then what it would be had the right reward been told at once, with the actions as they were played:
@@ -801,7 +809,8 @@ class Algorithm(Guarded, ABC):
     def resume(self, log: State, state: State) -> None:
         """Take over trials and state from a run with the same problem, settings and seed."""
         n = self.domain.n_candidates
-        before, after = self._log, read_log(log, n, self.models.n_models, self._new_offers())
+        before = self._log
+        after = read_log(log, n, self.models.n_models, self._new_offers(), self._measured)
         self._changing = True
         try:
             self._log = after
@@ -983,6 +992,12 @@ class Algorithm(Guarded, ABC):
         if limits is not None:
             limits.check(self.choosable(allowed), wanted)
         return wanted, allowed
+
+    def plate_limits(
+        self, at_most: Mapping[str, int] | None = None, together: Sequence[str] | str | None = None
+    ) -> PlateLimits | None:
+        """What limits the trials of one ask, or the error that says what is wrong; None where nothing does."""
+        return check_plate(self.domain, at_most, together)
 
     def choosable(self, allowed: IntArray | None = None) -> IntArray:
         """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
@@ -1174,6 +1189,14 @@ class Algorithm(Guarded, ABC):
         value = float(self.within_range(np.array(self._sign * value)))
         return Recommendation(x, index, value, model), position
 
+    def _to_maximise(self, reward: float) -> float:
+        """A reward such that larger is better."""
+        return self._sign * reward
+
+    def of_first_objective(self) -> Algorithm:
+        """The run as far as its first measured objective is concerned, for reading; itself where there is only one."""
+        return self
+
     def within_range(self, values: FloatArray) -> FloatArray:
         """Rewards as users see them, cut off at the ends of `reward_range` where that is stated."""
         return values if self.reward_range is None else self.reward_range.clip(values)
@@ -1194,7 +1217,7 @@ class Algorithm(Guarded, ABC):
     def check_tell(
         self,
         trial: Trial | int | str | None,
-        reward: float | Sequence[float],
+        reward: Measurements,
         if_told: IfTold = "raise",
         candidate: Name | None = None,
         note: str = "",
@@ -1205,7 +1228,7 @@ class Algorithm(Guarded, ABC):
         trial_id = find_trial(self._log, self.domain, trial, candidate)
         value, *more = values = self.check_rewards(reward)
         text = check_remark("note", note) if note != "" else ""
-        known = self._log.reward[trial_id]
+        known = self._log.value(trial_id)
         if trial_id in self._log.failed and if_told == "amend":
             self._check_repeatable()
             return CheckedTell(trial_id, value, "amend", tuple(more), text)
@@ -1222,17 +1245,17 @@ class Algorithm(Guarded, ABC):
             )
         return CheckedTell(trial_id, value, "amend", tuple(more), text)
 
-    def check_rewards(self, reward: float | Sequence[float]) -> tuple[float, ...]:
+    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
         """The measurements of one experiment: a reward, or a list of them; raises if any is wrong."""
         if not isinstance(reward, list | tuple | np.ndarray) or not np.ndim(reward):
-            return (self.check_reward(cast(float, reward)),)
+            return (self.check_reward(cast(Reward, reward)),)
         if self.is_contextual:
             raise ValueError("several rewards of one trial are for candidates of a fixed domain; tell their mean")
         if not 1 <= len(reward) <= _MOST_REPLICATES:
             raise ValueError(f"reward must be 1 to {_MOST_REPLICATES} measurements, got {len(reward)}")
         return tuple(self.check_reward(one) for one in reward)
 
-    def check_reward(self, reward: float) -> float:
+    def check_reward(self, reward: Reward) -> float:
         """A reward as a float; raises unless it is finite, and within `reward_range` where that is stated."""
         value = check_reward(reward)
         return value if self.reward_range is None else self.reward_range.check(value)
@@ -1300,14 +1323,14 @@ class Algorithm(Guarded, ABC):
             return
         index, model = self._log.index[told.trial], self._log.model[told.trial]
         row, note = self._row(told.trial), self._notes.get(told.trial)
-        seen = Observation(row, self._sign * told.reward, told.trial, index, None if model < 0 else model, note)
+        seen = Observation(row, self._to_maximise(told.reward), told.trial, index, None if model < 0 else model, note)
         self._changing = True
         self._learn(seen)
         self._log.record(told.trial, told.reward)
         self._known.clear()
         self._notes.pop(told.trial, None)
         for value in told.more:
-            self._learn(Observation(row, self._sign * value, len(self._log), index))
+            self._learn(Observation(row, self._to_maximise(value), len(self._log), index))
             self._log.observe(index, value, replicate_of=told.trial)
         if told.note:
             self._log.remark(told.trial, told.note)
@@ -1363,7 +1386,7 @@ class Algorithm(Guarded, ABC):
     def check_observation(
         self,
         index: int | str,
-        reward: float,
+        reward: Reward,
         available: Available = None,
         propensity: float | None = None,
         **presented: Action,
@@ -1403,7 +1426,7 @@ class Algorithm(Guarded, ABC):
         """Do what `observe` does, with what has been checked; for a further measurement of a trial, too."""
         row, trial_id = self._listed.row(index) if offer is None else offer.rows[index], len(self._log)
         self._changing = True
-        self._learn(Observation(row, self._sign * value, trial_id, index))
+        self._learn(Observation(row, self._to_maximise(value), trial_id, index))
         self._log.observe(index, value, propensity, offer, replicate_of)
         self._known.clear()
         self._end()
@@ -1427,11 +1450,11 @@ class Algorithm(Guarded, ABC):
 
     # -- corrections and added arms, which repeat the run -----------------------------------------------------------
 
-    def check_amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> CheckedTell:
+    def check_amend(self, trial: Trial | int | str, reward: Measurements) -> CheckedTell:
         """What `amend` would do, or the error it would raise; changes nothing."""
         trial_id, values = self._log.check_told(trial), self.check_rewards(reward)
         self._check_repeatable()
-        known = self._log.reward[trial_id] == values[0] and values == self._log.measurements(trial_id)
+        known = self._log.value(trial_id) == values[0] and values == self._log.measurements(trial_id)
         return CheckedTell(trial_id, values[0], "skip" if known else "amend", values[1:])
 
     def check_retract(self, trial: Trial | int | str) -> int:
@@ -1478,10 +1501,8 @@ class Algorithm(Guarded, ABC):
     def take_candidates(self, arrivals: Arrivals) -> list[int]:
         """Do what `check_candidates` has let pass."""
         assert isinstance(self.domain, FiniteSet)
-        before, trials = self.domain.n_candidates, len(self._log)
-        rerun = Rerun(self, {}, extended(self.models, self.domain, arrivals))
-        rerun.note_arrival(trials, before)
-        self.adopt(rerun)
+        before = self.domain.n_candidates
+        self.adopt(Rerun(self, {}, extended(self.models, self.domain, arrivals)))
         return list(range(before, self.domain.n_candidates))
 
     def check_arm(self, name: str) -> str:
@@ -1585,6 +1606,6 @@ def _check_propensity(propensity: object) -> float:
     return value
 
 
-def check_reward(reward: float) -> float:
+def check_reward(reward: Reward) -> float:
     """Return a reward as a float, or raise unless it is finite and at most 1e100 in size."""
     return limited("reward", reward)

@@ -15,7 +15,7 @@ from alexp.common.schema import MOST, a_dict, record, text
 from alexp.decision import agents, designs, schedules
 from alexp.estimation.lasso import group_lasso, post_lasso
 from alexp.estimation.mixture import evidence
-from alexp.rules import IDS, UCB, ExpectedImprovement, Matching, Rule, Thompson
+from alexp.rules import IDS, UCB, ExpectedImprovement, HypervolumeImprovement, Matching, Rule, Thompson
 
 _KNOWN: dict[str, type[Any]] = {
     **agents.BUILT_IN,
@@ -28,6 +28,7 @@ _KNOWN: dict[str, type[Any]] = {
     "rules.IDS": IDS,
     "rules.UCB": UCB,
     "rules.ExpectedImprovement": ExpectedImprovement,
+    "rules.HypervolumeImprovement": HypervolumeImprovement,
     "rules.Thompson": Thompson,
     "rules.Matching": Matching,
 }

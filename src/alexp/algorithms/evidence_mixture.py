@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import repeat
 from math import inf, sqrt
-from typing import Any, ClassVar, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from alexp.algorithms.base import Decision, Observation, RoundArguments, Shared
-from alexp.algorithms.certified import Certified
-from alexp.common.arrays import Action, FloatArray
+from alexp.algorithms.base import (
+    Decision,
+    Direction,
+    Observation,
+    RoundArguments,
+)
+from alexp.algorithms.several import GRIDS, SeveralObjectives, SharedByObjective, value_of
+from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
 from alexp.common.validation import LARGEST, SMALLEST, count, fraction, non_negative, one_of, positive, share
@@ -22,15 +27,18 @@ from alexp.decision.weights import draw_index
 from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
-from alexp.estimation.mixture.mixture import Mixture, expected_improvement
+from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement
 from alexp.estimation.mixture.replays import Hindsight, Replays, look_back, replayed
 from alexp.estimation.mixture.success import SuccessMixture, weighed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.rules import NARROW, Rule, RuleName, rule_named
+from alexp.rules import NARROW, HypervolumeImprovement, Rule, RuleName, rule_named
 from alexp.table.posed import posed
 from alexp.table.table import Table
+
+if TYPE_CHECKING:
+    pass
 
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
@@ -182,7 +190,34 @@ class MixtureBelief:
                 for part in parts
             )
         gains = expected_improvement(parts, len(round.wide), incumbents, self.mixture.freedom, width)
-        return round.narrow(gains)
+        return self.per_cost(round, round.narrow(gains))
+
+    def per_cost(self, round: Round, gains: FloatArray) -> FloatArray:
+        """Gains (n,) of the choices divided by what they cost, where that was stated."""
+        costs = self._run.costs
+        return gains if costs is None else gains / costs[round.indices]
+
+    def excess(self, round: Round, levels: FloatArray, width: float) -> FloatArray:
+        """E[max(reward - level, 0)] of each choice if it succeeds, averaged over components, at L levels, (L, n)."""
+        weights = self.weights
+        least = _CONSIDERED * float(weights.max())
+        parts = self.mixture.components(weights, round.wide, round.pending, least)
+        return round.narrow(expected_excesses(parts, len(round.wide), levels, self.mixture.freedom, width))
+
+    def values_at(self, candidates: IntArray) -> FloatArray:
+        """Values of measured candidates: means of their rewards, or of the posterior where these are noisy."""
+        told = self._run._rewards_told()
+        if not self._is_noisy(told.rewards):
+            numbers, own = np.unique(told.indices, return_inverse=True)
+            means = np.bincount(own, told.rewards) / np.bincount(own)
+            return np.asarray(means[np.searchsorted(numbers, candidates)])
+        rows = np.ascontiguousarray(self._run._listed.rows(candidates).T)
+        return self.mixture.moments(self.weights, Choices(candidates, rows))[0]
+
+    def _is_noisy(self, rewards: FloatArray) -> bool:
+        """Whether rewards say less about their candidates than the posterior does."""
+        level = _NOISY * float(np.var(rewards)) if self._run.repeats else inf
+        return self._run.forget is not None or self.noise_variance > level
 
     @cached_property
     def incumbent(self) -> float:
@@ -194,15 +229,14 @@ class MixtureBelief:
         if not self.n_told:
             return 0.0
         told = self._run._rewards_told()
-        level = _NOISY * float(np.var(told.rewards)) if self._run.repeats else inf
-        if self._run.forget is None and self.noise_variance <= level:
+        if not self._is_noisy(told.rewards):
             return float(told.rewards.max())
         seen, first = np.unique(told.indices, return_index=True)
         mean, _ = self.mixture.moments(self.weights, Choices(seen, np.ascontiguousarray(told.rows[first].T)))
         return float(mean.max())
 
 
-class EvidenceMixture(Certified):
+class EvidenceMixture(SeveralObjectives):
     """Bayesian model averaging whose uncertainty includes the disagreement between models.
 
     Every component, one model with one noise level and one coefficient scale, is weighted by its exact evidence. The
@@ -237,8 +271,8 @@ class EvidenceMixture(Certified):
     rule : a name, or an object of `alexp.rules` such as `alexp.rules.UCB(beta=2.0)`, or one of your own. By default
         "ids", "ucb" where `repeats=False` or models are kernels, "matching" where candidates are new in every round;
         "ei" where the goal is "best", "ei+ucb" if `repeats=False` besides. By name, "ids" and "ucb" have a width of 0.7
-        where `repeats=False`: a small width locks only where a candidate may be played again. "ei" has 1, and 2 where
-        `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
+        where `repeats=False`: with a small width runs get stuck only where a candidate may be played again. "ei" has 1,
+        and 2 where `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
@@ -252,6 +286,15 @@ class EvidenceMixture(Certified):
         models linear in at most 200 features.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
+
+    objectives : two or three by name, each "maximize" or "minimize", in place of `direction`. One whose name is a
+        column of the candidates is known beforehand; the others are measured, and a reward is a number for each, by
+        name. Each has a mixture of its own, and `rules.HypervolumeImprovement` decides. `noise_std`, `reward_bound`,
+        `norm_bound` and `reward_range` are then stated by name. Statements about models are those of the first measured
+        objective; `objective(name)` has those of each.
+    cost : what an experiment costs: a column of the candidates, or a positive number for each. Choices are then weighed
+        by expected improvement per cost, which needs the goal "best" and the rule "ei" or `HypervolumeImprovement`.
+    budget : what all trials that are asked for may cost together; a plate that cannot be paid is refused.
 
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
@@ -303,18 +346,26 @@ class EvidenceMixture(Certified):
         power: float | None = None,
         floor: float | None = None,
         forget: float | None = None,
-        **shared: Unpack[Shared],
+        objectives: Mapping[str, Direction] | None = None,
+        cost: str | Sequence[float] | None = None,
+        budget: float | None = None,
+        **shared: Unpack[SharedByObjective],
     ) -> None:
         if not isinstance(rule, Rule | None):
             rule_named(rule)
         models, domain, is_table = posed(models, domain)
-        self.goal = one_of("goal", ("best" if is_table else "sum") if goal is None else goal, ("sum", "best"))
+        improves = is_table or objectives is not None or cost is not None
+        self.goal = one_of("goal", ("best" if improves else "sum") if goal is None else goal, ("sum", "best"))
         if is_table:
             shared.setdefault("repeats", False)
-        super().__init__(models, domain, **shared)
+        own_shared, *others = self._take_objectives(objectives, domain, shared)
+        super().__init__(models, domain, **own_shared)
         usual = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None)
-        own = rule or self.default_rule or usual.rule
+        own = rule or self.default_rule or ("ei" if cost is not None and self.goal == "best" else usual.rule)
+        if objectives is not None and rule is None and self.default_rule is None:
+            own = HypervolumeImprovement(usual.width or 1.0)
         self.rule = own if isinstance(own, Rule) else rule_named(own, usual.width)
+        self._check_weighs(cost, budget)
         if models.enumerated_on is not None and not self.rule.needs_only_moments:
             raise ValueError(
                 f'rule={rule!r} looks at models one by one, and these are enumerated, never listed: take rule="ids" or '
@@ -328,6 +379,8 @@ class EvidenceMixture(Certified):
         self.scale_grid: tuple[float, ...] | None = None
         self.ratio_grid: tuple[float, ...] | None = None
         grids = noise_grid is not None or scale_grid is not None
+        if others and (grids or ratio_grid is not None or light):
+            raise ValueError(f"{', '.join(GRIDS)} and light are for one measured objective; leave them out")
         if light and (None in (self.stated.noise_std, self._bound) or grids):
             raise ValueError(
                 "light means one noise level and one scale; state noise_std and reward_bound, and give neither grid"
@@ -344,6 +397,7 @@ class EvidenceMixture(Certified):
                 check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
         self._mixture, self._replays = self._new_mixture(), Replays(self._may_be_exact)
         self._success: SuccessMixture | None = None  # from the first failure on
+        self._others = [self._beside(one) for one in others]
 
     @property
     def belief(self) -> MixtureBelief:
@@ -382,9 +436,11 @@ class EvidenceMixture(Certified):
         return frozenset(stated if self._in_ratios else stated | {"norm_bound"})
 
     def _decide(self, round_: Round) -> Decision:
-        belief = self._cached("belief", partial(MixtureBelief, self))
-        play = self.rule.play(belief, round_)
-        gamma = max(self.floor, min(1.0, self.gamma * (belief.n_told + 1) ** (-1.0 / 3.0)))
+        if self.objectives is None:
+            play = self.rule.play(self._cached("belief", partial(MixtureBelief, self)), round_)
+        else:
+            play = self.rule.play(self._cached("objectives", self._several), round_)
+        gamma = max(self.floor, min(1.0, self.gamma * (self._log.n_told + 1) ** (-1.0 / 3.0)))
         return Decision(Explore(gamma, len(round_), None, play) if gamma > 0.0 else play)
 
     def _learn(self, seen: Observation) -> None:
@@ -392,6 +448,8 @@ class EvidenceMixture(Certified):
             for candidate, reward in self._replays.release():
                 self._mixture.update(self._listed.row(candidate), reward, candidate)
             self._mixture.update(seen.row, seen.reward, seen.index)
+        for part, name in zip(self._others, self._measured[1:], strict=True):
+            part._mixture.update(seen.row, value_of(seen.reward, name), seen.index)
         if self._success is not None:
             self._success.update(seen.row, True, seen.index)
 
@@ -426,10 +484,10 @@ class EvidenceMixture(Certified):
     def noise_estimate(self) -> float:
         """Square root of the posterior mean of the noise variance; what models leave unexplained counts as noise.
 
-        With nothing stated it follows the noise down to rounding, as far as the rewards can tell: a model with as many
-        coefficients as rewards fits any noise, and smooth kernels fit noise of less than a millionth of the rewards.
-        There, and where `reward_bound` or `noise_std` is stated, the smallest level that is considered, 1% of the
-        bound or a third of the noise stated, is an upper bound. The same holds for `forget`, for models with
+        With neither noise nor bound given it follows the noise down to rounding, as far as the rewards can tell: a
+        model with as many coefficients as rewards fits any noise, and smooth kernels fit noise of less than a millionth
+        of the rewards. There, and where `reward_bound` or `noise_std` is given, the smallest level that is considered,
+        1% of the bound or a third of the noise given, is an upper bound. The same holds for `forget`, for models with
         coefficients of their own for every arm, and for subsets that are enumerated: 1% of the rewards' size.
         """
         return self._cached("noise", self._estimate_noise)
@@ -467,10 +525,25 @@ class EvidenceMixture(Certified):
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:
-        success = {} if self._success is None else {"success": self._success.mixture.state()}
-        return {"mixture": self._mixture.state()} | success
+        out = {"mixture": self._mixture.state()}
+        if self._success is not None:
+            out["success"] = self._success.mixture.state()
+        if self._others:
+            out["further"] = [part._mixture.state() for part in self._others]
+        return out
 
     def _restore(self, state: State) -> None:
+        self._restore_mixture(state)
+        self._success = self._restored_success(state) if self._log.failed else None
+        further = record("state", state, {"further": anything})["further"] if self._others else []
+        if not isinstance(further, list):
+            raise ValueError("state['further'] must be a list")
+        same("length of state['further']", len(further), len(self._others), "the number of further objectives")
+        for k, part in enumerate(self._others, 1):
+            part._log, part._known = self._log.about(k), {}
+            part._restore_mixture({"mixture": further[k - 1]})
+
+    def _restore_mixture(self, state: State) -> None:
         log, ids = self._log, self._log.told_in_order()
         candidates, rewards = np.array(log.index)[ids], self._sign * np.array(log.reward)[ids]
         replays, learned = replayed(candidates, rewards, self._may_be_exact)
@@ -479,7 +552,6 @@ class EvidenceMixture(Certified):
         replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
         same("n_observations of the mixture", n_learned, self.n_told - len(replays), "the number of rewards")
         self._replays = replays
-        self._success = self._restored_success(state) if log.failed else None
 
     def _restored_success(self, state: State) -> SuccessMixture:
         log, out = self._log, self._new_success()

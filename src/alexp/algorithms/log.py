@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf, isclose, isnan, nan
@@ -13,9 +14,11 @@ import numpy as np
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, jsonable
+from alexp.common.notebook import table
 from alexp.common.schema import a_dict, booleans, floats, integers, record, same
 from alexp.common.validation import LARGEST
 from alexp.problem.domains import Domain
+from alexp.problem.objectives import NamedReward
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,8 +178,27 @@ def unpack_restriction(packed: bytes, n_candidates: int) -> IntArray:
     return listed if form == b"+" else np.setdiff1d(np.arange(n_candidates), listed)
 
 
-@dataclass(frozen=True)
-class Trial:
+class _Shown:
+    """Representations of what an algorithm returns: plain numbers and dicts, one line, what is None left out."""
+
+    def _fields(self) -> dict[str, object]:
+        shown = {name: jsonable(value) for name, value in vars(self).items()}
+        return {name: value for name, value in shown.items() if value is not None}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._fields().items())})"
+
+    def _repr_html_(self) -> str:
+        fields = self._fields()
+        if isinstance(parts := fields.pop("x", None), dict):  # a row of a table: one line per column
+            fields = {"id": fields.pop("id")} | parts | fields if "id" in fields else parts | fields
+        elif parts is not None:
+            fields = {"x": parts} | fields
+        return table(fields.items())
+
+
+@dataclass(frozen=True, repr=False)
+class Trial(_Shown):
     """One proposed action.
 
     Attributes
@@ -212,8 +234,8 @@ class Trial:
         return own | {"x": jsonable(self.x), "propensity": jsonable(self.propensity)} | known
 
 
-@dataclass(frozen=True)
-class Recommendation:
+@dataclass(frozen=True, repr=False)
+class Recommendation(_Shown):
     """The action an algorithm would stop with: its estimated reward, and the model the estimate comes from."""
 
     x: Action
@@ -284,6 +306,8 @@ class SeenRewards(NamedTuple):
 class TrialLog:
     """All trials of one run, column by column in 33 bytes each; rewards are NaN where there is none.
 
+    Where several objectives are measured, `reward` is that of the first, and `further` has those of the others.
+
     Attributes
     ----------
     pending : candidates of the pending trials by their ids, oldest first.
@@ -292,6 +316,8 @@ class TrialLog:
     failed : trials that failed; their candidates are not proposed again.
     remarks : notes of rewards and reasons of failures, by trial; only where there are any.
     replicates : further measurements of the experiment of a trial, which are trials of their own, by that trial.
+    objectives : names of those that are measured; empty where a reward is a number.
+    further : values of all of them but the first, by trial, where there are several.
     arrivals : when candidates were added: the number of trials, and of candidates, before.
     events : asks, tells, observations and abandonments in their order.
     seen : the range of the rewards.
@@ -300,8 +326,8 @@ class TrialLog:
     The columns of a trial are written first; it counts from when its event is committed on.
     """
 
-    def __init__(self, offers: OfferLog | None = None) -> None:
-        self.offers = offers
+    def __init__(self, offers: OfferLog | None = None, objectives: tuple[str, ...] = ()) -> None:
+        self.offers, self.objectives = offers, objectives
         self.index = array("q")
         self.model = array("q")  # -1 for none
         self.explored = array("b")
@@ -313,6 +339,7 @@ class TrialLog:
         self.failed: set[int] = set()
         self.remarks: dict[int, str] = {}
         self.replicates: dict[int, list[int]] = {}
+        self.further: dict[int, tuple[float, ...]] = {}
         self.arrivals: list[tuple[int, int]] = []
         self.events = EventLog()
         self.seen = SeenRewards()
@@ -381,6 +408,8 @@ class TrialLog:
 
     def _set(self, trial_id: int, reward: float) -> None:
         self.reward[trial_id] = reward
+        if isinstance(reward, NamedReward):
+            self.further[trial_id] = tuple(reward.named.values())[1:]
         self.pending.pop(trial_id, None)
         if isnan(reward):
             self.abandoned.add(trial_id)
@@ -421,12 +450,34 @@ class TrialLog:
         """The reward of a trial, its failure, or None where it has neither."""
         if trial_id in self.failed:
             return Failure(self.remarks.get(trial_id, ""))
+        return None if isnan(self.reward[trial_id]) else self.value(trial_id)
+
+    def value(self, trial_id: int) -> float:
+        """The reward of a trial: NaN where it has none, and `NamedReward` where several objectives are measured."""
         reward = self.reward[trial_id]
-        return None if isnan(reward) else reward
+        if trial_id not in self.further or isnan(reward):
+            return reward
+        return NamedReward(dict(zip(self.objectives, (reward, *self.further[trial_id]), strict=True)))
+
+    def values(self, objective: int) -> FloatArray:
+        """The rewards of all trials as far as one of the measured objectives is concerned; NaN where there is none."""
+        out = np.array(self.reward, dtype=np.float64)
+        if objective > 0:
+            for trial in np.flatnonzero(~np.isnan(out)).tolist():
+                out[trial] = self.further[trial][objective - 1]
+        return out
+
+    def about(self, objective: int) -> TrialLog:
+        """The log of one of the measured objectives, for reading; it shares all but the rewards with this one."""
+        out = copy(self)
+        rewards = self.values(objective)
+        out.reward, out.seen = array("d", rewards.tobytes()), SeenRewards.of(rewards)
+        out.objectives, out.further = (), {}
+        return out
 
     def measurements(self, trial_id: int) -> tuple[float, ...]:
         """All rewards of the experiment of a trial, its own first."""
-        own = (self.reward[k] for k in (trial_id, *self.replicates.get(trial_id, ())))
+        own = (self.value(k) for k in (trial_id, *self.replicates.get(trial_id, ())))
         return tuple(reward for reward in own if not isnan(reward))
 
     def head_of(self, trial_id: int) -> int:
@@ -513,7 +564,7 @@ class TrialLog:
             return trial_id
         if not isnan(self.reward[trial_id]):
             raise AlreadyToldError(
-                f"trial {trial_id} already has the reward {self.reward[trial_id]}; amend({trial_id}, ...) corrects it"
+                f"trial {trial_id} already has the reward {self.value(trial_id)}; amend({trial_id}, ...) corrects it"
             )
         if trial_id in self.failed:
             raise AbandonedTrialError(f"trial {trial_id} failed; amend({trial_id}, reward) gives it a reward after all")
@@ -557,6 +608,9 @@ class TrialLog:
         if self.replicates:
             pairs = [(head, one) for head in sorted(self.replicates) for one in self.replicates[head]]
             out["replicates"] = np.array(pairs, dtype=np.int64).ravel()
+        if self.further:
+            known = np.flatnonzero(~np.isnan(np.array(self.reward, dtype=np.float64))).tolist()
+            out["further"] = np.array([self.further[trial] for trial in known], dtype=np.float64).ravel()
         if self.arrivals:
             out["arrivals"] = np.array(self.arrivals, dtype=np.int64).ravel()
         if self.remarks:
@@ -577,10 +631,17 @@ def _number(trial: object) -> object:
 _CERTAIN = 1.0 + 1e-6  # the largest propensity, up to rounding
 
 
-def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | None = None) -> TrialLog:
+def read_log(
+    state: State,
+    n_candidates: int,
+    n_models: int,
+    offers: OfferLog | None = None,
+    objectives: tuple[str, ...] = (),
+) -> TrialLog:
     """Invert `TrialLog.state`.
 
-    Rounds of contextual runs are read into `offers`, and every one has its own number of candidates.
+    Rounds of contextual runs are read into `offers`, and every one has its own number of candidates; `objectives`
+    names those that are measured, where there are several.
     """
     n = len(record("log", state, {"index": integers(None)})["index"])
     if offers is not None:
@@ -599,10 +660,11 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
         "failed": ids,
         "remarks": a_dict,
         "replicates": ids,
+        "further": floats(None, low=-LARGEST, high=LARGEST),
         "arrivals": integers(None, low=0),
     }
-    known = record("log", state, checks, optional=["failed", "remarks", "replicates", "arrivals"])
-    out = TrialLog(offers)
+    known = record("log", state, checks, optional=["failed", "remarks", "replicates", "further", "arrivals"])
+    out = TrialLog(offers, objectives)
     for name in ("index", "model", "explored", "propensity", "reward"):
         getattr(out, name).frombytes(known[name].tobytes())  # a truth value is one byte, here and there
     out.abandoned = set(known["abandoned"].tolist())
@@ -616,6 +678,7 @@ def read_log(state: State, n_candidates: int, n_models: int, offers: OfferLog | 
         raise ValueError("log['failed'] must be trials in log['abandoned'] that are not in log['retracted']")
     out.replicates = _read_replicates(known.get("replicates", np.empty(0, dtype=np.int64)), out.index)
     out.remarks = _read_remarks(known.get("remarks", {}), n)
+    out.further = _read_further(known.get("further", np.empty(0)), known["reward"], len(objectives) - 1)
     out.arrivals = _read_arrivals(known.get("arrivals", np.empty(0, dtype=np.int64)), n, n_candidates)
     out.pending = {i: out.index[i] for i in missing if i not in out.abandoned}
     if offers is not None:
@@ -634,6 +697,16 @@ def _read_replicates(flat: IntArray, index: Sequence[int]) -> dict[int, list[int
     if len(pairs) % 2 or len(set(own)) != len(own) or any(a >= b or index[a] != index[b] for a in out for b in out[a]):
         raise ValueError("log['replicates'] must be pairs of a trial and a later one of the same candidate")
     return out
+
+
+def _read_further(flat: FloatArray, rewards: FloatArray, n: int) -> dict[int, tuple[float, ...]]:
+    """Values of n further objectives, for all trials with a reward."""
+    told = np.flatnonzero(~np.isnan(rewards)).tolist()
+    if n < 1 or not told:
+        same("length of log['further']", flat.size, 0, "that of a run with one objective")
+        return {}
+    same("length of log['further']", flat.size, len(told) * n, "rewards times further objectives")
+    return {trial: tuple(own) for trial, own in zip(told, flat.reshape(-1, n).tolist(), strict=True)}
 
 
 def _read_arrivals(flat: IntArray, n: int, n_candidates: int) -> list[tuple[int, int]]:
@@ -712,9 +785,13 @@ def typos_among(known: FloatArray, new: FloatArray) -> list[str | None]:
 
 
 def trials_frame(log: TrialLog, domain: Domain) -> pd.DataFrame:
-    """One row per trial; `reward` is missing while pending, `model` when no single model proposed it."""
+    """One row per trial; `reward` is missing while pending, `model` when no single model proposed it.
+
+    Where objectives are measured, every one has a column in place of `reward`.
+    """
     import pandas as pd  # slow to import, and needed here only
 
+    rewards = {name: log.values(k) for k, name in enumerate(log.objectives)} or {"reward": log.values(0)}
     played = [domain[i] for i in log.index] if log.offers is None else log.offers.actions
     return pd.DataFrame(
         {
@@ -724,8 +801,8 @@ def trials_frame(log: TrialLog, domain: Domain) -> pd.DataFrame:
             "model": pd.array([None if j < 0 else j for j in log.model], dtype="Int64"),
             "explored": np.array(log.explored, dtype=bool),
             "propensity": np.array(log.propensity, dtype=np.float64),
-            "reward": np.array(log.reward, dtype=np.float64),
         }
+        | rewards
     )
 
 

@@ -40,14 +40,12 @@ class Rerun:
         if problem is None:
             again._candidates, again._fingerprint = run._candidates, run._fingerprint  # large, and the same
         again._log.arrivals = list(run._log.arrivals)
+        if problem is not None and not run.is_contextual:
+            again._log.arrivals.append((len(run._log), run.domain.n_candidates))
         again._monitor = run._monitor
         again._lock = run._lock
         self._is_whole = True
         self._catch_up()
-
-    def note_arrival(self, trials: int, candidates: int) -> None:
-        """The further candidates came after so many trials, when there were so many candidates."""
-        self._again._log.arrivals.append((trials, candidates))
 
     def fits(self, run: Algorithm, changes: Mapping[int, Entry]) -> bool:
         """Whether it is about these changes, and the run was not mended otherwise in the meantime."""
@@ -101,7 +99,8 @@ class Rerun:
         if offer is not None:
             round_ = again._open_offer(offer)
         else:
-            n, now = log.n_candidates_at(trial, again.domain.n_candidates), again.domain.n_candidates
+            now = again.domain.n_candidates
+            n = again._log.n_candidates_at(trial, now)
             everything = None if n == now else np.arange(n)
             round_ = again._open(everything if packed is None else unpack_restriction(packed, n))
             if index not in round_.indices:  # it was free when it was played, as another reward had been withdrawn

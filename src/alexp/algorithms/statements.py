@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from alexp.common.arrays import Action, IntArray
+from alexp.common.notebook import paragraph
 
 DELTA = 0.05  # the default everywhere: statements fail in at most one run of twenty
 Kind = Literal["certified", "calibrated", "estimate"]
@@ -67,6 +68,9 @@ class ModelCheck:
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return paragraph(self)
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,9 @@ class StopReport:
             text += f", and no point between the candidates by more than {self.epsilon + self.between_candidates:.3g}"
         text += f", in at least {times:g} of 100 such runs, {self.rests_on}"
         return text if self.checked else f"{text}; whether the rewards are as stated was not checked"
+
+    def _repr_html_(self) -> str:
+        return paragraph(self)
 
 
 def described(x: Action) -> str:

@@ -61,7 +61,8 @@ def _fresh(algorithm: Algorithm) -> Algorithm:
     models, domain = algorithm.models, algorithm.domain
     if isinstance(models.dictionary, Matrices) and models.dictionary.n_rows * models.n_columns > SMALL:
         models, domain = models.head(_ROWS), FiniteSet(np.arange(_ROWS))
-    arguments: State = {name: _own_copy(value) for name, value in algorithm.arguments().items()}
+    plain = algorithm.of_first_objective()
+    arguments: State = {name: _own_copy(value) for name, value in plain.arguments().items()}
     arguments.pop("reward_range", None)  # rewards are made up
     return type(algorithm)(models, domain, random_state=0, **arguments)
 

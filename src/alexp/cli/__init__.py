@@ -21,7 +21,6 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_show_locals=False,
-    help="Choose the right model while optimising.",
 )
 
 
@@ -39,7 +38,15 @@ def options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Choose the right model while optimising, with guarantees that hold at every moment."""
+    """Choose the right model while optimising, with guarantees that hold at every moment.
+
+    See it work: alexp demo
+
+    Your own table of candidates: alexp study create NAME --candidates FILE, then
+    alexp study ask NAME -n 8 --out plate.csv, fill in the rewards, and alexp study tell NAME plate.csv
+
+    What any command does, with an example: alexp COMMAND --help
+    """
 
 
 @app.command()
@@ -72,7 +79,10 @@ app.add_typer(study, name="study")
 
 @app.command()
 def warmup() -> None:
-    """Compile the code that common problems need, after an installation or in an image: first steps are then fast."""
+    """Compile the code that common problems need, after an installation or in an image: first steps are then fast.
+
+    Example: alexp warmup
+    """
     from rich.console import Console
 
     from alexp.algorithms.warming import Warmed, warm_up_common

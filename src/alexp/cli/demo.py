@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
-COLOUR_OF = {
-    "ALExp": "alexp",
-    "EvidenceMixture": "evidence-mixture",
-    "Oracle UCB": "oracle",
-    "uniform play": "uniform",
+# How the figure names every algorithm, and its colour.
+SHOWN = {
+    "uniform play": ("chooses at random", "uniform"),
+    "ALExp": ("ALExp, 165 models", "alexp"),
+    "EvidenceMixture": ("EvidenceMixture, 165 models", "evidence-mixture"),
+    "Oracle UCB": ("is given the true model", "oracle"),
 }
 
 
@@ -98,16 +99,19 @@ def demo_table(demo: Demo) -> Table:
 
 def demo_words(demo: Demo, path: Path) -> str:
     """What the table shows, and what to do next."""
-    lost = {name: run.regret[-1] for name, run in demo.runs.items()}
-    n = len(demo.runs["ALExp"].trials)
+    lost = {name: f"{run.regret[-1]:.1f}" for name, run in demo.runs.items()}
+    n, m = len(demo.runs["ALExp"].trials), demo.environment.models.n_models
     return (
-        f"A reward function on [-1, 1] was hidden. In each of {n} rounds an algorithm chose x and saw a noisy reward.\n"
-        f"Regret is what it lost by not choosing the best x at once: {lost['uniform play']:.1f} by choosing at random, "
-        f"{lost['Oracle UCB']:.1f} by an agent that is given the true model.\n"
-        f"ALExp ({lost['ALExp']:.1f}) and EvidenceMixture ({lost['EvidenceMixture']:.1f}) had to find that model among "
-        f"{demo.environment.models.n_models} while they chose.\n"
-        f"The figure shows how: {path}\n"
-        "Next, your own table: docs/what-to-use.md, or `alexp study create --help`."
+        f"What happened: a reward function on [-1, 1] was hidden. In each of {n} rounds an algorithm chose x and saw a "
+        f"noisy reward. {m} models describe the function, and one of them is true.\n"
+        "Regret is the reward lost by not choosing the best x in every round; 0 is perfect.\n"
+        f"  {lost['uniform play']:>5}  uniform play: chooses at random\n"
+        f"  {lost['ALExp']:>5}  ALExp, of the paper: finds the true model while it chooses\n"
+        f"  {lost['EvidenceMixture']:>5}  EvidenceMixture: likewise, and is not given the noise level\n"
+        f"  {lost['Oracle UCB']:>5}  Oracle UCB: is given the true model, which is unknown in practice\n"
+        f"The figure {path} shows where ALExp looked, what each algorithm lost, and which models ALExp followed.\n"
+        "Next: docs/what-to-use.md, for your own problem. With a spreadsheet:\n"
+        "  alexp study create my-study --candidates FILE --preview"
     )
 
 
@@ -118,18 +122,18 @@ def store_demo(demo: Demo, path: Path) -> None:
 
 
 def demo_figure(demo: Demo, path: Path) -> None:
-    """Cumulative regret; q_t of the leading models; the reward function with the points ALExp played."""
+    """The reward function with the points ALExp chose; what every algorithm lost; which models ALExp followed."""
     figure, axes = new_figure(1, 3, width=4.6, height=3.8)
-    regret_ax, q_ax, reward_ax = axes[0]
-    for i, (name, run) in enumerate(demo.runs.items()):
-        rounds = np.arange(1, run.regret.size + 1)
-        regret_ax.plot(rounds, run.regret, color=method_colour(COLOUR_OF[name]), ls=DASHES[i], label=name)
-        regret_ax.annotate(f"{run.regret[-1]:.1f}", (rounds[-1], run.regret[-1]), (3, -3), textcoords="offset points")
+    reward_ax, regret_ax, q_ax = axes[0]
+    _draw_reward(reward_ax, demo)
+    for dash, (name, (label, colour)) in zip(DASHES, SHOWN.items(), strict=False):
+        regret = demo.runs[name].regret
+        regret_ax.plot(np.arange(1, regret.size + 1), regret, color=method_colour(colour), ls=dash, label=label)
+        regret_ax.annotate(f"{regret[-1]:.1f}", (regret.size, regret[-1]), (3, -3), textcoords="offset points")
     _logarithmic(regret_ax)
-    regret_ax.set(xlabel="round t", ylabel="lost so far (cumulative regret)", title="What each algorithm lost")
+    regret_ax.set(xlabel="round", ylabel="reward lost so far (regret)", title="2. What each algorithm lost")
     legend_below(regret_ax)
     _draw_probabilities(q_ax, demo)
-    _draw_reward(reward_ax, demo)
     save_figure(figure, path)
 
 
@@ -150,19 +154,20 @@ def _draw_probabilities(ax: Axes, demo: Demo) -> None:
     truth, names = demo.environment.true_model, demo.environment.models.names
     leaders = [int(j) for j in np.argsort(q[-1])[::-1][:5]]
     for i, j in enumerate(leaders if truth in leaders else [*leaders, truth]):
-        star = " (true)" if j == truth else ""
-        ax.plot(np.arange(1, len(q) + 1), q[:, j], color=COLOURS[i], ls=DASHES[i], label=f"{names[j]}{star}")
-    ax.set(xlabel="round t", ylabel="probability $q_t$", title="Which models ALExp follows")
+        is_true = j == truth
+        style = {"color": COLOURS[i], "ls": DASHES[i], "lw": 2.5 if is_true else 1.5}
+        ax.plot(np.arange(1, len(q) + 1), q[:, j], label=f"{names[j]}{' (true)' if is_true else ''}", **style)
+    ax.set(xlabel="round", ylabel="probability of following", title="3. Which models ALExp followed")
     legend_below(ax, 3)
 
 
 def _draw_reward(ax: Axes, demo: Demo) -> None:
     x, run = demo.environment.domain.points, demo.runs["ALExp"]
     played = np.array([trial.x for trial in run.trials])
-    ax.plot(x, demo.environment.rewards, color="black", lw=1.2, label="reward function")
+    ax.plot(x, demo.environment.rewards, color="black", lw=1.2, label="hidden reward function")
     marks = ax.scatter(played, run.rewards, c=np.arange(1, played.size + 1), cmap="viridis", s=18, zorder=3)
-    ax.figure.colorbar(marks, ax=ax, label="round t")
+    ax.figure.colorbar(marks, ax=ax, label="round")
     best = demo.algorithms["ALExp"].best()
-    ax.axvline(best.x, color=COLOURS[1], ls="--", lw=1.0, label="recommended")
-    ax.set(xlabel="x", ylabel="reward", title="Where ALExp looked")
+    ax.axvline(best.x, color=COLOURS[1], ls="--", lw=1.0, label="recommended at the end")
+    ax.set(xlabel="x", ylabel="reward", title="1. Where ALExp looked")
     legend_below(ax)

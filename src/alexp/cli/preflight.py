@@ -27,8 +27,13 @@ def preflight(
     reward_bound: Annotated[float, typer.Option(help="Largest size of a noiseless reward.")] = 1.0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report to this file.")] = None,
 ) -> None:
-    """Of a table: near-duplicates, constant columns, and how many experiments to expect. Without one: rank, duplicate
-    models, feature norms, lambda_min of exploration designs, and the schedules' constants."""
+    """Check a table before the first experiment: near-duplicates, constant columns, how many experiments to expect.
+
+    Without a table the problem is the paper's: rank, duplicate models, feature norms, lambda_min of exploration
+    designs, and the schedules' constants.
+
+    Example: alexp preflight --candidates reactions.xlsx
+    """
     import json
 
     from rich.console import Console

@@ -26,7 +26,10 @@ def serve(
     ] = 500.0,
     grace: Annotated[int, typer.Option(min=1, help="Seconds for what is in flight when stopped.")] = 60,
 ) -> None:
-    """Serve studies over HTTP, with a dashboard at /. SIGTERM stops it after the requests in flight."""
+    """Serve studies over HTTP, with a dashboard at /. SIGTERM stops it after the requests in flight.
+
+    Example: alexp serve --storage sqlite:///lab.db --port 8000
+    """
     from alexp.service import Limits, Tokens, create_app
     from alexp.service import server as running
 

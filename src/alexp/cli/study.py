@@ -37,8 +37,10 @@ from alexp.common.redaction import printable
 if TYPE_CHECKING:
     from alexp.algorithms.base import Direction
     from alexp.algorithms.log import Trial
+    from alexp.problem.objectives import Measurements
     from alexp.study import HeldTrial, Study
     from alexp.study.leases import WhenExpired
+    from alexp.study.study import Checked
     from alexp.table.numbers import Decimal
 
 app = typer.Typer(
@@ -123,11 +125,20 @@ def create(
     reward_range: Annotated[
         tuple[float, float] | None, typer.Option("--range", help="Lowest and highest possible reward: --range 0 100.")
     ] = None,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=maximize or NAME=minimize, two or three of them; a column of the candidates is known."),
+    ] = None,
+    cost: Annotated[str | None, typer.Option(help="Column of the candidates with the cost of an experiment.")] = None,
+    budget: Annotated[float | None, typer.Option(help="What all experiments together may cost.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; a random one if absent.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a further argument of the algorithm.")] = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Start a study from a table of candidates; says first what it took every column for."""
+    """Start a study from a table of candidates; says first what it took every column for.
+
+    Example: alexp study create arylation --candidates reactions.xlsx --range 0 100
+    """
     from alexp.study import create_study
     from alexp.study.declared import kernels_from_words
 
@@ -143,8 +154,10 @@ def create(
             f"--setting is for arguments of the algorithm, got {min(taken)!r}; it has an option of its own"
         )
     more |= {} if goal is None else {"goal": goal}
-    more |= {} if reward_range is None else {"reward_range": reward_range}
-    more |= {} if noise is None else {"noise": noise}
+    stated = {"reward_range": reward_range, "cost": cost, "budget": budget, "noise": noise}
+    more |= {key: value for key, value in stated.items() if value is not None}
+    if objective:
+        more["objectives"] = dict(pair(text, "--objective") for text in objective)
     study = create_study(
         models.normalized(table.domain) if normalize else models,
         table,
@@ -190,21 +203,23 @@ def ask(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Ask for trials; fill in the rewards and pass the file to `tell`."""
-    from alexp.study.candidates import column_names
-    from alexp.study.sheets import check_wells
+    """Ask for trials; fill in the rewards and pass the file to `tell`.
+
+    Example: alexp study ask arylation -n 8 --out plate.csv
+    """
+    from alexp.study.logbook import new_key
+    from alexp.study.tables import check_map
 
     with _opened(name, storage, worker) as study:
         if study.algorithm.is_contextual:
             raise ValueError(f"rounds of study {name!r} are contextual: ask in Python with study.ask(context=...)")
         _check_out(out, force)
-        check_wells(plate_map, n)
-        if plate_map is not None and "well" in column_names(study.algorithm):
-            raise ValueError("--plate-map adds a column 'well', and the candidates have one; leave the option out")
+        check_map(study, plate_map, n)
         trials = study.ask(
             n,
             available=_unseen(study) if new else None,
             distinct=not repeats,
+            key=None if plate_map is None else new_key(),  # expired trials have wells on another plate
             lease=lease,
             where=where,
             at_most=dict(_limit(text) for text in at_most) if at_most else None,
@@ -220,6 +235,10 @@ def tell(
         Path,
         typer.Argument(help="CSV or .xlsx file: trial, or the candidates' id column, and reward (71.2; 72.9, failed)."),
     ],
+    reward: Annotated[
+        list[str] | None,
+        typer.Argument(help="With the number of a trial in place of a file: its reward, or yield=81 cost=12."),
+    ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Leave lines without a reward for later.")] = False,
     amend: Annotated[
         bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
@@ -229,23 +248,22 @@ def tell(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Tell rewards: the whole file, or nothing if any line is wrong. Rewards that are known already are skipped."""
+    """Tell rewards: the whole file, or nothing if any line is wrong. Rewards that are known already are skipped.
+
+    Example: alexp study tell arylation plate.csv
+    """
     from alexp.algorithms.base import CheckedTell
-    from alexp.study.events import FAILED
-    from alexp.study.study import TrialResult
-    from alexp.study.tables import read_results
+    from alexp.study.tables import as_result, read_results
 
     with _opened(name, storage, worker) as study:
-        found = read_results(results, study, partial, amend, _sign(decimal))
+        found: Sequence[Checked]
+        if reward:
+            found = [study.refresh().check_tell(str(results), _told(reward), "amend" if amend else "same")]
+        else:
+            found = read_results(results, study, partial, amend, _sign(decimal))
         tells = [one for one in found if isinstance(one, CheckedTell)]
-        pairs = [
-            TrialResult(one.trial, [one.reward, *one.more] if one.more else one.reward, note=one.note)
-            if isinstance(one, CheckedTell)
-            else TrialResult(one.trial, FAILED, note=one.reason)
-            for one in found
-        ]
         with _sure(study.algorithm.suspects(tells).values(), yes):
-            did, counts = study.tell_many(pairs, "amend" if amend else "same"), study.counts
+            did, counts = study.tell_many(map(as_result, found), "amend" if amend else "same"), study.counts
         known = f", {did.skipped} already known" if did.skipped else ""
         amended = f", {did.amended} amended" if did.amended else ""
         lost = sum(one.action != "skip" for one in found if not isinstance(one, CheckedTell))
@@ -263,7 +281,10 @@ def fail(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Report a failed experiment: its candidate is not proposed again, and the models learn where failures lie."""
+    """Report a failed experiment: its candidate is not proposed again, and the models learn where failures lie.
+
+    Example: alexp study fail arylation 3 --reason "precipitated"
+    """
     with _opened(name, storage, worker) as study:
         study.fail(trial, reason, "amend" if amend else "raise")
         counts = study.counts
@@ -273,20 +294,32 @@ def fail(
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # rewards may be negative
-def amend(name: Name, trial: OneTrial, reward: float, yes: Yes = False, storage: Where = DEFAULT) -> None:
-    """Correct the reward of a trial; the study continues as if it had been told at once."""
+def amend(
+    name: Name,
+    trial: OneTrial,
+    reward: Annotated[list[str], typer.Argument(help="The right reward, or yield=81 cost=12.")],
+    yes: Yes = False,
+    storage: Where = DEFAULT,
+) -> None:
+    """Correct the reward of a trial; the study continues as if the first reward had been this one.
+
+    Example: alexp study amend arylation 3 72.4
+    """
     with _opened(name, storage) as study:
-        told = study.refresh().check_amend(trial, reward)
+        told = study.refresh().check_amend(trial, _told(reward))
         before = study.algorithm.log.entry(told.trial)
         with _sure(study.algorithm.suspects([told]).values(), yes):
-            study.amend(told.trial, reward)
+            study.amend(told.trial, _told(reward))
         had = str(before) if isinstance(before, float) else "no reward" if before is None else "a failure"
         typer.echo(f"trial {told.trial}: {had} became {told.reward}")
 
 
 @app.command()
 def retract(name: Name, trial: OneTrial, storage: Where = DEFAULT) -> None:
-    """Withdraw the reward of a trial, or its failure; it then counts as abandoned. `amend` gives it a reward again."""
+    """Withdraw the reward of a trial, or its failure; it then counts as abandoned. `amend` gives it a reward again.
+
+    Example: alexp study retract arylation 3
+    """
     with _opened(name, storage) as study:
         what = "failure" if study.algorithm.log.check_id(trial) in study.algorithm.log.failed else "reward"
         study.retract(trial)
@@ -303,13 +336,18 @@ def observe(
     yes: Yes = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Add measurements that were made without an ask."""
+    """Add measurements that were made without an ask.
+
+    Example: alexp study observe arylation earlier.csv
+    """
     from alexp.study.candidates import observations
     from alexp.study.tables import read_observations
 
     with _opened(name, storage) as study:
-        frame = read_observations(data, study.algorithm.domain, _sign(decimal))
-        rewards = [reward for _, reward in observations(study.algorithm.domain, frame)]
+        algorithm = study.algorithm
+        frame = read_observations(data, algorithm, _sign(decimal))
+        found = observations(algorithm.domain, frame, objectives=algorithm.log.objectives)
+        rewards = [algorithm.check_reward(reward) for _, reward in found]
         strange = zip(frame.index, study.algorithm.suspect_observations(rewards), strict=True)
         with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
             trials = study.add_observations(frame)
@@ -331,7 +369,10 @@ def add(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Add candidates, which later asks may propose; --features brings their descriptions, if the first have any."""
+    """Add candidates, which later asks may propose; --features brings their descriptions, if the first have any.
+
+    Example: alexp study add arylation more.xlsx
+    """
     from alexp.table.arrivals import stated_kinds, understood
 
     with _opened(name, storage, worker) as study:
@@ -356,7 +397,10 @@ def abandon(
     trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
     storage: Where = DEFAULT,
 ) -> None:
-    """Abandon pending trials, which will have no reward."""
+    """Abandon pending trials, which will have no reward.
+
+    Example: alexp study abandon arylation 3 4
+    """
     with _opened(name, storage) as study:
         for trial in trials:
             study.abandon(trial)
@@ -365,10 +409,17 @@ def abandon(
 
 @app.command()
 def status(name: Name, storage: Where = DEFAULT) -> None:
-    """Print the state of the study: counts, leading models, recommendation."""
+    """Print the state of the study: counts, leading models, recommendation.
+
+    Example: alexp study status arylation
+    """
+    from alexp.study.report import compromise_sentences
+
     with _opened(name, storage) as study:
         view = study.view(trials=0, leaders=5, history=False, certificates=False, curve=False, explanation=False)
-        typer.echo(printable(f"{view.name}: {view.algorithm}, {view.direction}, in {view.where}"))
+        aims = {} if view.pareto is None else view.pareto.directions
+        aim = ", ".join(f"{direction} {name}" for name, direction in aims.items()) or view.direction
+        typer.echo(printable(f"{view.name}: {view.algorithm}, {aim}, in {view.where}"))
         typer.echo(", ".join(f"{value} {key}" for key, value in view.counts.items()))
         if view.standing is not None:
             leading = (f"{leader.name} {leader.q:.3f}" for leader in view.standing.leaders)
@@ -380,6 +431,17 @@ def status(name: Name, storage: Where = DEFAULT) -> None:
                 typer.echo(printable(sentence))
         elif view.stopping is not None:
             typer.echo(printable(view.stopping))
+        for sentence in compromise_sentences(view):
+            typer.echo(printable(sentence))
+
+
+@app.command()
+def pareto(name: Name, out: Out = None, storage: Where = DEFAULT) -> None:
+    """The best compromises of several objectives: measured candidates that no other one beats in all, as CSV."""
+    from alexp.study.tables import pareto_lines
+
+    with _opened(name, storage) as study:
+        _write_lines(out, pareto_lines(study), "candidates")
 
 
 @app.command()
@@ -390,7 +452,10 @@ def heartbeat(
     worker: Worker = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Restart the leases of trials that this worker still measures, for as long as before or for --lease."""
+    """Restart the leases of trials that this worker still measures, for as long as before or for --lease.
+
+    Example: alexp study heartbeat arylation 3 4 --lease 2h
+    """
     with _opened(name, storage, worker) as study:
         study.heartbeat(trials, lease)
         typer.echo(f"prolonged {len(trials)} leases")
@@ -407,7 +472,10 @@ def take_over(
     force: Force = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Take over expired trials of other workers, as a file for `tell`."""
+    """Take over expired trials of other workers, as a file for `tell`.
+
+    Example: alexp study take-over arylation --out plate.csv
+    """
     with _opened(name, storage, worker) as study:
         _check_out(out, force)
         taken = study.take_over(trials or None, lease=lease, n=n)
@@ -423,7 +491,10 @@ def pending(
     ] = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Pending trials, as a file for `tell`."""
+    """Pending trials, as a file for `tell`.
+
+    Example: alexp study pending arylation --out plate.csv
+    """
     from alexp.study.candidates import labeller
 
     with _opened(name, storage) as study:
@@ -439,7 +510,10 @@ def pending(
 
 @app.command()
 def export(name: Name, out: Out = None, storage: Where = DEFAULT) -> None:
-    """All trials as CSV."""
+    """All trials as CSV.
+
+    Example: alexp study export arylation --out trials.csv
+    """
     from alexp.study.tables import export as lines
 
     with _opened(name, storage) as study:
@@ -452,14 +526,20 @@ def report(
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
     storage: Where = DEFAULT,
 ) -> None:
-    """Write one self-contained HTML page about the study."""
+    """Write one self-contained HTML page about the study.
+
+    Example: alexp study report arylation --out arylation.html
+    """
     with _opened(name, storage) as study:
         typer.echo(f"report written to {study.report(out)}")
 
 
 @app.command("list")
 def list_all(storage: Where = DEFAULT) -> None:
-    """All studies of a storage."""
+    """All studies of a storage.
+
+    Example: alexp study list
+    """
     from alexp.study import list_studies
 
     found = list_studies(storage)
@@ -477,7 +557,10 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Delete a study with all its trials, after asking."""
+    """Delete a study with all its trials, after asking.
+
+    Example: alexp study delete arylation
+    """
     from alexp.study import delete_study, list_studies
 
     trials = next((study.trials for study in list_studies(storage) if study.name == name), 0)
@@ -492,7 +575,10 @@ def check(
     name: Annotated[str | None, typer.Argument(help="Name of the study; all of them if absent.")] = None,
     storage: Where = DEFAULT,
 ) -> None:
-    """Verify everything that is stored, replay the log from its start, and compare; exit status 1 if it is damaged."""
+    """Verify everything that is stored, replay the log from its start, and compare; exit status 1 if it is damaged.
+
+    Example: alexp study check arylation
+    """
     from alexp.study import check as check_study
     from alexp.study import list_studies
 
@@ -509,7 +595,10 @@ def salvage(
     source: Annotated[str, typer.Argument(help="The damaged storage: a file, or postgresql://user@host/database.")],
     target: Annotated[str, typer.Argument(help="A new storage for what is intact.")],
 ) -> None:
-    """Copy the intact parts of all studies into a new storage, and report what was lost."""
+    """Copy the intact parts of all studies into a new storage, and report what was lost.
+
+    Example: alexp study salvage damaged.db sqlite:///rescued.db
+    """
     from alexp.study import salvage as salvage_studies
 
     for report in salvage_studies(source, target):
@@ -594,6 +683,20 @@ def _limit(text: str) -> tuple[str, int]:
     if not number.strip().isdecimal():
         raise ValueError(f"--at-most must look like COLUMN=NUMBER with a whole number, got {text!r}")
     return column, int(number)
+
+
+def _told(words: Sequence[str]) -> Measurements:
+    """A reward as it is typed: a number, or NAME=NUMBER for every objective."""
+    if len(words) == 1 and "=" not in words[0]:
+        return _number(words[0])
+    return {name: _number(text) for name, text in (pair(word, "reward") for word in words)}
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"reward must be a number, or NAME=NUMBER for every objective, got {text!r}") from None
 
 
 def _value(text: str) -> Any:

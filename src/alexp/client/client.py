@@ -85,6 +85,9 @@ class Client:
         reading: Reading | None = None,
         algorithm: str | None = None,
         direction: Direction | None = None,
+        objectives: Mapping[str, Direction] | None = None,
+        cost: str | Sequence[float] | None = None,
+        budget: float | None = None,
         repeats: bool | None = None,
         expired: WhenExpired | None = None,
         random_state: int | None = None,
@@ -110,7 +113,7 @@ class Client:
             free constant.
         reading
             Keywords of `alexp.Table.read`, such as `{"missing": "drop", "kinds": {"lot": "words"}}`; see `preview`.
-        algorithm, direction, repeats, expired, random_state, load_if_exists, settings
+        algorithm, direction, objectives, cost, budget, repeats, expired, random_state, load_if_exists, settings
             As for `alexp.create_study`; settings are JSON data, such as `noise_std=0.1`.
         """
         if (table is None) == (problem is None):
@@ -119,6 +122,11 @@ class Client:
         described = table_problem(table, models, options) if table is not None else problem
         body: State = {"name": name, "problem": described, "settings": settings or None, "algorithm": algorithm}
         body |= {"direction": direction, "repeats": repeats, "expired": expired, "random_state": random_state}
+        body |= {
+            "objectives": objectives,
+            "cost": cost if isinstance(cost, str | None) else list(cost),
+            "budget": budget,
+        }
         return self._create(without_none(body), load_if_exists)
 
     def preview(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast, overload
 from urllib.parse import quote
 
 import numpy as np
@@ -25,6 +25,7 @@ from alexp.common.files import write_bytes
 from alexp.common.validation import count
 from alexp.common.warning import caution
 from alexp.problem.domains import Available
+from alexp.problem.objectives import Measurements, Reward
 from alexp.study.errors import StorageError, StudyNotFoundError
 from alexp.study.events import FAILED, worker_name
 from alexp.study.view import Counts, HeldTrial, TellCounts
@@ -54,11 +55,13 @@ class RemoteStudy:
     repeated under that key and stored once. Threads may share the object.
     """
 
-    def __init__(self, transport: HttpTransport, name: str, summary: State | None = None) -> None:
+    def __init__(self, transport: HttpTransport, name: str, info: State | None = None) -> None:
         self.name, self._transport = name, transport
         self._path = f"/v1/studies/{quote(name, safe='')}"
-        known = self.summary() if summary is None else summary
+        known = self.info() if info is None else info
         self._domain = str(known["domain"])
+        self._objectives = list(known.get("objectives") or ())
+        self._known = [one for one in self._objectives if one in known.get("columns", ())]  # columns of the candidates
         self._offers_expired = known.get("expired", "offer") == "offer" and not known.get("contextual", False)
 
     def _write(self, what: str, body: State, key: str | None) -> State:
@@ -182,7 +185,7 @@ class RemoteStudy:
         """
         self._write("fail", _named(trial, candidate) | {"reason": reason, "if_told": if_told}, key)
 
-    def amend(self, trial: AnyTrial, reward: float | Sequence[float], key: str | None = None) -> None:
+    def amend(self, trial: AnyTrial, reward: Measurements, key: str | None = None) -> None:
         """Correct a reward that was told or added, or give one to a retracted or failed trial; see `Study.amend`."""
         self._write("amend", {"trial": _id(trial), "reward": _reward(reward), "sure": True}, key)
 
@@ -200,7 +203,7 @@ class RemoteStudy:
     def observe(
         self,
         index: int | str,
-        reward: float,
+        reward: Reward,
         *,
         available: Available = None,
         propensity: float | None = None,
@@ -208,7 +211,8 @@ class RemoteStudy:
         **presented: Unpack[RoundArguments],
     ) -> Trial:
         """Add a reward of candidate `index` that was measured without a trial."""
-        facts: State = {"index": index, "reward": check_reward(reward), "available": available}
+        facts: State = {"index": index, "available": available}
+        facts |= _reward(reward) if isinstance(reward, Mapping) else {"reward": check_reward(reward)}
         return self._observe([facts | {"propensity": propensity, **presented}], False, key)[0]
 
     def add_observations(self, frame: pd.DataFrame, nearest: bool = False, key: str | None = None) -> list[Trial]:
@@ -281,7 +285,7 @@ class RemoteStudy:
     @property
     def counts(self) -> Counts:
         """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted), failed."""
-        return cast(Counts, self.summary()["counts"])
+        return cast(Counts, self.info()["counts"])
 
     def pending(self) -> list[HeldTrial]:
         """Pending trials, oldest first, each with its worker, its age and the rest of its lease in seconds."""
@@ -303,6 +307,19 @@ class RemoteStudy:
         """The recommended action, given all rewards so far; in contextual studies of a round, passed as to `ask`."""
         answer = self._statement("best", {"available": available, **presented})
         return _recommendation(answer, self._domain)
+
+    def pareto(self) -> pd.DataFrame:
+        """Measured candidates that no other measured one beats in every objective; see `Study.pareto`."""
+        import pandas as pd  # slow to import, and needed here only
+
+        answer = self._get("pareto")
+        found = answer["pareto"]
+        columns: dict[str, list[Any]] = {
+            "id": [row["trial"] for row in found],
+            "x": [_action(row["x"], self._domain) for row in found],
+            "index": [row["index"] for row in found],
+        }
+        return pd.DataFrame(columns | {name: [row["values"][name] for row in found] for name in answer["objectives"]})
 
     def policy(self, available: Available = None, **presented: Unpack[RoundArguments]) -> FloatArray:
         """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
@@ -346,8 +363,12 @@ class RemoteStudy:
 
         rows = list(self._pages("trials"))
         columns = {name: [row[name] for row in rows] for name in ("id", "index", "model", "explored", "propensity")}
-        columns |= {name: [row[name] for row in rows] for name in ("reward", "state")}
-        frame = pd.DataFrame(columns).astype(_TYPES)
+        measured = [name for name in self._objectives if name not in self._known]
+        columns |= _reward_columns([row["reward"] for row in rows], measured)
+        columns |= {name: [row["x"][name] for row in rows] for name in self._known}
+        columns["state"] = [row["state"] for row in rows]
+        frame = pd.DataFrame(columns)
+        frame = frame.astype({name: kind for name, kind in _TYPES.items() if name in frame})
         frame.insert(1, "x", pd.Series([_action(row["x"], self._domain) for row in rows], dtype=None))
         return frame
 
@@ -379,7 +400,7 @@ class RemoteStudy:
         write_bytes(path, self._transport.send("GET", f"{self._path}/{what}").content)
         return path
 
-    def summary(self) -> State:
+    def info(self) -> State:
         """The study as JSON data: algorithm, direction, counts, domain, settings and their meaning."""
         return cast(State, self._transport.read(self._path))
 
@@ -388,7 +409,7 @@ class RemoteStudy:
 
         To follow a study, use `follow`, or call this again with the number of events so far, `events[-1]["seq"] + 1`.
         """
-        start, stop = count("since", since, 0), int(self.summary()["n_events"])
+        start, stop = count("since", since, 0), int(self.info()["n_events"])
         if limit is not None:
             stop = min(stop, start + count("limit", limit))
         found: list[EventDict] = []
@@ -406,7 +427,7 @@ class RemoteStudy:
         """
         import httpx
 
-        attempts, position = 0, int(self.summary()["n_events"]) if since is None else count("since", since, 0)
+        attempts, position = 0, int(self.info()["n_events"]) if since is None else count("since", since, 0)
         while True:
             try:
                 with self._transport.stream(f"{self._path}/events", since=position) as response:
@@ -461,11 +482,21 @@ def _result(trial: AnyTrial | None, reward: AnyReward, candidate: Name | None = 
     return _named(trial, candidate) | {"reward": _reward(reward)} | ({"note": note} if note else {})
 
 
+def _reward_columns(rewards: Sequence[Any], measured: Sequence[str]) -> dict[str, Any]:
+    """A column of rewards, or one per measured objective."""
+    if len(measured) < 2:
+        return {name: np.array(rewards, dtype=np.float64) for name in measured} or {"reward": rewards}
+    columns = {name: [None if reward is None else reward[name] for reward in rewards] for name in measured}
+    return {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
+
+
 def _reward(reward: AnyReward) -> Packable:
     if isinstance(reward, str) and reward == FAILED:
         return FAILED
+    if isinstance(reward, Mapping):
+        return {name: _reward(value) for name, value in reward.items()}
     if isinstance(reward, list | tuple | np.ndarray) and np.ndim(reward):
-        return [check_reward(one) for one in reward]
+        return [_reward(one) for one in cast(Sequence[float], reward)]
     return check_reward(cast(float, reward))
 
 

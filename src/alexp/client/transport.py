@@ -17,6 +17,7 @@ import numpy as np
 
 from alexp.algorithms import AbandonedTrialError, AlreadyToldError, NotCertified, NotToldError, UnknownTrialError
 from alexp.algorithms.log import NoRewardYetError
+from alexp.algorithms.several import SeveralObjectivesError
 from alexp.common.codec import Packable, State
 from alexp.common.memory import OutOfMemoryError
 from alexp.common.validation import count, positive
@@ -52,6 +53,7 @@ _BY_TYPE: Mapping[str, type[Exception]] = {
     "not-offered": NotOfferedError,
     "not-certified": NotCertified,
     "no-reward-yet": NoRewardYetError,
+    "several-objectives": SeveralObjectivesError,
     "unknown-outcome": UnknownOutcomeError,
     "history-replaced": HistoryReplacedError,
     "out-of-memory": OutOfMemoryError,

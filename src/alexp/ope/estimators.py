@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar, get_args, runtime_checkable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.notebook import paragraph
 from alexp.common.validation import LARGEST, count, finite, fraction, one_of, positive
 from alexp.common.warning import caution
 from alexp.ope._kernels import mixture_crossings
 from alexp.ope.log import AGREEMENT, Log, LoggedRound, LogWarning, NoOverlapError, Ragged, check_distributions
 from alexp.ope.sequences import METHODS, STAKES, Bets, Method, Payoffs, lower_sequence, running_level
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Range = tuple[float, float]
 Result = TypeVar("Result", bound="PolicyValue")
@@ -82,6 +87,13 @@ class PolicyValue:
 
     def __str__(self) -> str:
         return "\n".join([self._headline(), *self._details()])
+
+    def _repr_html_(self) -> str:
+        return paragraph(self)
+
+    def plot(self, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw the interval after every round; returns the axes. `alexp.plot.values` draws several results."""
+        return import_module("alexp.plot").values(self, ax, engine=engine)
 
     def _headline(self) -> str:
         return f"{self.estimator}: value {self.value:.4g}, {self._bounds()}"

@@ -1,4 +1,4 @@
-"""The dictionary on all candidates, stored the way the hot loops read it, and the rounds that are played on it."""
+"""The dictionary on all candidates, stored the way compiled code reads it, and the rounds that are played on it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class CandidateTable(Listing):
 
     @cached_property
     def table(self) -> FloatArray:
-        """The features as the hot loops of small models read them; made when first asked for."""
+        """The features as the compiled code of small models reads them; made when first asked for."""
         table = np.empty((self.n_columns, self.n_candidates))
         for part in self._tables:
             table[part.columns] = dense(part.rows)[self.order].T

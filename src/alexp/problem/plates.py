@@ -10,14 +10,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from alexp.common.arrays import IntArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.domains import Available, Domain, check_available
 from alexp.problem.where import holds, named_columns, unknown_column
+
+_ROUNDING = 1e-9  # of a budget
 
 
 class PlateArguments(TypedDict, total=False):
@@ -48,11 +50,14 @@ def check_unrestricted(where: object, at_most: object, together: object) -> None
 
 
 def check_plate(
-    domain: Domain, at_most: Mapping[str, int] | None, together: Sequence[str] | str | None
+    domain: Domain,
+    at_most: Mapping[str, int] | None,
+    together: Sequence[str] | str | None,
+    purse: Purse | None = None,
 ) -> PlateLimits | None:
     """The limits of a plate, or the error that says what is wrong with them; None where nothing is limited."""
     if at_most is None and together is None:
-        return None
+        return None if purse is None else PlateLimits({}, {}, (), purse)
     if at_most is not None and (not isinstance(at_most, Mapping) or not at_most):
         raise TypeError(f"at_most must say how many may share a value, such as {{'ligand': 2}}, got {at_most!r}")
     alike = (together,) if isinstance(together, str) else tuple(together or ())
@@ -64,7 +69,18 @@ def check_plate(
             if name not in columns:
                 raise ValueError(f"{argument}: {unknown_column(name, columns)}")
     caps = {name: count(f"at_most[{name!r}]", most) for name, most in (at_most or {}).items()}
-    return PlateLimits({name: columns[name] for name in (*caps, *alike)}, caps, alike)
+    return PlateLimits({name: columns[name] for name in (*caps, *alike)}, caps, alike, purse)
+
+
+class Purse(NamedTuple):
+    """What experiments cost, (N,), and what is left to spend on them."""
+
+    costs: FloatArray
+    left: float
+
+    def allows(self, total: float) -> bool:
+        """Whether so much can be spent, up to rounding."""
+        return total <= self.left + _ROUNDING * abs(self.left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +92,13 @@ class PlateLimits:
     columns : the columns that matter, N values each.
     at_most : how many candidates may share a value of a column.
     together : columns with one value for the whole plate.
+    purse : what candidates cost and what is left to spend, where there is a budget.
     """
 
     columns: Mapping[str, list[Any]]
     at_most: Mapping[str, int]
     together: tuple[str, ...]
+    purse: Purse | None = None
 
     @cached_property
     def _codes(self) -> IntArray:
@@ -95,12 +113,15 @@ class PlateLimits:
 
     def __str__(self) -> str:
         shown = [f"at_most={dict(self.at_most)!r}"] if self.at_most else []
-        return " and ".join([*shown, f"together={self.together!r}"] if self.together else shown)
+        shown += [f"together={self.together!r}"] if self.together else []
+        return " and ".join(
+            shown if self.purse is None else [*shown, f"what is left of the budget, {self.purse.left:g},"]
+        )
 
     def check(self, free: IntArray, wanted: int) -> None:
         """Raise unless `wanted` of the `free` candidates can make a plate."""
         if not self.choices(free, [], wanted).size:
-            most = max((self._most(part, wanted, ()) for part in self._parts(free, ())), default=0)
+            most = max((self._largest_plate(part, wanted) for part in self._parts(free, ())), default=0)
             whose = "one candidate" if free.size == 1 else f"{free.size} candidates"
             raise ValueError(
                 f"n must be at most {most}: {self} leaves no larger plate of the {whose} to choose from that are "
@@ -114,7 +135,54 @@ class PlateLimits:
         """
         open_ = np.setdiff1d(free, np.asarray(chosen, dtype=np.int64))
         parts = [self._next(part, left, chosen) for part in self._parts(open_, chosen)]
+        if self.purse is not None:
+            parts = [self._affordable(self.purse, part, left, chosen) for part in parts]
         return np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+
+    def _affordable(self, purse: Purse, part: IntArray, left: int, chosen: Sequence[int]) -> IntArray:
+        """The candidates of a part whose plate can be paid if the cheapest that still fit follow.
+
+        With limits of several columns the cheapest one by one may not be the cheapest plate: one that could just be
+        paid may then be left out. What is left in always can be completed by them.
+        """
+        spent = float(purse.costs[np.asarray(chosen, dtype=np.int64)].sum())
+        ranked = part[np.argsort(purse.costs[part], kind="stable")]
+        codes = self._codes[part] if self.at_most else np.zeros((part.size, 1), dtype=np.int64)
+        _, kind = np.unique(codes, axis=0, return_inverse=True)
+        known: dict[int, tuple[float, set[int]]] = {}  # what follows a candidate of a kind, unless it is one of these
+        fits = np.zeros(part.size, dtype=bool)
+        for k, (one, own) in enumerate(zip(part.tolist(), kind.ravel().tolist(), strict=True)):
+            if own not in known:
+                known[own] = self._cheapest(purse.costs, ranked, left - 1, (*chosen, one))
+            rest, followers = known[own]
+            if one in followers:
+                rest, _ = self._cheapest(purse.costs, ranked, left - 1, (*chosen, one))
+            fits[k] = purse.allows(spent + float(purse.costs[one]) + rest)
+        return part[fits]
+
+    def _cheapest(self, costs: FloatArray, ranked: IntArray, n: int, chosen: Sequence[int]) -> tuple[float, set[int]]:
+        """Cost of the n cheapest that fit beside those chosen, one by one, and which they are; infinite if too few."""
+        room = [Counter(self._codes[list(chosen), k].tolist()) for k in range(len(self.at_most))]
+        total, taken, used = 0.0, set[int](), set(chosen)
+        for one in ranked.tolist():
+            if len(taken) == n:
+                break
+            own = self._codes[one].tolist() if self.at_most else []
+            full = any(room[k][v] >= most for k, (v, most) in enumerate(zip(own, self.at_most.values(), strict=True)))
+            if one in used or full:
+                continue
+            for k, value in enumerate(own):
+                room[k][value] += 1
+            taken.add(one)
+            total += float(costs[one])
+        return (total, taken) if len(taken) == n else (np.inf, taken)
+
+    def _largest_plate(self, part: IntArray, enough: int) -> int:
+        """How many candidates of a part can be on one plate; counted up to `enough`."""
+        most = self._most(part, enough, ())
+        while self.purse is not None and most and not self._affordable(self.purse, part, most, ()).size:
+            most -= 1
+        return most
 
     def _parts(self, open_: IntArray, chosen: Sequence[int]) -> list[IntArray]:
         """Candidates that could be on one plate as far as `together` is concerned."""

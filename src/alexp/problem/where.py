@@ -55,7 +55,8 @@ def named_columns(domain: Domain, why: str) -> Mapping[str, list[Any]]:
 
 def unknown_column(name: object, columns: Mapping[str, object]) -> str:
     """What to say of a name that is no column."""
-    return f"{name!r} is no column{did_you_mean(name, columns)}; columns are {', '.join(map(repr, columns))}"
+    quoted = "" if all(one.isidentifier() for one in columns) else " (in quotes where they are not one word)"
+    return f"{name!r} is no column{did_you_mean(name, columns)}; columns are {', '.join(map(repr, columns))}{quoted}"
 
 
 def holds(where: str, domain: Domain) -> IntArray:

@@ -16,7 +16,7 @@ class SALasso(LassoBased):
     (The released code's "sigma" is a tuned number, not the noise: its 0.2 at a noise of 0.5 is lam = 0.8.)
 
     Greedy play explores only because contexts differ: the paper assumes that those of the K arms are roughly
-    symmetric around zero and balanced. On a fixed set of candidates nothing of that holds, and it locks itself in.
+    symmetric around zero and balanced. On a fixed set of candidates nothing of that holds, and it gets stuck.
     Before the first fit all candidates tie, and the first in visiting order is played.
 
     Needs `noise_std`; bounds do not matter to it. No horizon: what the literature calls "not anytime" is its guarantee.

@@ -61,7 +61,7 @@ class PendingAnswer(AskedTrial):
 class ToldTrial(TrialAnswer):
     """A trial with its reward and state."""
 
-    reward: float | None
+    reward: float | dict[str, float] | None = Field(description="An object by objective where several are measured.")
     state: Literal["told", "pending", "abandoned", "failed", "retracted", "observed"]
     note: str = Field(description="What was written about it, such as why it failed.")
 
@@ -127,6 +127,16 @@ class TableAnswer(StudyAnswer):
     remarks: list[str]
 
 
+class MoneyAnswer(BaseModel):
+    """What experiments have cost."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    spent: float
+    budget: float | None
+    left: float | None
+
+
 class Summary(StudyAnswer):
     """A study and its present state."""
 
@@ -144,6 +154,8 @@ class Summary(StudyAnswer):
     n_candidates: int
     columns: list[str] = Field(description="How candidates are described: columns of their table, x, or x0, x1, ...")
     arms: list[str] | None
+    objectives: dict[str, Literal["maximize", "minimize"]] | None = Field(description="Null for one objective.")
+    money: MoneyAnswer | None = Field(description="Null where experiments have no cost.")
     offers: list[str] = Field(
         description="What the algorithm can be asked for beyond trials: probabilities, certificates."
     )
@@ -173,6 +185,24 @@ class Done(StudyAnswer):
     skipped: int
     amended: int
     counts: Numbers
+
+
+class ReadResult(BaseModel):
+    """A result of a file as `tell` takes it, its trial in words, and what telling it would do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trial: int
+    label: str
+    reward: float | dict[str, float] | list[float] | list[dict[str, float]] | Literal["failed"]
+    note: str
+    action: Literal["tell", "fail", "amend", "skip"]
+
+
+class ReadResults(StudyAnswer):
+    """The results of a file."""
+
+    results: list[ReadResult]
 
 
 class Counted(StudyAnswer):
@@ -246,6 +276,25 @@ class BestAnswer(StudyAnswer):
     value: float | None = Field(description="Its estimated reward.")
     model: int | None
     model_name: str | None
+
+
+class Compromise(BaseModel):
+    """A measured candidate that no other measured one beats in every objective."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trial: int = Field(description="The first trial of the candidate.")
+    index: int
+    x: JsonValue
+    label: str
+    values: dict[str, float | None] = Field(examples=[{"yield": 81.0, "cost": 12.0}])
+
+
+class ParetoAnswer(StudyAnswer):
+    """The best compromises, sorted by the first objective."""
+
+    objectives: dict[str, Literal["maximize", "minimize"]]
+    pareto: list[Compromise]
 
 
 class StopAnswer(StudyAnswer):

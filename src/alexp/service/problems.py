@@ -23,6 +23,7 @@ from alexp.algorithms.log import (
     NotToldError,
     UnknownTrialError,
 )
+from alexp.algorithms.several import SeveralObjectivesError
 from alexp.common.memory import OutOfMemoryError, exceeds_memory, is_lack_of_memory, out_of_memory
 from alexp.common.redaction import printable, redact
 from alexp.study import errors
@@ -58,6 +59,7 @@ TABLE: tuple[tuple[type[BaseException], Kind], ...] = (
     (errors.NotOfferedError, Kind(409, "not-offered")),
     (NotCertified, Kind(409, "not-certified")),
     (NoRewardYetError, Kind(409, "no-reward-yet")),
+    (SeveralObjectivesError, Kind(409, "several-objectives")),
     (errors.UnknownOutcomeError, Kind(503, "unknown-outcome")),
     (errors.HistoryReplacedError, Kind(409, "history-replaced")),
     (errors.StorageError, Kind(503, "storage-unavailable")),

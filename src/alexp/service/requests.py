@@ -14,6 +14,7 @@ from pydantic.config import JsonDict
 
 from alexp.algorithms.base import RoundArguments
 from alexp.common.arrays import Action
+from alexp.common.codec import State
 from alexp.common.validation import LARGEST
 from alexp.problem import Arms, Box, Candidates, Fourier, Interval, Legendre, ModelClass
 from alexp.problem.dictionaries import Dictionary, Polynomial, RandomFourier
@@ -97,6 +98,8 @@ def _context(value: JsonValue) -> Action:
     return value
 
 
+OneReward = Number | dict[str, Number]
+Measured = OneReward | Annotated[list[OneReward], Field(min_length=1, max_length=1000)] | dict[str, list[Number]]
 Cell = str | int | Number
 Names = Annotated[list[str], Field(min_length=1, max_length=1000)]
 Size = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -471,6 +474,9 @@ def _check(what: str, number: int, most: int) -> None:
 MOST_TRIALS = 2000  # of one request
 
 
+AIMS = ("objectives", "cost", "budget")
+
+
 class Create(Body):
     """A new study."""
 
@@ -498,11 +504,25 @@ class Create(Body):
         default=None, description="Trials with an expired lease: offer them again (default), or abandon them."
     )
     random_state: int | None = Field(default=None, ge=0, lt=2**128, description="Seed; a random one if absent.")
+    objectives: dict[str, Literal["maximize", "minimize"]] | None = Field(
+        default=None,
+        description="Two or three objectives in place of a direction; a name that is a column of the table is known.",
+        examples=[{"yield": "maximize", "cost": "minimize"}],
+    )
+    cost: str | list[Number] | None = Field(
+        default=None, description="What an experiment costs: a column of the table, or a number per candidate."
+    )
+    budget: float | None = Field(default=None, ge=0.0, description="What all experiments together may cost.")
     settings: dict[str, JsonValue] = Field(
         default_factory=dict,
         description="Further arguments of the algorithm.",
         examples=[{"reward_range": [0, 100], "noise": "gaussian"}],
     )
+
+    def aims(self) -> State:
+        """Objectives, cost and budget, where they are stated."""
+        return {name: value for name in AIMS if (value := getattr(self, name)) is not None}
+
     load_if_exists: bool = Field(default=False, description="Open the study if it exists already, and is the same.")
     key: Key = None
 
@@ -540,9 +560,10 @@ class Result(Body):
     candidate: str | int | float | None = Field(
         default=None, description="Name of the candidate: the first column of its table."
     )
-    reward: Number | Literal["failed"] | Annotated[list[Number], Field(min_length=1, max_length=1000)] = Field(
+    reward: Measured | Literal["failed"] = Field(
         examples=[0.3],
-        description='A number, several measurements of one experiment, or "failed": it failed and has no reward.',
+        description="A number, or an object of numbers by objective; several measurements of one experiment as a list; "
+        'or "failed": it failed and has no reward.',
     )
     note: str = Field(default="", max_length=2000, description="Kept in log, export and report.")
 
@@ -567,13 +588,35 @@ class Tell(Sure):
     )
 
 
+class ResultsFile(Body):
+    """A file of results, or its text, to be read."""
+
+    model_config = _examples({"csv": "trial;reward\n1;71,2\n2;failed\n", "amend": True})
+
+    file: TableFile | None = Field(
+        default=None, description="A line of column names: trial, or the first column of the candidates, and reward."
+    )
+    csv: str | None = Field(
+        default=None, description="In place of file: the text itself, or lines of a name and a reward, without titles."
+    )
+    partial: bool = Field(default=False, description="Leave out lines without a reward.")
+    amend: bool = Field(default=False, description="Where a trial has another reward already, take that of the file.")
+    decimal: Literal[".", ","] | None = Field(default=None, description="The decimal sign, where rewards do not tell.")
+
+    def source(self) -> tuple[str, bytes | str]:
+        """Name for messages, and content."""
+        if (self.file is None) == (self.csv is None):
+            raise ValueError("csv or file must be given, and only one of them")
+        return ("text", self.csv or "") if self.file is None else (self.file.name, self.file.data())
+
+
 class Amend(Sure):
     """The right reward of a trial, in place of the one it has; several measurements as a list."""
 
     model_config = _examples({"trial": 0, "reward": 0.35})
 
     trial: TrialNumber
-    reward: Number | Annotated[list[Number], Field(min_length=1, max_length=1000)]
+    reward: Measured
 
 
 class Retract(Body):

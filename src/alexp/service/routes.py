@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from inspect import Parameter, signature
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -22,6 +22,7 @@ from alexp.algorithms.capabilities import Certifies, WeighsModels, offers
 from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.log import Recommendation, Trial
 from alexp.algorithms.registry import algorithm_named, spelled_out
+from alexp.algorithms.several import PER_OBJECTIVE
 from alexp.algorithms.statements import described
 from alexp.common.arguments import constructor
 from alexp.common.cells import to_csv
@@ -35,13 +36,14 @@ from alexp.service.problems import INVALID, MEDIA, ProblemError, as_problems
 from alexp.service.security import Limits
 from alexp.service.studies import CallResult, OpenStudy, StudyCache
 from alexp.study import Study, StudyExistsError, create_study, list_studies
-from alexp.study.candidates import check_columns, column_names, trial_label
+from alexp.study.candidates import check_columns, column_names, labeller, trial_label
 from alexp.study.events import acting_as
 from alexp.study.opening import DEFAULT_ALGORITHM
 from alexp.study.report import render
 from alexp.study.study import TrialResult
+from alexp.study.tables import as_result, plate, plate_sheet, read_results
 from alexp.study.tables import export as lines_of
-from alexp.study.viewing import explained_settings
+from alexp.study.viewing import explained_settings, money_of
 from alexp.table.arrivals import stated_kinds
 from alexp.table.table import Table
 
@@ -252,7 +254,7 @@ def _create(body: requests.Create, key: str | None, studies: StudyCache, limits:
             random_state=seed,
             repeats=body.repeats,
             expired=body.expired,
-            **settings,
+            **settings | body.aims(),
         )
 
     try:
@@ -283,12 +285,15 @@ def _check_added(table: Table, algorithm: Algorithm, limits: Limits) -> None:
 
 def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm], *inside: type[Algorithm]) -> State:
     """Arguments of the algorithm and of those inside it; objects are given by `kind` and fields."""
-    own = signature(create_study).parameters.keys()
+    own = {*signature(create_study).parameters, *requests.AIMS}
     takes = sorted(set().union(*map(_arguments, (kind, *inside))) - own)
     for name in given:
         if name not in takes:
             raise ValueError(f"settings: {name!r} is not a setting of {kind.name}, which has {', '.join(takes)}")
-    return {name: component_from_dict(value, name, whole=False) for name, value in given.items()}
+    return {
+        name: value if name in PER_OBJECTIVE else component_from_dict(value, name, whole=False)
+        for name, value in given.items()
+    }
 
 
 def _arguments(kind: type[Algorithm]) -> set[str]:
@@ -319,6 +324,8 @@ def summary(opened: OpenStudy) -> State:
         "columns": column_names(algorithm),
         "arms": list(domain.names) if isinstance(domain, Arms) else None,
         "offers": [name for name, is_there in can.items() if is_there],
+        "objectives": algorithm.arguments().get("objectives"),
+        "money": None if (money := money_of(algorithm)) is None else vars(money),
         "expired": study.when_expired,
         "settings": jsonable(algorithm.to_dict(problem=False)["settings"]),
         "explained": [vars(line) for line in explained_settings(algorithm)],
@@ -379,6 +386,26 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
         studies.metrics.told.inc(done.value["told"])
         return answer(done)
 
+    @router.post(
+        "/results/preview", response_model=answers.ReadResults, responses=_WRITES, summary="Read a file of results"
+    )
+    def read(name: StudyName, body: requests.ResultsFile) -> Response:
+        """What a file of results says; nothing is stored. `tell` takes the results as they are."""
+
+        def work(opened: OpenStudy) -> State:
+            path, data = body.source()
+            found = read_results(path, opened.study, body.partial, body.amend, body.decimal, data)
+            what = labeller(opened.study.algorithm)
+            return {
+                "results": [
+                    {"trial": one.trial, "label": what(one.trial), "reward": as_result(one).reward}
+                    | {"note": as_result(one).note, "action": one.action}
+                    for one in found
+                ]
+            }
+
+        return answer(studies.use(name, work, fields=fields_of(body)))
+
     def correct(name: str, body: Correction, caller: Called, action: Callable[[Study, str | None], None]) -> Response:
         """Call `action` with the study and the key; respond with the counts after it."""
         key = caller.key(body.key)
@@ -423,7 +450,8 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
         key = caller.key(body.key)
 
         def work(opened: OpenStudy) -> State:
-            check_columns(opened.study.domain, dict.fromkeys(name for one in body.observations for name in one))
+            given = dict.fromkeys(name for one in body.observations for name in one)
+            check_columns(opened.study.domain, given, opened.study.algorithm.log.objectives)
             frame = pd.DataFrame(body.observations)
             frame.index.name = "observation"
             with opened.study.counting() as counts:
@@ -547,6 +575,21 @@ def statement_routes(studies: StudyCache) -> APIRouter:
         """The recommended action, given all rewards so far."""
         return answer(studies.use(name, lambda opened: _recommended(opened, opened.study.best())))
 
+    @router.get("/pareto", response_model=answers.ParetoAnswer, responses=_READS, summary="Best compromises")
+    def pareto(name: StudyName) -> Response:
+        """Measured candidates that no other measured one beats in every objective, in studies with objectives."""
+
+        def work(opened: OpenStudy) -> State:
+            front, objectives = opened.study.pareto(), opened.study.algorithm.arguments()["objectives"]
+            found = [
+                {"trial": row["id"], "index": row["index"], "x": jsonable(row["x"]), "label": described(row["x"])}
+                | {"values": {one: number(row[one]) for one in objectives}}
+                for row in front.to_dict("records")
+            ]
+            return {"objectives": objectives, "pareto": found}
+
+        return answer(studies.use(name, work))
+
     @router.post("/best", response_model=answers.BestAnswer, responses=_POSTS, summary="Recommended action of a round")
     def best_of(name: StudyName, body: requests.Recommend) -> Response:
         """The recommended action of a round, in contextual studies, or among some candidates."""
@@ -629,6 +672,7 @@ def _stop(studies: StudyCache, name: str, body: requests.Stop) -> Response:
 
 
 _LINES = 500  # of CSV that are sent at once
+_XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 def file_routes(studies: StudyCache) -> APIRouter:
@@ -648,6 +692,37 @@ def file_routes(studies: StudyCache) -> APIRouter:
 
         lines = studies.use(name, work).value
         return StreamingResponse(_parts(lines), media_type="text/csv", headers=_download(name, "csv"))
+
+    @router.get(
+        "/plate",
+        response_class=Response,
+        responses=problems(404) | {200: {"content": {"text/csv": {"schema": {"type": "string"}}, _XLSX: {}}}},
+        summary="Pending trials as a file to fill in",
+    )
+    def sheet(
+        name: StudyName,
+        form: Annotated[Literal["csv", "xlsx"], Query(description="CSV or a workbook.")] = "csv",
+        first: Annotated[
+            int | None, Query(ge=0, lt=2**53, description="Only of the plate whose first trial this is.")
+        ] = None,
+        wells: Annotated[int | None, Query(description="Name the wells of a plate of 24, 48, 96 or 384.")] = None,
+    ) -> Response:
+        """With an empty column for the rewards; `results/preview` reads the file back.
+
+        A plate is what one ask returned. Wells are counted from its first trial, also when that is told already.
+        """
+
+        def work(opened: OpenStudy) -> str | bytes:
+            study = opened.study
+            view = study.view(trials=0, history=False, certificates=False, curve=False, explanation=False)
+            trials = [trial for trial in view.pending if first in (None, trial.plate)]
+            if form == "csv":
+                return to_csv(plate(study, trials, wells, first))
+            return plate_sheet(study, trials, wells, first)
+
+        content = studies.use(name, work, fields={"wells": "query.wells"}).value
+        media = "text/csv" if form == "csv" else _XLSX
+        return Response(content, media_type=media, headers=_download(f"{name} plate", form))
 
     @router.get(
         "/report",

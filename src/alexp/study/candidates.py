@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from math import isnan
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import Packable, jsonable
 from alexp.common.validation import count, did_you_mean, limited, matrix
 from alexp.problem.domains import Arms, ContextualDomain, Domain, FiniteSet
+from alexp.problem.objectives import Reward, plain_reward
 from alexp.study.view import TrialState
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def trial_lines(algorithm: Algorithm, trials: Iterable[int]) -> list[TrialLine]:
     ids, what, log = list(trials), labeller(algorithm), algorithm.log
     return [
         algorithm.trial(trial).to_dict()
-        | {"reward": None if isnan(log.reward[trial]) else log.reward[trial], "state": state, "label": what(trial)}
+        | {"reward": None if isnan(log.reward[trial]) else plain_reward(log.value(trial))}
+        | {"state": state, "label": what(trial)}
         | {"note": log.remarks.get(trial, "")}
         for trial, state in zip(ids, trial_states(log, ids), strict=True)
     ]
@@ -127,8 +129,12 @@ WITHOUT_REWARD = ("pending", "abandoned", "failed", "retracted")  # states of tr
 _ON_GRID = 1e-9  # how far, in widths of the domain, a point may lie from its candidate
 
 
-def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> list[tuple[int, float]]:
+def observations(
+    domain: Domain, frame: pd.DataFrame, nearest: bool = False, objectives: Sequence[str] = ()
+) -> list[tuple[int, Reward]]:
     """(candidate, reward) of every row, or an error that names the first wrong row.
+
+    Where `objectives` are measured, a reward is a number for each, in columns of their names.
 
     A row names its candidate by `index` (its number), by `x`, by `x0`, `x1`, ... for a Box, or by columns of the
     candidates' own table. Points off the grid of an Interval or Box are refused unless `nearest`. Rows whose `state`
@@ -139,12 +145,20 @@ def observations(domain: Domain, frame: pd.DataFrame, nearest: bool = False) -> 
             f"measurements on {type(domain).__name__} need their rounds; add them in Python with "
             "study.observe(index, reward, context=...) or study.add_observations"
         )
-    check_columns(domain, frame.columns)
-    if "reward" not in frame.columns:
-        raise ValueError(f"frame must have a column 'reward', it has {list(frame.columns)}")
+    check_columns(domain, frame.columns, objectives)
+    wanted = objectives or ("reward",)
+    for name in wanted:
+        if name not in frame.columns:
+            raise ValueError(f"frame must have a column {name!r}, it has {list(frame.columns)}")
     if "state" in frame.columns and "state" not in candidate_columns(domain, 0):
         frame = frame[~frame["state"].isin(WITHOUT_REWARD)]
-    rewards = [limited(f"reward in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame["reward"])]
+    columns = {
+        name: [limited(f"{name} in {_place(frame, i)}", _plain(value)) for i, value in enumerate(frame[name])]
+        for name in wanted
+    }
+    rewards: list[Reward] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if not objectives:
+        rewards = [*columns["reward"]]
     return list(zip(locate(domain, frame, nearest), rewards, strict=True))
 
 
@@ -179,12 +193,12 @@ def contextual_observations(algorithm: Algorithm, frame: pd.DataFrame) -> list[E
     return found
 
 
-def check_columns(domain: Domain, names: Iterable[object]) -> None:
+def check_columns(domain: Domain, names: Iterable[object], objectives: Sequence[str] = ()) -> None:
     """Raise if a table of observations has an unknown, perhaps misspelt column."""
     own = list(_COLUMNS)  # log_frame has them all, also without contexts
     if not isinstance(domain, ContextualDomain):
         own = [*candidate_columns(domain, 0), *own]
-    known = ["reward", "index", "x", *own]
+    known = [*(objectives or ["reward"]), "index", "x", *own]
     for name in map(str, names):
         if name not in known and name not in _WRITTEN and name.removeprefix("candidate.") not in own:
             listed = ", ".join(map(repr, dict.fromkeys(known)))

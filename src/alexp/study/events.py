@@ -21,6 +21,7 @@ from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
 from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
+from alexp.problem.objectives import NamedReward, plain_reward
 from alexp.table.encoding import Arrivals
 
 LIBRARY = version("alexp")
@@ -63,7 +64,7 @@ class EventDict(TypedDict):
     model: int | None
     explored: bool | None
     propensity: float | None
-    reward: float | None
+    reward: float | dict[str, float] | None
     at: float
     worker: str
 
@@ -72,6 +73,8 @@ def entry_text(event: EventDict) -> str:
     """What an event says about the reward of its trial, in a word."""
     if event["kind"] == "fail":
         return FAILED
+    if isinstance(event["reward"], dict):
+        return ", ".join(f"{name} {value!r}" for name, value in event["reward"].items())
     return "retracted" if event["reward"] is None else repr(event["reward"])
 
 
@@ -106,7 +109,8 @@ class Detail(TypedDict, total=False):
     """What an event stores beyond its columns: the round's restriction, by the shorter of two lists, and the beliefs.
 
     Asks that were decided on a device have `decided`. Asks and observations of contextual rounds have `offer`, new arms
-    their name, failures their reason as `note`; `replicate` is the trial that an observation measured again. New
+    their name, failures their reason as `note`; `replicate` is the trial that an observation measured again. Where
+    several objectives are measured, `values` has all of a reward by name, and the column of the reward the first. New
     candidates are `added`: their cells, their features, and how these were made.
     """
 
@@ -118,6 +122,7 @@ class Detail(TypedDict, total=False):
     arm: str
     note: str
     replicate: int
+    values: dict[str, float]
     added: Arrivals
 
 
@@ -164,9 +169,38 @@ def detail_of(event: Event) -> Detail:
     return detail
 
 
-def noted(note: str) -> bytes | None:
-    """The detail of an event that has nothing but a note; None without one."""
-    return compress({"note": note}) if note else None
+def noted(note: str, reward: float | None = None) -> bytes | None:
+    """The detail of an event with a note, or with a reward of several objectives; None without both."""
+    detail = rewarded(reward) | ({"note": note} if note else {})
+    return compress(detail) if detail else None
+
+
+def rewarded(reward: float | None) -> Detail:
+    """What an event stores of a reward beyond the column for it."""
+    return {"values": reward.named} if isinstance(reward, NamedReward) else {}
+
+
+def reward_of(event: Event) -> float | None:
+    """The reward of an event, of all objectives where several are measured."""
+    values = detail_of(event).get("values") if event.detail else None
+    return event.reward if values is None else NamedReward(values)
+
+
+def public_event(event: Event) -> EventDict:
+    """An event as JSON data."""
+    reward = reward_of(event) if event.kind in ("tell", "observe", "amend") else None
+    return {
+        "seq": event.seq,
+        "kind": event.kind,
+        "trial": event.trial,
+        "candidate": event.candidate,
+        "model": event.model,
+        "explored": event.explored,
+        "propensity": event.propensity,
+        "reward": None if reward is None else plain_reward(reward),
+        "at": event.at,
+        "worker": event.worker,
+    }
 
 
 def describe_restriction(allowed: IntArray | None, n_candidates: int) -> Detail:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.style import COLOURS
-from alexp.study.view import Best, Curve, Explanation, History, Standing, StudyView
+from alexp.study.view import Best, Curve, Explanation, History, Pareto, Standing, StudyView
+
+if TYPE_CHECKING:
+    from alexp.ope import PolicyValue
 
 Part = dict[str, Any]  # of a figure: Plotly's own JSON
 
 # From early to late; Plotly and Matplotlib have ramps of the same names that differ.
-RAMPS = {"blue": [[0.0, "#c6dbef"], [1.0, "#08306b"]], "orange": [[0.0, "#fdd0a2"], [1.0, "#7f2704"]]}
+RAMPS = {"blue": [[0.0, "#c6dbef"], [1.0, "#08519c"]], "orange": [[0.0, "#fdd0a2"], [1.0, "#a63603"]]}
 _MOST_POINTS = 4000  # markers drawn; more make the page slow without showing more
 
 
@@ -70,6 +73,8 @@ def figures(view: StudyView) -> dict[str, Part]:
         if history.behind is not None:
             out["returns"] = _returns(standing, history, history.behind)
     out["rewards"] = _rewards(view)
+    if view.pareto is not None:
+        out["pareto"] = _pareto(view.pareto)
     if view.is_contextual:
         out["propensities"] = _propensities(view)
     if view.curve is not None:
@@ -77,6 +82,39 @@ def figures(view: StudyView) -> dict[str, Part]:
     if view.explanation is not None:
         out |= explanation_figures(view.explanation)
     return out
+
+
+def _pareto(found: Pareto) -> Part:
+    """The first two objectives of all measured candidates, and the best compromises; the third one in words."""
+    first, second = list(found.directions)[:2]
+    titles = [text(f"{name}, {found.directions[name]}") for name in (first, second)]
+    others = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "other measured candidates",
+        "x": numbers(found.others[first]),
+        "y": numbers(found.others[second]),
+        "marker": {"color": "#9ab", "size": 7, "symbol": "circle"},
+        "hovertemplate": "%{x:.4g}, %{y:.4g}<extra></extra>",
+    }
+    shown = [
+        ", ".join(
+            [f"trial {trial}: {text(what)}", *(f"{text(name)} {own[k]:.4g}" for name, own in found.values.items())]
+        )
+        for k, (trial, what) in enumerate(zip(found.trial, found.label, strict=True))
+    ]
+    front = {
+        "type": "scatter",
+        "mode": "lines+markers" if len(found.directions) == 2 else "markers",
+        "name": "best compromises",
+        "x": numbers(found.values[first]),
+        "y": numbers(found.values[second]),
+        "text": shown,
+        "line": {"color": COLOURS[1], "width": 1.5},
+        "marker": {"color": COLOURS[1], "size": 10, "symbol": "diamond"},
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    return {"data": [others, front], "layout": layout(*titles)}
 
 
 def weights(view: StudyView) -> Part | None:
@@ -229,9 +267,9 @@ def _reward_curve(view: StudyView, curve: Curve) -> Part:
     return {"data": data, "layout": drawn}
 
 
-def _band(x: list[float], lower: FloatArray, upper: FloatArray, name: str, colour: str) -> list[Part]:
+def _band(x: Sequence[float], lower: FloatArray, upper: FloatArray, name: str, colour: str) -> list[Part]:
     edge = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0}, "hoverinfo": "skip"}
-    filled = {"y": numbers(upper), "fill": "tonexty", "fillcolor": colour, "name": name}
+    filled = {"y": numbers(upper), "fill": "tonexty", "fillcolor": colour, "name": name, "showlegend": bool(name)}
     return [edge | {"y": numbers(lower), "showlegend": False}, edge | filled]
 
 
@@ -278,22 +316,48 @@ def plates(algorithm: Algorithm) -> Part | None:
     return {"data": [marks | {"name": "one trial"}, line], "layout": layout("plate", "reward")}
 
 
-def regret(curves: Mapping[str, FloatArray]) -> Part | None:
-    """Cumulative regret by round, of runs by name."""
-    if not curves:
-        return None
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": text(name),
-            "x": np.arange(1, values.size + 1).tolist(),
-            "y": numbers(values),
-            "line": {"color": COLOURS[k % len(COLOURS)], "dash": _DASHES[k % len(_DASHES)], "width": 2},
-        }
-        for k, (name, values) in enumerate(curves.items())
-    ]
-    return {"data": data, "layout": layout("round", "cumulative regret")}
+def regret(curves: Mapping[str, Sequence[FloatArray]]) -> Part | None:
+    """Cumulative regret by round: the median of the runs of every name, and a band from the least to the largest."""
+    data: list[Part] = []
+    for k, (name, runs) in enumerate(curves.items()):
+        steps = min(run.size for run in runs)
+        stacked, x = np.array([run[:steps] for run in runs]), list(range(1, steps + 1))
+        if len(runs) > 1:
+            data += _band(x, stacked.min(axis=0), stacked.max(axis=0), "", _faint(COLOURS[k % len(COLOURS)]))
+        line = {"color": COLOURS[k % len(COLOURS)], "dash": _DASHES[k % len(_DASHES)], "width": 2}
+        y = numbers(np.median(stacked, axis=0))
+        data.append({"type": "scatter", "mode": "lines", "name": text(name), "x": x, "y": y, "line": line})
+    return {"data": data, "layout": layout("round", "cumulative regret")} if data else None
+
+
+def values(results: Mapping[str, PolicyValue]) -> Part:
+    """Bounds of every result after each round, and its estimate."""
+    data: list[Part] = []
+    for k, (name, result) in enumerate(results.items()):
+        colour, shown = COLOURS[k % len(COLOURS)], thinned(result.running_lower.size)
+        x, bounds = (shown + 1).tolist(), (result.running_lower[shown], result.running_upper[shown])
+        data += _band(x, *bounds, "", _faint(colour))
+        style = {"type": "scatter", "mode": "lines", "name": text(name), "x": x}
+        line = {"color": colour, "dash": _DASHES[k % len(_DASHES)], "width": 1.5}
+        for bound, is_named in zip(bounds, (True, False), strict=True):
+            data.append(style | {"y": numbers(bound), "line": line, "showlegend": is_named})
+        estimate = {"x": [x[-1]], "y": [result.value], "mode": "markers", "marker": {"color": colour, "size": 9}}
+        data.append(style | estimate | {"showlegend": False})
+    drawn = layout("rounds of the log", "reward per round")
+    last = [bound for result in results.values() for bound in result.interval]
+    margin = 0.6 * (max(last) - min(last)) or 1.0  # the first intervals are as wide as the range of the rewards
+    drawn["yaxis"] |= {"range": [min(last) - margin, max(last) + margin]}
+    return {"data": data, "layout": drawn}
+
+
+def _faint(colour: str) -> str:
+    """A colour of the palette for bands.
+
+    >>> _faint("#0072B2")
+    'rgba(0,114,178,0.12)'
+    """
+    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.12)"
 
 
 # -- explanation -----------------------------------------------------------------------------------------------

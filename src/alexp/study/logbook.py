@@ -8,10 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import uuid4
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -19,9 +18,21 @@ from alexp.algorithms.saving import FORMAT
 from alexp.common.warning import caution
 from alexp.study import chain, records
 from alexp.study.errors import StorageError, StorageWarning, UnknownOutcomeError, damaged
-from alexp.study.events import AMENDS, FAILED, BeliefRecord, Event, EventDict, belief_is_due, decompress, detail_of
+from alexp.study.events import (
+    AMENDS,
+    FAILED,
+    BeliefRecord,
+    Event,
+    EventDict,
+    belief_is_due,
+    decompress,
+    detail_of,
+    public_event,
+    reward_of,
+)
 from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.storage import Storage
+from alexp.study.view import PendingAsk
 
 if TYPE_CHECKING:
     from alexp.study.replay import Snapshot
@@ -32,7 +43,6 @@ BATCH = 10_000  # events read at a time
 _FEW = 64  # events that are read without querying their sizes
 _MOST_BYTES = 2**26  # of details read at a time: contextual rounds may store up to 16 MB each
 _COLUMNS = [events.c[field.name] for field in fields(Event)]
-_PUBLIC = list(EventDict.__annotations__)
 
 # Built once: these run at every ask and tell.
 _RANGE = (
@@ -155,7 +165,7 @@ def public_events(connection: Connection, study: int, start: int, stop: int) -> 
         return []
     before = checksum_after(connection, study, start) or b""
     found = read_all(connection, study, stop, before, start)
-    return [cast("EventDict", {name: getattr(event, name) for name in _PUBLIC}) for event in found]
+    return [public_event(event) for event in found]
 
 
 def event_times(connection: Connection, study: int, stop: int) -> list[tuple[str, int, float, str]]:
@@ -205,8 +215,8 @@ def events_of_call(connection: Connection, study: int, key: str) -> list[Event]:
     return found
 
 
-def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, tuple[float, str]]:
-    """Time and worker of the asks of these trials, among the first `stop` events.
+def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, PendingAsk]:
+    """The asks of these trials, among the first `stop` events.
 
     Trial k is asked for in event k or later, so only the end of a long log is read for late trials.
     """
@@ -214,8 +224,15 @@ def asked(connection: Connection, study: int, trials: set[int], stop: int) -> di
         return {}
     first, last = min(trials), max(trials)
     conditions = (events.c.kind == "ask", events.c.trial.between(first, last))
-    found = _matching_between(connection, study, first, stop, *conditions)
-    known = {event.trial: (event.at, event.worker) for event in found if event.trial in trials}
+    known, plates = dict[int, PendingAsk](), dict[str, int]()
+    for event in _matching_between(connection, study, first, stop, *conditions):
+        if event.trial not in trials:
+            continue
+        call, _, position = (event.key or "").rpartition(":")
+        if call not in plates:
+            since = events.c.seq.between(event.seq - int(position or 0), event.seq)
+            plates[call] = next(_matching(connection, study, since, events.c.kind == "ask")).trial
+        known[event.trial] = PendingAsk(event.at, event.worker, plates[call])
     if missing := trials - known.keys():
         raise damaged(f"the event in which trial {min(missing)} was asked for is missing")
     return known
@@ -255,7 +272,7 @@ def noted_events(connection: Connection, study: int, start: int, stop: int) -> l
     found = []
     for event in _matching_between(connection, study, start, stop, wanted):
         with damage_errors(f"event {event.seq}", event.seq):
-            detail = detail_of(event)
+            detail, reward = detail_of(event), reward_of(event)
         if event.kind == "add":
             names = [str(name) for name in next(iter(detail["added"]["cells"].values()))]
             what, note = (
@@ -265,18 +282,21 @@ def noted_events(connection: Connection, study: int, start: int, stop: int) -> l
             found.append(Noted(None, what, note, event.worker, event.at))
             continue
         note = detail.get("note", "")
-        what = words[event.kind] if event.reward is None else f"{words[event.kind]} {event.reward:.6g}"
+        if event.kind == "tell" and not note:
+            continue
+        shown = f"{reward:.6g}" if type(reward) is float else str(reward)
+        what = words[event.kind] if reward is None else f"{words[event.kind]} {shown}"
         found.append(Noted(event.trial, what, note, event.worker, event.at))
     return found
 
 
 class LogCache:
-    """Beliefs of earlier rounds, and time and worker of the asks of pending trials. Only new events are read.
+    """Beliefs of earlier rounds, and the asks of pending trials. Only new events are read.
 
     Attributes
     ----------
     beliefs : (trial, beliefs) of the rounds at which they were recorded.
-    asked : time and worker of the ask, by pending trial.
+    asked : time, worker and plate of the ask, by pending trial.
     noted : failures, corrections, rewards with notes, and new candidates.
     """
 
@@ -284,7 +304,7 @@ class LogCache:
         self._study = study
         self._n_read = 0
         self.beliefs: list[tuple[int, BeliefRecord]] = []
-        self.asked: dict[int, tuple[float, str]] = {}
+        self.asked: dict[int, PendingAsk] = {}
         self.noted: list[Noted] = []
         self._n_noted = 0
 
@@ -484,15 +504,14 @@ def same_rewards(
     key: str,
     events: Sequence[Event],
     heads: Sequence[int],
-    rewards: Mapping[int, float | Sequence[float] | str],
+    rewards: Mapping[int, tuple[float, ...] | None],
 ) -> None:
     """Raise if the key was used before for other results; `heads` are the trials that the events are about.
 
-    "failed" stands for a failure, a list for several measurements of one experiment.
+    `rewards` are the measurements of each, None for a failure.
     """
     for event, head in zip(events, heads, strict=True):
-        wanted = rewards.get(head)
-        own = [FAILED] if isinstance(wanted, str) else np.atleast_1d(np.asarray(wanted, dtype=float)).tolist()
-        entry = FAILED if event.kind == "fail" else event.reward
-        if wanted is None or (event.kind != "retract" and entry not in own):
+        own = (FAILED,) if rewards.get(head, ()) is None else rewards.get(head, ())
+        entry = FAILED if event.kind == "fail" else reward_of(event)
+        if not own or (event.kind != "retract" and entry not in own):
             raise ValueError(f"key {key!r} was used before, for {describe(events)}; another call needs another key")

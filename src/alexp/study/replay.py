@@ -25,6 +25,7 @@ from alexp.algorithms.rerun import Rerun
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, pack, unpack
 from alexp.problem.domains import Arms, Available
+from alexp.problem.objectives import Measurements, NamedReward
 from alexp.problem.offers import Offer
 from alexp.problem.plates import PlateLimits
 from alexp.study.errors import ReplayError
@@ -41,6 +42,8 @@ from alexp.study.events import (
     detail_of,
     noted,
     restriction,
+    reward_of,
+    rewarded,
 )
 from alexp.table.encoding import Arrivals
 from alexp.table.table import Table
@@ -99,10 +102,10 @@ class Replica:
         algorithm, start = self.algorithm, perf_counter()
         for event in events:
             algorithm.log.check_told(event.trial)
-        algorithm.amend_all({event.trial: event.reward for event in events})
+        algorithm.amend_all({event.trial: reward_of(event) for event in events})
         for event in events:
-            if event.detail:
-                algorithm.log.remark(event.trial, detail_of(event)["note"])
+            if note := detail_of(event).get("note", ""):
+                algorithm.log.remark(event.trial, note)
         for event in events:
             self._count_rerun(event, start)
             start = perf_counter()
@@ -117,18 +120,19 @@ class Replica:
             if (device := replay_ask(event, algorithm, bool(self.taken))) is not None:
                 self.taken[device] += 1
         elif event.kind == "tell":
-            assert event.reward is not None
-            note = detail_of(event).get("note", "")
-            algorithm.take_in(algorithm.check_tell(event.trial, event.reward, note=note))
+            reward, note = reward_of(event), detail_of(event).get("note", "")
+            assert reward is not None
+            algorithm.take_in(algorithm.check_tell(event.trial, reward, note=note))
         elif event.kind == "observe":
             assert event.candidate is not None
-            assert event.reward is not None
+            reward = reward_of(event)
+            assert reward is not None
             offer = None
             if algorithm.is_contextual:
                 offer = offer_from(detail_of(event), event.candidate, algorithm.models.n_columns)
             propensity = nan if event.propensity is None else event.propensity
             head = None if algorithm.is_contextual else detail_of(event).get("replicate")
-            algorithm.take_observation(event.candidate, event.reward, offer, propensity, head)
+            algorithm.take_observation(event.candidate, reward, offer, propensity, head)
         elif event.kind == "abandon":
             algorithm.abandon(event.trial)
         elif event.kind == "fail":
@@ -155,7 +159,9 @@ class Replica:
         taken = list(held)
         for k in range(wanted):
             if limits is not None:
-                available = limits.choices(self.algorithm.choosable(available), taken, wanted - k)
+                free = self.algorithm.choosable(available)
+                left = limits.choices(free, taken[len(held) :], wanted - k)
+                available = left if left.size < free.size else available
             allowed, choosable = available, self.algorithm.choosable(available) if distinct and taken else None
             if choosable is not None and np.isin(taken, choosable).any():
                 # all candidates are pending, or the algorithm ignores pending trials
@@ -211,7 +217,8 @@ class Replica:
         """Learn a reward that `check_tell` has accepted, and further measurements of the same experiment."""
         start = perf_counter()
         self.algorithm.take_in(CheckedTell(trial_id, reward, "tell", note=note))
-        event = self._next(Event(self.n_events, "tell", trial_id, reward=reward, detail=noted(note)), start)
+        told = Event(self.n_events, "tell", trial_id, reward=float(reward), detail=noted(note, reward))
+        event = self._next(told, start)
         return [event, *self.replicates(trial_id, more)]
 
     def replicates(self, trial_id: int, more: Sequence[float]) -> list[Event]:
@@ -234,6 +241,7 @@ class Replica:
         start, algorithm = perf_counter(), self.algorithm
         trial = algorithm.take_observation(candidate, reward, offer, propensity, replicate_of)
         detail: Detail = {} if offer is None else offer_detail(offer, candidate, stores_all(algorithm))
+        detail |= rewarded(reward)
         if replicate_of is not None:
             detail["replicate"] = replicate_of
         event = Event(
@@ -243,7 +251,7 @@ class Replica:
             candidate=candidate,
             explored=False,
             propensity=None if propensity != propensity else propensity,
-            reward=reward,
+            reward=float(reward),
             detail=compress(detail) if detail else None,
         )
         return self._next(event, start)
@@ -322,7 +330,7 @@ class Replica:
     def check_tell(
         self,
         trial: Trial | int | str | None,
-        reward: float | Sequence[float],
+        reward: Measurements,
         if_told: IfTold = "raise",
         candidate: Name | None = None,
         note: str = "",
@@ -330,7 +338,7 @@ class Replica:
         """What `tell` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_tell(trial, reward, if_told, candidate, note))
 
-    def check_amend(self, trial: Trial | int | str, reward: float | Sequence[float]) -> CheckedTell:
+    def check_amend(self, trial: Trial | int | str, reward: Measurements) -> CheckedTell:
         """What `amend` would do; raises if it is invalid. Changes nothing."""
         return _without_sign_of_zero(self.algorithm.check_amend(trial, reward))
 
@@ -429,13 +437,18 @@ class Replica:
 def _amending(seq: int, trial: int, entry: Entry, note: str) -> Event:
     if isinstance(entry, Failure):
         return Event(seq, "fail", trial, detail=noted(entry.reason))
-    return Event(seq, "retract" if entry is None else "amend", trial, reward=entry, detail=noted(note))
+    if entry is None:
+        return Event(seq, "retract", trial, detail=noted(note))
+    return Event(seq, "amend", trial, reward=float(entry), detail=noted(note, entry))
 
 
 def _without_sign_of_zero(told: CheckedTell) -> CheckedTell:
-    return told._replace(
-        reward=told.reward + 0.0, more=tuple(one + 0.0 for one in told.more)
-    )  # databases do not keep it
+    return told._replace(reward=as_stored(told.reward), more=tuple(map(as_stored, told.more)))
+
+
+def as_stored(reward: float) -> float:
+    """A reward as databases keep it: without the sign of zero, which `NamedReward` do not have either."""
+    return reward if isinstance(reward, NamedReward) else reward + 0.0
 
 
 # -- replaying asks --------------------------------------------------------------------------------------------

@@ -60,7 +60,15 @@ def render(view: StudyView, now: float) -> str:
     drawn = figures(view)
     # "</" would end the script element; "\\/" means the same to JSON.
     data = json.dumps(drawn, allow_nan=False).replace("</", "<\\/")
-    sections = [_models(view), _explanation(view), _rewards(view), _rounds(view), _curve(view), _notes(view)]
+    sections = [
+        _compromises(view),
+        _models(view),
+        _explanation(view),
+        _rewards(view),
+        _rounds(view),
+        _curve(view),
+        _notes(view),
+    ]
     sections.append(_pending(view, now))
     sections.append(_settings(view))
     return (
@@ -95,6 +103,10 @@ def _header(view: StudyView, now: float) -> str:
     if certificates is not None and certificates.epsilon <= bound:  # else it says nothing
         words = f"at most this far from the best, certified at {_confidence(certificates)} {certificates.rests_on}"
         tiles.append((f"{certificates.epsilon:.3g}", words))
+    if view.money is not None:
+        tiles.append((f"{view.money.spent:.6g}", "spent"))
+        if view.money.left is not None:
+            tiles.append((f"{view.money.left:.6g}", f"left of a budget of {view.money.budget:.6g}"))
     stopping = "" if view.stopping is None else f"<p>{escape(view.stopping)}.</p>"
     cells = "".join(
         f'<div class="tile"><b>{escape(big)}</b><span class="muted">{escape(small)}</span></div>'
@@ -104,6 +116,39 @@ def _header(view: StudyView, now: float) -> str:
         f"<h1>{escape(view.name)}</h1><p class='muted'>{escape(view.algorithm)}, {view.direction}; "
         f"{view.n_models} models, {_candidates(view)}; created {_time(view.created_at)} UTC, "
         f"report of {_time(now)} UTC</p><div class='tiles'>{cells}</div>{stopping}"
+    )
+
+
+def compromise_sentences(view: StudyView) -> list[str]:
+    """What was found for several objectives, and what it has cost, a sentence each; empty where there is neither."""
+    out, found, money = [], view.pareto, view.money
+    if found is not None and found.trial:
+        n, best = len(found.trial), []
+        for name, direction in found.directions.items():
+            at = int(np.argmax(found.values[name]) if direction == "maximize" else np.argmin(found.values[name]))
+            best.append(f"{name} {found.values[name][at]:.4g} ({found.label[at]})")
+        which = "One measured candidate is" if n == 1 else f"{n} measured candidates are"
+        out.append(f"{which} beaten by no other in all of {', '.join(found.directions)}; best: {'; '.join(best)}.")
+    if money is not None:
+        left = "" if money.left is None else f" of a budget of {money.budget:.6g}; {money.left:.6g} are left"
+        out.append(f"Spent: {money.spent:.6g}{left}.")
+    return out
+
+
+def _compromises(view: StudyView) -> str:
+    """Several objectives: the figure and the table of the best compromises."""
+    found = view.pareto
+    if found is None or not found.trial:
+        return ""
+    names = list(found.directions)
+    rows = [
+        [trial, what, *(f"{found.values[name][k]:.4g}" for name in names)]
+        for k, (trial, what) in enumerate(zip(found.trial, found.label, strict=True))
+    ][:_MOST_ROWS]
+    note = f"Models below are judged by {names[0]}." if names[0] in view.trials.values else ""
+    table = _table(["trial", "candidate", *names], rows, {0, *range(2, 2 + len(names))})
+    return _section(
+        "Best compromises", f"<p>{escape(compromise_sentences(view)[0])}</p>", _figure("pareto", note=note), table
     )
 
 

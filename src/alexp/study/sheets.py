@@ -41,7 +41,14 @@ def check_excel(path: Path) -> None:
 
 
 def write_sheet(path: Path, rows: Iterable[Sequence[object]], fill: Sequence[str]) -> int:
-    """Write rows, the header first, to a workbook; returns the number of rows below the header.
+    """Write rows, the header first, to a workbook; returns the number of rows below the header."""
+    lines = list(rows)
+    write_bytes(path, sheet(path, lines, fill))
+    return len(lines) - 1
+
+
+def sheet(path: Path | str, rows: Iterable[Sequence[object]], fill: Sequence[str]) -> bytes:
+    """Rows, the header first, as the content of a workbook; messages name it `path`.
 
     The header stays in view, and cells can be changed in the columns to `fill` in only. Numbers are stored as numbers,
     all else as text that no spreadsheet runs.
@@ -50,14 +57,14 @@ def write_sheet(path: Path, rows: Iterable[Sequence[object]], fill: Sequence[str
     from openpyxl.styles import Font, PatternFill, Protection
 
     book = openpyxl.Workbook()
-    sheet, lines = book.active, [list(row) for row in rows]
-    sheet.title, sheet.freeze_panes = "plate", "A2"
-    sheet.protection.sheet = True
-    sheet.protection.formatColumns = False  # widths may be changed
+    page, lines = book.active, [list(row) for row in rows]
+    page.title, page.freeze_panes = "plate", "A2"
+    page.protection.sheet = True
+    page.protection.formatColumns = False  # widths may be changed
     header = [str(name) for name in lines[0]]
     for r, line in enumerate(lines, 1):
         for c, value in enumerate(line, 1):
-            cell = sheet.cell(r, c)
+            cell = page.cell(r, c)
             _set(cell, value)
             if r == 1:
                 cell.font = Font(bold=True)
@@ -66,11 +73,10 @@ def write_sheet(path: Path, rows: Iterable[Sequence[object]], fill: Sequence[str
                 cell.fill = PatternFill("solid", fgColor="FFF7D6")
     for c in range(1, len(header) + 1):
         widest = max(len(str(line[c - 1])) for line in lines)
-        sheet.column_dimensions[openpyxl.utils.get_column_letter(c)].width = min(max(widest + 2, 10), _WIDEST)
+        page.column_dimensions[openpyxl.utils.get_column_letter(c)].width = min(max(widest + 2, 10), _WIDEST)
     out = BytesIO()
     book.save(out)
-    write_bytes(path, out.getvalue())
-    return len(lines) - 1
+    return out.getvalue()
 
 
 def _set(cell: Any, value: object) -> None:
@@ -82,7 +88,7 @@ def _set(cell: Any, value: object) -> None:
         cell.value = value.item() if isinstance(value, np.number) else value
 
 
-def _openpyxl(path: Path) -> Any:
+def _openpyxl(path: Path | str) -> Any:
     try:
         import openpyxl
     except ImportError:

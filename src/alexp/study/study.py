@@ -24,14 +24,16 @@ from alexp.algorithms.base import (
     warn_of,
 )
 from alexp.algorithms.capabilities import Certifies, offers
+from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.log import AlreadyToldError, Entry, Recommendation, Trial
 from alexp.algorithms.naming import Name, find_trial
 from alexp.algorithms.statements import DELTA
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.domains import Available, Domain, FiniteSet
+from alexp.problem.objectives import Measurements, Reward
 from alexp.problem.offers import Offer
-from alexp.problem.plates import check_plate, check_unrestricted
+from alexp.problem.plates import check_unrestricted
 from alexp.study import leases, logbook, records
 from alexp.study.candidates import (
     TrialLine,
@@ -54,7 +56,7 @@ from alexp.study.leases import (
     check_lease,
 )
 from alexp.study.logbook import LogCache, describe, same_call, same_rewards
-from alexp.study.replay import Replica, offer_from, recordable
+from alexp.study.replay import Replica, as_stored, offer_from, recordable
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make_view
@@ -62,11 +64,12 @@ from alexp.table.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from alexp.algorithms.statements import Band, ModelCheck, StopReport
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
-AnyReward = float | Sequence[float] | Literal["failed"]
+AnyReward = Measurements | Literal["failed"]
 Checked = CheckedTell | CheckedFail
 
 
@@ -185,7 +188,7 @@ class Study:
 
         def check(replica: Replica) -> AskRequest:
             if not is_contextual:
-                limits, wanted = check_plate(replica.algorithm.domain, at_most, together), 1 if n is None else n
+                limits, wanted = replica.algorithm.plate_limits(at_most, together), 1 if n is None else n
                 return AskRequest(*replica.check_ask(wanted, available, distinct, where, limits), limits=limits)
             if not replica.still_offers(rounds):  # an arm was added meanwhile
                 rounds[:] = offers_for(replica.algorithm.models, replica.algorithm.domain, n, available, presented)
@@ -216,7 +219,7 @@ class Study:
     def observe(
         self,
         index: int | str,
-        reward: float,
+        reward: Reward,
         *,
         available: Available = None,
         propensity: float | None = None,
@@ -242,9 +245,10 @@ class Study:
     ) -> list[Trial]:
         """Add measurements made without an ask: all rows, or, if any is wrong, none.
 
-        The frame has a column `reward` and names the candidates by `index`, by `x`, or by columns of their own
-        table. Each row becomes a trial with its reward, without a model and with a missing propensity, because the
-        algorithm did not decide on it. Points off the grid of an Interval or Box are refused unless `nearest`.
+        The frame has a column `reward`, or one per measured objective, and names the candidates by `index`, by `x`, or
+        by columns of their own table. Each row becomes a trial with its reward, without a model and with a missing
+        propensity, because the algorithm did not decide on it. Points off the grid of an Interval or Box are refused
+        unless `nearest`.
 
         In contextual studies a row has `index` and `reward`, and what `observe` takes: some of `context`, `candidates`,
         `features`, `ids`, `available` and `propensity`. `log_frame` returns such a frame, if the log has all features.
@@ -253,7 +257,7 @@ class Study:
         def make(algorithm: Algorithm) -> list[ExternalObservation]:
             if algorithm.is_contextual:
                 return contextual_observations(algorithm, frame)
-            found = observations(algorithm.domain, frame, nearest)
+            found = observations(algorithm.domain, frame, nearest, algorithm.log.objectives)
             return [algorithm.check_observation(index, reward) for index, reward in found]
 
         return self._store_observations(make, key, sure)
@@ -268,7 +272,7 @@ class Study:
                 rows[:] = make(replica.algorithm)
             if not sure:
                 _check_plausible(replica.algorithm, [row.reward for row in rows])
-            plain = [row._replace(reward=row.reward + 0.0) for row in rows]  # databases do not keep the sign of zero
+            plain = [row._replace(reward=as_stored(row.reward)) for row in rows]
             rounds = [None if row.offer is None else recordable(replica.algorithm, row.offer) for row in plain]
             return [row._replace(offer=one) for row, one in zip(plain, rounds, strict=True)]
 
@@ -379,9 +383,7 @@ class Study:
 
         self._store_results([TrialResult(trial, FAILED, candidate)], check, if_told == "amend", key)
 
-    def amend(
-        self, trial: AnyTrial, reward: float | Sequence[float], key: str | None = None, *, sure: bool = True
-    ) -> None:
+    def amend(self, trial: AnyTrial, reward: Measurements, key: str | None = None, *, sure: bool = True) -> None:
         """Correct a reward that was told or added, or give one to a trial that was retracted or had failed.
 
         The state is then that of a run in which the new reward was told at once; trials stay as they were asked for.
@@ -428,7 +430,7 @@ class Study:
         log = replica.algorithm.log
         heads = [log.head_of(event.trial) for event in events] if log.replicates else [event.trial for event in events]
         if key is not None:
-            rewards = {_stored_trial(replica, one, heads): one.reward for one in given}
+            rewards = {_stored_trial(replica, one, heads): _measurements(replica, one.reward) for one in given}
             same_rewards(key, events, heads, rewards)
         new = {event.trial for event in events if event.kind in ("tell", "fail")}
         return TellCounts(len(new), len(given) - len(set(heads)), len(set(heads) - new))
@@ -500,7 +502,7 @@ class Study:
                 held, now = leases.read(connection, self._id), leases.now(connection)
             found = []
             for trial in ids:
-                (at, worker), lease = log_cache.asked[trial], held.get(trial)
+                (at, worker, _), lease = log_cache.asked[trial], held.get(trial)
                 left = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at - now
                 worker = worker if lease is None else lease.worker
                 found.append(HeldTrial(**vars(replica.algorithm.trial(trial)), worker=worker, age=now - at, lease=left))
@@ -617,9 +619,14 @@ class Study:
             algorithm = self.algorithm
             return explanation(algorithm, standing, labeller(algorithm))
 
-    def plot(self) -> Any:
-        """Draw which model is winning, what was found, and whether the models predict it: an array of axes."""
-        return import_module("alexp.plot").overview(self)
+    def plot(self, kind: str | None = None, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw which model leads, what was found, and whether the models predict it: an array of axes.
+
+        `kind` names one figure: "models", "rewards", "predictions", "residuals", "odds", "curve", "coverage",
+        "plates" or "pareto". It is drawn into `ax`, an axes of Matplotlib, and the axes are returned; with
+        `engine="plotly"` a figure of Plotly is returned.
+        """
+        return import_module("alexp.plot").draw(self, kind, ax, engine=engine)  # loaded when a figure is wanted
 
     def summary(self) -> str:
         """The state of the study in a paragraph."""
@@ -661,6 +668,17 @@ class Study:
         """The recommended action, given all rewards so far; in contextual studies of a round, passed as to `ask`."""
         with self._follower.mutex:
             return self.algorithm.best(available=available, **presented)
+
+    def pareto(self) -> pd.DataFrame:
+        """Measured candidates that no other measured one beats in every objective: the best compromises.
+
+        For studies with `objectives=`; see `EvidenceMixture.pareto`.
+        """
+        with self._follower.mutex:
+            algorithm = self.algorithm
+            if not isinstance(algorithm, EvidenceMixture):
+                raise NotOfferedError(f"algorithm {algorithm.name!r} has one objective only")
+            return algorithm.pareto()
 
     def policy(self, available: Available = None, **presented: Unpack[RoundArguments]) -> FloatArray:
         """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
@@ -804,6 +822,11 @@ def _check_result(replica: Replica, one: TrialResult, if_told: IfTold) -> Checke
     if isinstance(one.reward, str) and one.reward == FAILED:
         return replica.algorithm.check_fail(one.trial, one.note, if_told, one.candidate)
     return replica.check_tell(one.trial, one.reward, if_told, one.candidate, one.note)
+
+
+def _measurements(replica: Replica, reward: AnyReward) -> tuple[float, ...] | None:
+    """The measurements of a result; None for a failure."""
+    return None if isinstance(reward, str) else replica.algorithm.check_rewards(reward)
 
 
 def _stored_trial(replica: Replica, one: TrialResult, stored: Sequence[int]) -> int:

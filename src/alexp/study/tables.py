@@ -7,22 +7,23 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import isclose, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from alexp.algorithms.base import CheckedFail
-from alexp.algorithms.log import Trial
+from alexp.algorithms.base import Algorithm, CheckedFail
 from alexp.algorithms.naming import find_trial
 from alexp.common.cells import to_csv
-from alexp.common.files import write_text
+from alexp.common.files import read_bytes, write_text
 from alexp.common.validation import did_you_mean
-from alexp.problem.domains import ContextualDomain, Domain
+from alexp.problem.domains import ContextualDomain
+from alexp.problem.objectives import Reward, plain_reward
 from alexp.study.candidates import candidate_columns, column_names, trial_columns
 from alexp.study.events import FAILED, EventDict, entry_text
-from alexp.study.sheets import SUFFIX, check_wells, well, write_sheet
+from alexp.study.sheets import SUFFIX, check_wells, sheet, well, write_sheet
+from alexp.study.study import TrialResult
 from alexp.table.columns import decimal_sign, number_column
-from alexp.table.files import Cell, FileError, Lines, read_lines, text_of
+from alexp.table.files import Cell, FileError, Lines, lines_of, read_lines, text_of
 from alexp.table.numbers import Decimal, is_unit, written
 
 if TYPE_CHECKING:
@@ -32,13 +33,18 @@ if TYPE_CHECKING:
     from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
-_AMEND = "--amend takes the one of the file"
+_AMEND = "amend (--amend) takes the one of the file"
 
 
 # -- results ---------------------------------------------------------------------------------------------------
 
 
-def read_observations(path: Path, domain: Domain, decimal: Decimal | None = None) -> pd.DataFrame:
+def reward_columns(algorithm: Algorithm) -> tuple[str, ...]:
+    """Names of the columns that rewards are in: `reward`, or those of the measured objectives."""
+    return algorithm.log.objectives or ("reward",)
+
+
+def read_observations(path: Path, algorithm: Algorithm, decimal: Decimal | None = None) -> pd.DataFrame:
     """Measurements, one per line; the index of the frame holds the line numbers.
 
     Numbers are read where the candidates have numbers, and text where they have text. Lines of an exported file that
@@ -46,12 +52,13 @@ def read_observations(path: Path, domain: Domain, decimal: Decimal | None = None
     """
     import pandas as pd
 
-    lines = _without_unrewarded(read_lines(path))
+    rewards, domain = reward_columns(algorithm), algorithm.domain
+    lines = _without_unrewarded(read_lines(path), rewards[0])
     own = {} if isinstance(domain, ContextualDomain) else candidate_columns(domain, 0)
     columns: dict[str, list[Any]] = {}
     for k, name in enumerate(lines.header):
         known = own.get(name.removeprefix("candidate."))
-        if name in ("reward", "index") or isinstance(known, int | float | np.number):
+        if name in (*rewards, "index") or isinstance(known, int | float | np.number):
             columns[name] = _numbers(lines, k, decimal)
         else:
             columns[name] = [text_of(row[k]) for _, row in lines.rows]
@@ -69,12 +76,12 @@ def _numbers(lines: Lines, k: int, decimal: Decimal | None) -> list[Any]:
     ]
 
 
-def _without_unrewarded(lines: Lines) -> Lines:
-    """Exported lines without those that say that their trial has no reward."""
+def _without_unrewarded(lines: Lines, column: str) -> Lines:
+    """Exported lines without those that say that their trial has no reward, in the column of rewards."""
     titles = [title.lower() for title in lines.header]
-    if "state" not in titles or "reward" not in titles:
+    if "state" not in titles or column.lower() not in titles:
         return lines
-    state, reward = titles.index("state"), titles.index("reward")
+    state, reward = titles.index("state"), titles.index(column.lower())
     rows = [row for row in lines.rows if row[1][reward] is not None or row[1][state] in ("told", "observed", None)]
     if not rows:
         raise FileError(f"{lines.path} holds no rewards")
@@ -82,41 +89,49 @@ def _without_unrewarded(lines: Lines) -> Lines:
 
 
 def read_results(
-    path: Path, study: Study, partial: bool = False, amend: bool = False, decimal: Decimal | None = None
+    path: Path | str,
+    study: Study,
+    partial: bool = False,
+    amend: bool = False,
+    decimal: Decimal | None = None,
+    data: bytes | str | None = None,
 ) -> list[Checked]:
-    """The results of a file, checked but not yet told.
+    """The results of a file, checked but not yet told; `data` is its content, if it is known already.
 
     A line names its experiment in the column `trial`, or in the id column of the candidates (their first). In the
-    column `reward` it has a number, several measurements ("71.2; 72.9"), or the word "failed". Several lines of one
-    trial are as many measurements. A column `note` is kept, for failures as their reason. Columns that describe the
-    candidate, as in the file that `ask` wrote, are compared with the trial. With `partial`, lines without a reward
-    are skipped. A reward that differs from the stored one is an error unless `amend`.
+    column `reward`, or in those of the measured objectives, it has a number, several measurements ("71.2; 72.9"), or
+    the word "failed". Several lines of one trial are as many measurements. A column `note` is kept, for failures as
+    their reason. Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial.
+    With `partial`, lines without a reward are skipped. A reward that differs from the stored one is an error unless
+    `amend`.
+
+    Without a line of column names, as copied from a spreadsheet, every line is a name and its rewards.
     """
-    lines = read_lines(path).texts()
     algorithm = (replica := study.refresh()).algorithm
     own = column_names(algorithm)
-    ids, names, rewards = lines.maybe("trial"), lines.maybe(own[0]), lines.column("reward")
+    columns = () if algorithm.is_contextual else (own[0], *reward_columns(algorithm))
+    lines = lines_of(read_bytes(Path(path)) if data is None else data, path, columns=columns).texts()
+    ids, names = lines.maybe("trial"), lines.maybe(own[0])
+    rewards = {name: lines.column(name) for name in reward_columns(algorithm)}
     notes = None if "note" in own else lines.maybe("note")
     if ids is None and (names is None or algorithm.is_contextual):
         lines.column("trial")  # raises
-    _check_header(lines, ["trial", "reward", *own])
-    found: dict[int, list[tuple[int, float | str]]] = {}
+    _check_header(lines, ["trial", *rewards, *own])
+    found: dict[int, list[tuple[int, Reward | str]]] = {}
     written_notes: dict[int, list[str]] = {}
     mistakes: list[str] = []
-    parts: list[tuple[int, list[Cell]]] = [
-        (line, [part]) for line, row in lines.rows for part in text_of(row[rewards]).split(";")
-    ]
-    sign = decimal_sign(replace(lines, header=[lines.header[rewards]], rows=parts), 0, decimal)
+    signs = {name: _sign_of(lines, column, decimal) for name, column in rewards.items()}
     for line, cells in lines.rows:
         row = [text_of(cell) for cell in cells]
-        if row[rewards] == "" and partial:
+        own_cells = {name: row[column] for name, column in rewards.items()}
+        if partial and not any(own_cells.values()):
             continue
         try:
             trial = None if ids is None else _id(row[ids])
             name = row[names] if ids is None and names is not None else None
             number = find_trial(algorithm.log, algorithm.domain, trial, name)
             _check_candidate(lines.header, row, trial_columns(algorithm, number))
-            measured = [(line, value) for value in _measured(row[rewards], sign)]
+            measured = [(line, value) for value in _measured(own_cells, signs)]
             found.setdefault(number, []).extend(measured)
             if notes is not None and row[notes].strip():
                 written_notes.setdefault(number, []).append(row[notes].strip())
@@ -136,15 +151,42 @@ def read_results(
     return results
 
 
-def _measured(cell: str, decimal: Decimal) -> list[float | str]:
-    """The measurements in a cell, or the word "failed"."""
-    if cell.strip().lower() == FAILED:
+def as_result(one: Checked) -> TrialResult:
+    """What was checked, as a result to tell."""
+    if isinstance(one, CheckedFail):
+        return TrialResult(one.trial, FAILED, note=one.reason)
+    measured = [plain_reward(reward) for reward in (one.reward, *one.more)]
+    return TrialResult(one.trial, measured if one.more else measured[0], note=one.note)
+
+
+def _sign_of(lines: Lines, column: int, decimal: Decimal | None) -> Decimal:
+    """The decimal sign of a column of rewards, each of which may hold several measurements."""
+    parts: list[tuple[int, list[Cell]]] = [
+        (line, [part]) for line, row in lines.rows for part in text_of(row[column]).split(";")
+    ]
+    return decimal_sign(replace(lines, header=[lines.header[column]], rows=parts), 0, decimal)
+
+
+def _measured(cells: Mapping[str, str], signs: Mapping[str, Decimal]) -> list[Reward | str]:
+    """The measurements in the cells of a line, by column, or the word "failed"."""
+    words = [cell.strip().lower() for cell in cells.values()]
+    if FAILED in words:
+        if set(words) - {FAILED, ""}:
+            raise ValueError(f"the line has numbers and the word {FAILED!r}; which is right?")
         return [FAILED]
-    return [_reward(part.strip(), decimal) for part in cell.split(";")]
+    numbers = {
+        name: [_reward(part.strip(), signs[name], name) for part in cell.split(";")] for name, cell in cells.items()
+    }
+    if "reward" in numbers:
+        return [*numbers["reward"]]
+    if len({len(own) for own in numbers.values()}) > 1:
+        sizes = ", ".join(f"{len(own)} of {name!r}" for name, own in numbers.items())
+        raise ValueError(f"every objective must have as many measurements, and the line has {sizes}")
+    return [dict(zip(numbers, row, strict=True)) for row in zip(*numbers.values(), strict=True)]
 
 
 def _checked(
-    replica: Replica, trial: int, values: Sequence[tuple[int, float | str]], amend: bool, note: str
+    replica: Replica, trial: int, values: Sequence[tuple[int, Reward | str]], amend: bool, note: str
 ) -> Checked:
     """What telling the values of one trial, by line, would do."""
     log, rewards = replica.algorithm.log, [value for _, value in values if not isinstance(value, str)]
@@ -198,12 +240,12 @@ def _id(cell: str) -> int:
         raise ValueError(f"trial must be a whole number, got {cell!r}") from None
 
 
-def _reward(cell: str, decimal: Decimal) -> float:
+def _reward(cell: str, decimal: Decimal, name: str) -> float:
     if cell == "":
-        raise ValueError("reward is empty; to tell only the lines that have one, use --partial")
+        raise ValueError(f"{name} is empty; to tell only the lines that have one, use partial (--partial)")
     number = written(cell)
     if number is None or number.bound or (number.unit and not is_unit(number.unit)):
-        raise ValueError(f'reward must be a number, or the word "{FAILED}", got {cell!r}')
+        raise ValueError(f'{name} must be a number, or the word "{FAILED}", got {cell!r}')
     return number.value(decimal)
 
 
@@ -229,29 +271,54 @@ def _cell(value: object) -> str:
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-def plate(study: Study, trials: Sequence[Trial], wells: int | None = None) -> Iterator[list[str]]:
+class Numbered(Protocol):
+    """A trial to measure, by its number."""
+
+    @property
+    def id(self) -> int: ...
+
+
+def check_map(study: Study, wells: int | None, n: int) -> None:
+    """Raise unless n trials of the study can have wells of a plate of this size; None for no plate map."""
+    check_wells(wells, n)
+    if wells is not None and "well" in column_names(study.algorithm):
+        raise ValueError("a plate map adds a column 'well', and the candidates have one; leave the plate map out")
+
+
+def plate(
+    study: Study, trials: Sequence[Numbered], wells: int | None = None, first: int | None = None
+) -> Iterator[list[str]]:
     """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
 
-    With a number of `wells` every trial has one of a plate of that size.
+    With a number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default of
+    the first one listed.
     """
-    for row in _plate(study, trials, wells):
+    for row in _plate(study, trials, wells, first):
         yield [_cell(value) for value in row]
 
 
-def _plate(study: Study, trials: Sequence[Trial], wells: int | None) -> Iterator[list[object]]:
-    algorithm = study.algorithm
-    check_wells(wells, len(trials))
-    yield ["trial", *([] if wells is None else ["well"]), *column_names(algorithm), "reward"]
-    for k, trial in enumerate(trials):
-        place = [] if wells is None else [well(k, wells)]
-        yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), ""]
+def _plate(
+    study: Study, trials: Sequence[Numbered], wells: int | None, first: int | None = None
+) -> Iterator[list[object]]:
+    algorithm, start = study.algorithm, first if first is not None else trials[0].id if trials else 0
+    check_map(study, wells, 1 + max((trial.id - start for trial in trials), default=0))
+    yield ["trial", *([] if wells is None else ["well"]), *column_names(algorithm), *reward_columns(algorithm)]
+    blank = [""] * len(reward_columns(algorithm))
+    for trial in trials:
+        place = [] if wells is None else [well(trial.id - start, wells)]
+        yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), *blank]
 
 
-def write_plate(path: Path, study: Study, trials: Sequence[Trial], wells: int | None = None) -> int:
+def write_plate(path: Path, study: Study, trials: Sequence[Numbered], wells: int | None = None) -> int:
     """Write a file to fill in, .xlsx or CSV; returns the number of trials."""
     if path.suffix.lower() == SUFFIX:
-        return write_sheet(path, _plate(study, trials, wells), ["reward"])
+        return write_sheet(path, _plate(study, trials, wells), list(reward_columns(study.algorithm)))
     return write_csv(path, plate(study, trials, wells))
+
+
+def plate_sheet(study: Study, trials: Sequence[Numbered], wells: int | None = None, first: int | None = None) -> bytes:
+    """The file to fill in as the content of a workbook."""
+    return sheet(f"plate{SUFFIX}", _plate(study, trials, wells, first), reward_columns(study.algorithm))
 
 
 def export(study: Study) -> Iterator[list[str]]:
@@ -272,7 +339,7 @@ def export(study: Study) -> Iterator[list[str]]:
     frame = view.trials.dataframe().drop(columns="label").rename(columns={"id": "trial", "index": "candidate"})
     frame["model"] = [None if j is None else algorithm.models.names[j] for j in view.trials.model]
     frame["asked_at"] = [asked[trial]["at"] for trial in frame["trial"]]
-    settled = frame["reward"].notna() | (frame["state"] == "failed")
+    settled = frame[reward_columns(algorithm)[0]].notna() | (frame["state"] == "failed")
     last = [told[trial][-1] if has else None for trial, has in zip(frame["trial"], settled, strict=True)]
     frame["told_at"] = [None if one is None else one["at"] for one in last]
     frame["asked_by"] = [asked[trial]["worker"] for trial in frame["trial"]]
@@ -286,6 +353,17 @@ def export(study: Study) -> Iterator[list[str]]:
     for row in zip(*(_or_none(frame[name]) for name in frame.columns), strict=True):
         described = map(_cell, trial_columns(algorithm, row[0]).values())
         yield [str(row[0]), str(row[1]), *described, *("" if value is None else _cell(value) for value in row[2:])]
+
+
+def pareto_lines(study: Study) -> Iterator[list[str]]:
+    """Lines of a file with the best compromises: trial, candidate, and a column per objective."""
+    front, algorithm = study.pareto(), study.algorithm
+    values = [name for name in front.columns if name not in ("id", "x", "index")]
+    own = [name for name in column_names(algorithm) if name not in values]
+    yield ["trial", *own, *values]
+    for row in front.to_dict("records"):
+        described = trial_columns(algorithm, row["id"])
+        yield [str(row["id"]), *(_cell(described[name]) for name in own), *(_cell(row[name]) for name in values)]
 
 
 def _history(entries: Sequence[EventDict]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
@@ -76,6 +76,8 @@ class TrialColumns:
     reward : NaN while there is none.
     state : "told", "pending", "abandoned", "failed", "retracted", or "observed" for external observations.
     note : what was written about it, for instance why it failed; empty where nothing was.
+    values : the rewards of every measured objective by name, where there are several objectives; `reward` is that of
+        the first.
     """
 
     id: IntArray
@@ -87,12 +89,19 @@ class TrialColumns:
     reward: FloatArray
     state: list[TrialState]
     note: list[str]
+    values: dict[str, FloatArray]
 
     def dataframe(self) -> pd.DataFrame:
-        """One row per trial."""
+        """One row per trial; measured objectives have a column each in place of `reward`."""
         import pandas as pd  # slow to import, and needed here only
 
-        return pd.DataFrame({field.name: getattr(self, field.name) for field in fields(self)})
+        columns: dict[str, Any] = {}
+        for field in fields(self):
+            if field.name == "reward" and self.values:
+                columns |= self.values
+            elif field.name != "values":
+                columns[field.name] = getattr(self, field.name)
+        return pd.DataFrame(columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +135,20 @@ def _facts(trial: Trial) -> tuple[object, ...]:
     return tuple(getattr(trial, field.name) for field in fields(Trial))
 
 
+class PendingAsk(NamedTuple):
+    """When and by which worker a trial was asked for, and the first trial of the same call: the plate it belongs to."""
+
+    at: float
+    worker: str
+    plate: int
+
+
 @dataclass(frozen=True)
 class PendingTrial:
     """A pending trial in a view, with times in seconds since 1970, UTC.
 
-    `at` is when it was asked for, `worker` the one that asked for it or took it over, `until` the end of its lease.
+    `at` is when it was asked for, `worker` the one that asked for it or took it over, `plate` the first trial that was
+    asked for in the same call, `until` the end of its lease.
     """
 
     id: int
@@ -138,6 +156,7 @@ class PendingTrial:
     label: str
     at: float
     worker: str
+    plate: int
     until: float | None = None
 
 
@@ -305,6 +324,35 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Pareto:
+    """Measured candidates that no other measured one beats in every objective, sorted by the first objective.
+
+    Attributes
+    ----------
+    directions : of every objective by name.
+    trial, index, label : the first trial of each candidate, its number, and the candidate in one short line.
+    values : (m,) values of every objective by name.
+    others : (k,) values of all other measured candidates by name.
+    """
+
+    directions: dict[str, str]
+    trial: list[int]
+    index: list[int]
+    label: list[str]
+    values: dict[str, FloatArray]
+    others: dict[str, FloatArray]
+
+
+@dataclass(frozen=True)
+class Money:
+    """What experiments have cost, and what is left of the budget; None without one."""
+
+    spent: float
+    budget: float | None
+    left: float | None
+
+
+@dataclass(frozen=True)
 class StudyView:
     """A study after its first `n_events` events, as reports, status lines and pages show it.
 
@@ -319,7 +367,9 @@ class StudyView:
     listed, names : numbers and names of the models listed: all, or the leading ones of very many.
     noted : failures, corrections, rewards with notes, and new candidates, oldest first.
     counts, trials, pending : numbers of trials; all trials or the last ones, as requested; all pending trials.
-    best : the recommendation; None before the first reward, and in contextual studies.
+    best : the recommendation; None before the first reward, in contextual studies, and with several objectives.
+    pareto : the best compromises of several objectives; None with one. Models are then judged by the first objective.
+    money : what was spent, where experiments have a cost.
     standing : probabilities of the models; None for algorithms that have none.
     stopping : one sentence: how far from the best the recommendation may be, and whether that is certified.
     certificates, curve, explanation : None where there are none, where they were not requested, or where they would
@@ -351,6 +401,8 @@ class StudyView:
     stopping: str | None
     curve: Curve | None
     explanation: Explanation | None
+    pareto: Pareto | None = None
+    money: Money | None = None
 
     @property
     def is_contextual(self) -> bool:

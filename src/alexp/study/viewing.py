@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +14,7 @@ from alexp.algorithms.assumptions import NotCertified
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import Certifies, Estimates, LooksBack, Predicts, offers
 from alexp.algorithms.components import component_to_dict
+from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.statements import DELTA, StopReport
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable
@@ -31,7 +32,10 @@ from alexp.study.view import (
     Explanation,
     History,
     Leader,
+    Money,
     NotedEvent,
+    Pareto,
+    PendingAsk,
     PendingTrial,
     SettingLine,
     Standing,
@@ -87,7 +91,7 @@ class Recorded(Protocol):
     @property
     def beliefs(self) -> Sequence[tuple[int, BeliefRecord]]: ...
     @property
-    def asked(self) -> Mapping[int, tuple[float, str]]: ...
+    def asked(self) -> Mapping[int, PendingAsk]: ...
     @property
     def noted(self) -> Sequence[Noted]: ...
 
@@ -97,7 +101,7 @@ class InMemory:
     """What an optimiser in memory knows of its run."""
 
     beliefs: list[tuple[int, BeliefRecord]]
-    asked: dict[int, tuple[float, str]]
+    asked: dict[int, PendingAsk]
     noted: tuple[Noted, ...] = ()
 
 
@@ -105,7 +109,8 @@ def view_of(algorithm: Algorithm, delta: float = DELTA) -> StudyView:
     """The view of an optimiser that is in no study."""
     options = ViewOptions(None, 6, True, True, True, True, delta)
     identity = Identity(type(algorithm).__name__, "memory", 0.0, version("alexp"))
-    recorded = InMemory(_looked_back(algorithm), dict.fromkeys(algorithm.log.pending, (0.0, "")))
+    pending = {trial: PendingAsk(0.0, "", trial) for trial in algorithm.log.pending}
+    recorded = InMemory(_looked_back(algorithm.of_first_objective()), pending)
     return make_view(identity, len(algorithm.log.events), algorithm, recorded, {}, options)
 
 
@@ -137,13 +142,19 @@ def make_view(
     held: Mapping[int, Lease],
     options: ViewOptions,
 ) -> StudyView:
-    """The view after `n_events` events, which `algorithm` and `recorded` have applied; `held` are leases by trial."""
+    """The view after `n_events` events, which `algorithm` and `recorded` have applied; `held` are leases by trial.
+
+    With several objectives, models are judged by the first that is measured.
+    """
+    run, algorithm = algorithm, algorithm.of_first_objective()
+    several = isinstance(run, EvidenceMixture) and run.objectives is not None
+    options = replace(options, certificates=False) if several else options
     q, models, name = probabilities_of(algorithm), algorithm.models, labeller(algorithm)
     listed = np.arange(min(models.n_models, MOST_MODELS)) if q is None else leading_models(q)
     report = _stop_report(algorithm, options)
     certificates = _certificates(report, listed) if report is not None else _plausible(algorithm, options, listed)
     stopping = _CONTEXTUAL if algorithm.is_contextual and algorithm.n_told else None if report is None else str(report)
-    trials = _trials(algorithm, options.trials, name)
+    trials = _trials(run, options.trials, name)
     standing = None if q is None else _standing(algorithm, q, listed, recorded, certificates, options)
     return StudyView(
         name=study.name,
@@ -154,8 +165,8 @@ def make_view(
         algorithm=algorithm.name,
         direction=algorithm.direction,
         reward_bound=algorithm.reward_bound,
-        settings={key: component_to_dict(value) for key, value in algorithm.arguments().items()},
-        explained=explained_settings(algorithm),
+        settings={key: component_to_dict(value) for key, value in run.arguments().items()},
+        explained=explained_settings(run),
         n_models=models.n_models,
         n_candidates=algorithm.domain.n_candidates,
         domain=type(algorithm.domain).__name__,
@@ -165,13 +176,39 @@ def make_view(
         trials=trials,
         pending=_pending(algorithm, recorded, held, name),
         noted=[NotedEvent(one.trial, "" if one.trial is None else name(one.trial), *one[1:]) for one in recorded.noted],
-        best=_best(algorithm),
+        best=None if several else _best(algorithm),
         standing=standing,
         certificates=certificates,
         stopping=stopping,
         curve=_curve(algorithm, certificates, trials) if options.curve else None,
         explanation=explanation(algorithm, standing, name) if options.explanation else None,
+        pareto=pareto_of(run) if several else None,
+        money=money_of(run),
     )
+
+
+def pareto_of(run: Algorithm) -> Pareto:
+    """The best compromises of a run with several objectives."""
+    assert isinstance(run, EvidenceMixture)
+    assert run.objectives is not None
+    front, everything = run.pareto(), run.measured_values()
+    others = everything[~everything["index"].isin(front["index"])]
+    names = list(run.objectives.directions)
+    return Pareto(
+        directions=dict(run.objectives.directions),
+        trial=front["id"].tolist(),
+        index=front["index"].tolist(),
+        label=[label(run.domain, index) for index in front["index"]],
+        values={one: front[one].to_numpy(dtype=np.float64) for one in names},
+        others={one: others[one].to_numpy(dtype=np.float64) for one in names},
+    )
+
+
+def money_of(run: Algorithm) -> Money | None:
+    """What experiments have cost; None where they have no cost."""
+    if not isinstance(run, EvidenceMixture) or run.cost is None:
+        return None
+    return Money(run.spent, run.budget, run.budget_left)
 
 
 def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) -> TrialColumns:
@@ -188,6 +225,7 @@ def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) 
         reward=np.array(log.reward[part], dtype=np.float64),
         state=trial_states(log, shown),
         note=[log.remarks.get(trial, "") for trial in shown],
+        values={one: log.values(k)[part] for k, one in enumerate(log.objectives)},
     )
 
 
@@ -196,10 +234,10 @@ def _pending(
 ) -> list[PendingTrial]:
     index, found = algorithm.log.index, []
     for trial in sorted(recorded.asked):
-        (at, worker), lease = recorded.asked[trial], held.get(trial)
+        (at, worker, plate), lease = recorded.asked[trial], held.get(trial)
         until = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at
         worker = worker if lease is None else lease.worker
-        found.append(PendingTrial(trial, index[trial], name(trial), at, worker, until))
+        found.append(PendingTrial(trial, index[trial], name(trial), at, worker, plate, until))
     return found
 
 
@@ -379,6 +417,12 @@ _MEANING = {
     "direction": "whether large or small rewards are good",
 }
 
+_OBJECTIVES = {
+    "objectives": "what is improved at once",
+    "cost": "what an experiment costs: a column, or a number per candidate",
+    "budget": "what all experiments may cost",
+}
+
 # Further settings of mixtures.
 _MEANING_IN_MIXTURES = {
     "goal": "large rewards in every round, or one large reward soon",
@@ -412,6 +456,8 @@ def explained_settings(algorithm: Algorithm) -> list[SettingLine]:
         if getattr(algorithm.stated, key, True) is None:  # a number is assumed only where one is needed
             value = f"{value}, assumed" if key in algorithm.relies_on else "not stated"
         rows.append(SettingLine(key, meaning, value))
+    more = algorithm.arguments()
+    rows += [SettingLine(key, meaning, _named(more[key])) for key, meaning in _OBJECTIVES.items() if key in more]
     meanings: dict[str, str] = _MEANING_IN_MIXTURES if "goal" in algorithm.settings else {}
     for key in algorithm.settings:
         value = getattr(algorithm, key)
@@ -441,6 +487,10 @@ def _schedules(algorithm: Algorithm, schedules: Schedules) -> list[SettingLine]:
             f"{lam:.3g} at t = {t}",
         ),
     ]
+
+
+def _named(value: object) -> str:
+    return ", ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else _text(value)
 
 
 def _text(value: object) -> str:

@@ -27,14 +27,19 @@ MOST_LISTED = 10  # cells that an error names
 
 BLANK = {"n/a", "na", "n.a.", "nan", "-", "--", "–", "—", "#n/a", "null", "none", "nd", "n.d.", "?", "missing"}
 _BLANK_WORDS = {"n/a", "#n/a", "nan"}  # the others may be words: a ligand "none", "Na"
-_YES_NO = [{"no": 0, "yes": 1}, {"n": 0, "y": 1}, {"false": 0, "true": 1}, {"nein": 0, "ja": 1}, {"non": 0, "oui": 1}]
+_YES_NO = [{"no": 0, "yes": 1}, {"n": 0, "y": 1}, {"false": 0, "true": 1}, {"nein": 0, "ja": 1}, {"non": 0, "oui": 1},
+           {"falsch": 0, "wahr": 1}, {"faux": 0, "vrai": 1}]  # fmt: skip
 _MONTH = r"(?:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*\.?"
 _DATE = re.compile(
     rf"(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}})|"
     rf"\d{{1,2}}\.?[ -]{_MONTH}[ -]\d{{2,4}}|{_MONTH}[ -]\d{{1,2}},? \d{{4}})(?:[T ]+\d{{1,2}}:\d{{2}}.*)?",
     re.IGNORECASE,
 )
-_PADDED = re.compile(r"0\d+")
+_PADDED = re.compile(r"0\d+|\d{17,}")  # codes: as numbers they would lose zeros, or digits
+_NUMBER = r"[+-]?\d+(?:[.,]\d+)?\s*%?"
+_TWO_NUMBERS = re.compile(rf"{_NUMBER}\s*(?:±|\+/?-|:|/|–|-|to|bis|x|×)\s*{_NUMBER}|\d+:\d\d:\d\d", re.IGNORECASE)
+_SERIAL = re.compile(r"\b(date|datum|dato|fecha|data)\b", re.IGNORECASE)  # in the name of a column of dates
+_SERIALS = (20_000.0, 80_000.0)  # days since 1900, as Excel counts them: 1954 to 2119
 
 
 class Reading(TypedDict, total=False):
@@ -187,6 +192,7 @@ def understand(lines: Lines, k: int, options: Options) -> Column:
     name, stated = lines.header[k], options.kinds.get(lines.header[k])
     cells = [_replaced(row[k], options.replace) for _, row in lines.rows]
     if stated is None and (found := _plain_numbers(cells)) is not None:
+        _check_serial_dates(lines, k, found)
         return _numeric(lines, k, cells, found, unit_in(name), [], "." if _pointed(cells) else None)
     if stated is None and options.decimal_of(name) is None and (found := _comma_numbers(cells)) is not None:
         return _numeric(lines, k, cells, found, unit_in(name), [], ",", ("decimal commas",))
@@ -201,6 +207,16 @@ def understand(lines: Lines, k: int, options: Options) -> Column:
     if stated == "yes/no" or (stated is None and _pair(texts) is not None):
         return _yes_no(lines, k, texts, example)
     return _numbers_or_words(lines, k, cells, texts, example, options)
+
+
+def _check_serial_dates(lines: Lines, k: int, values: FloatArray) -> None:
+    """Raise if the numbers of a column of dates are days as Excel counts them."""
+    name, (low, high) = lines.header[k], _SERIALS
+    if _SERIAL.search(name) and np.all((values >= low) & (values <= high)):
+        raise FileError(
+            f"{lines.at(0, k)}: {text_of(lines.rows[0][1][k])!r} may be a date as Excel counts days; leave the column "
+            f"out: ignore=[{name!r}], or say that it is a number: kinds={{{name!r}: 'number'}}"
+        )
 
 
 def number_column(lines: Lines, k: int, decimal: Decimal | None = None) -> list[float | None]:
@@ -322,6 +338,7 @@ def _numbers_or_words(
         )
     if stated is None and there and (n == 0 or padded or 2 * n < there):
         _check_unknown_unit(lines, k, texts, others)
+        _check_two_numbers(lines, k, texts, blanks)
         remark = f"{n} cells look like numbers" if n and not padded else ""
         return _words(lines, k, texts, example, remark=remark)
     if wrong := [*others, *dates]:
@@ -376,6 +393,17 @@ def _check_unknown_unit(lines: Lines, k: int, texts: list[str], others: list[int
                 f"{(unit[1] or unit[0])!r}, or a word; say which: kinds={{{name!r}: 'number'}} or "
                 f"kinds={{{name!r}: 'words'}}"
             )
+
+
+def _check_two_numbers(lines: Lines, k: int, texts: list[str], blanks: list[int]) -> None:
+    """Raise if every cell holds two numbers, or a time: 71.2 ± 0.5, 10-20, 95:5."""
+    there = [row for row in range(len(texts)) if row not in set(blanks)]
+    if len(there) > 1 and all(_TWO_NUMBERS.fullmatch(texts[row]) for row in there):
+        name = lines.header[k]
+        raise FileError(
+            f"{lines.at(there[0], k)}: {texts[there[0]]!r} has several numbers; write one in every cell, or say that "
+            f"they are words, kinds={{{name!r}: 'words'}}, or leave the column out: ignore=[{name!r}]"
+        )
 
 
 def _unit(lines: Lines, k: int, numbers: Sequence[Written | None], stated: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ _SEPARATORS = "\t;,"  # the first of equally good ones
 _SEEN = 40  # lines that the separator is found from
 _MOST_UNPACKED = 2**30  # bytes of a workbook
 _ENCODINGS = ("utf", "cp", "iso8859", "mac", "koi8", "gb", "big5", "shift", "euc", "ascii")
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -96,6 +98,7 @@ def lines_of(
     header: int | None = None,
     skip: Sequence[int] = (),
     encoding: str | None = None,
+    columns: Sequence[str] = (),
 ) -> Lines:
     """The table in the content of a file; messages name it `path`.
 
@@ -105,6 +108,7 @@ def lines_of(
     header : the line that has the names of the columns; by default the first that is not blank.
     skip : lines that are no candidates, such as a line of units.
     encoding : of a text; by default UTF-8 or UTF-16 where it is one, otherwise Windows-1252.
+    columns : the names of the columns where no line has them: the first line then has none of these names.
     """
     if isinstance(data, bytes) and data[:4] == b"PAR1":
         return frame_lines(_parquet(data, path), path, "Parquet")
@@ -114,8 +118,8 @@ def lines_of(
         if sheet is not None:
             raise FileError(f"{path} is a text, which has no sheets; leave sheet out, got {sheet!r}")
         text, named = (data, "text") if isinstance(data, str) else _decoded(data, path, encoding)
-        rows, format = _separated(text, path, header, named)
-    return _named(rows, path, header, skip, format)
+        rows, format = _separated(text, path, header, named, columns)
+    return _named(rows, path, header, skip, format, columns)
 
 
 # -- texts -----------------------------------------------------------------------------------------------------
@@ -125,6 +129,8 @@ def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, 
     """The text, and the name of its encoding."""
     if data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
         raise FileError(f"{path} is a workbook of the old format .xls; save it as .xlsx or as CSV")
+    if data.lstrip()[:1] == b"<" and any(tag in data[:2000].lower() for tag in (b"<html", b"<table", b"<?xml")):
+        raise FileError(f"{path} is a web page or XML, whatever its name says; open it in Excel and save it as .xlsx")
     if data[:4] == b"%PDF" or data[:6] == b"\x93NUMPY":
         raise FileError(f"{path} is not a table; save it as CSV or .xlsx")
     if encoding is not None:
@@ -158,11 +164,13 @@ def _strictly(data: bytes, encoding: str, path: Path | str) -> str:
         raise FileError(f"{path} is not a text in {encoding}: {error}; save it as UTF-8") from None
 
 
-def _separated(text: str, path: Path | str, header: int | None, named: str) -> tuple[list[tuple[int, list[Cell]]], str]:
+def _separated(
+    text: str, path: Path | str, header: int | None, named: str, columns: Sequence[str]
+) -> tuple[list[tuple[int, list[Cell]]], str]:
     first = text[:6].lower()
     separator = text[4] if first.startswith("sep=") and len(text) > 5 and text[5] in "\r\n" else None
     try:
-        found = separator or _separator(text, path, header)
+        found = separator or _separator(text, path, header, columns)
         rows = from_csv(text, found)
     except ValueError as error:
         raise error if isinstance(error, FileError) else FileError(f"{path}, {error}") from None
@@ -172,11 +180,15 @@ def _separated(text: str, path: Path | str, header: int | None, named: str) -> t
     return cells, f"{named}, separated by {_NAMES.get(found, repr(found))}"
 
 
-def _separator(text: str, path: Path | str, header: int | None) -> str:
+def _separator(text: str, path: Path | str, header: int | None, columns: Sequence[str]) -> str:
     """The one by which the header has as many cells as most lines; a comma if there is one column only."""
     sample = io.StringIO(text[:200_000], newline="")
-    lines = [line for line in (sample.readline() for _ in range(_SEEN + (header or 1))) if line.strip()]
-    lines = lines[(header or 1) - 1 :] if header is not None else lines
+    numbered = [
+        (number, line) for number, line in enumerate((sample.readline() for _ in range(_SEEN + (header or 1))), 1)
+    ]
+    lines = [line for number, line in numbered if line.strip() and number >= (header or 1)]
+    if columns and lines and not _has_names(re.split("[\t;,]", lines[0]), columns):  # a comma may be a decimal one
+        return next((sign for sign in _SEPARATORS if all(sign in line for line in lines)), "\t")
     best, score = None, (0.0, 0.0)
     usual = {}
     for separator in _SEPARATORS:
@@ -192,12 +204,13 @@ def _separator(text: str, path: Path | str, header: int | None) -> str:
             best, score = separator, (float(sizes[0] == size), times / len(sizes))
     if best is not None:
         return best
-    if header is None and (
-        many := [size for separator, size in usual.items() if size > (2 if separator == "," else 1)]
-    ):
+    many = {size: separator for separator, size in usual.items() if size > (2 if separator == "," else 1)}
+    if header is None and many:
+        most = max(many)
+        names = next(number for number, line in numbered if line.count(many[most]) == most - 1)
         raise FileError(
-            f"{path}, line 1: the first line has one cell, the lines below it {max(many)}; if it is a title, say in "
-            "which line the names of the columns are: header=2"
+            f"{path}, line 1: the first line has one cell, the lines below it {most}; if it is a title, say in which "
+            f"line the names of the columns are: header={names}"
         )
     decimals = usual.get(",") == 2 and lines and "," not in lines[0]
     return "\t" if decimals else ","
@@ -226,6 +239,10 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         titles = [one.title for one in book.worksheets]
         wanted = titles if sheet is None else [sheet] if sheet in titles else []
         filled = {title: _sheet(book[title]) for title in wanted}
+        if any(None in row for rows in filled.values() for _, row in rows):
+            _check_formulas(data, path, filled)
+    except FileError:
+        raise
     except Exception as error:  # a damaged workbook fails in many ways
         raise FileError(f"{path} cannot be read as a workbook: {error}") from None
     if sheet is not None and sheet not in titles:
@@ -240,6 +257,25 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         raise FileError(f"{path} has no cells")
     title, rows = next(iter(filled.items()))
     return rows, f"workbook, sheet {title!r}"
+
+
+def _check_formulas(data: bytes, path: Path | str, filled: Mapping[str, list[tuple[int, list[Cell]]]]) -> None:
+    """Raise if a cell without a value has a formula: programs other than Excel do not store what it gives."""
+    import openpyxl
+
+    book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, keep_links=False)
+    for title, rows in filled.items():
+        values = dict(rows)
+        sheet = book[title]
+        sheet.reset_dimensions()
+        for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            for k, cell in enumerate(row):
+                own = values.get(line, [])
+                if isinstance(cell, str) and cell.startswith("=") and (k >= len(own) or own[k] is None):
+                    raise FileError(
+                        f"{path}, line {line}, column {k + 1}: the formula {cell!r:.60} has no stored value; open the "
+                        "workbook in Excel and save it, or paste the values"
+                    )
 
 
 def _sheet(sheet: Any) -> list[tuple[int, list[Cell]]]:
@@ -306,10 +342,25 @@ def column_lines(columns: Mapping[str, Sequence[Any]], path: Path | str = "colum
 # -- names of the columns --------------------------------------------------------------------------------------
 
 
+def _has_names(cells: Sequence[Cell], columns: Sequence[str]) -> bool:
+    """Whether any cell is one of these names."""
+    return any(text_of(cell).strip().lower() == name.lower() for cell in cells for name in columns)
+
+
 def _named(
-    rows: list[tuple[int, list[Cell]]], path: Path | str, header: int | None, skip: Sequence[int], format: str
+    rows: list[tuple[int, list[Cell]]],
+    path: Path | str,
+    header: int | None,
+    skip: Sequence[int],
+    format: str,
+    columns: Sequence[str],
 ) -> Lines:
     """Split names from rows; every row must have as many cells."""
+    if columns and rows and not _has_names(rows[0][1], columns):
+        if all(len(row) == len(columns) for _, row in rows):
+            return Lines(path, list(columns), rows, format)
+        if len(rows) == 1:
+            raise FileError(f"{path}, line {rows[0][0]}: write {' and '.join(columns)}, with a tab between them")
     if header is not None:
         rows = [(line, row) for line, row in rows if line >= header]
         if not rows or rows[0][0] != header:
@@ -329,11 +380,14 @@ def _named(
             comma = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
             hint = comma if len(row) > width and "commas" in format else ""
             raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {width}{hint}")
+    whole = next((line for line, row in rows[1:] if None not in row[:width]), rows[1][0])
     if sum(name != "" for name in names) == 1 and width > 1:
         raise FileError(
             f"{path}, line {first}: only one of {width} columns has a name; if this line is a title, say in which "
-            f"line the names of the columns are: header={rows[1][0]}"
+            f"line the names of the columns are: header={whole}"
         )
+    if width == 1:
+        _check_one_column(path, names[0], rows, first)
     for k, name in enumerate(names):
         if not name:
             raise FileError(
@@ -342,6 +396,26 @@ def _named(
             )
     _check_distinct(names, path, f", line {first}")
     return Lines(path, names, [(line, row[:width]) for line, row in rows[1:]], format)
+
+
+def _check_one_column(path: Path | str, name: str, rows: list[tuple[int, list[Cell]]], first: int) -> None:
+    """Raise if a single column looks like several: comments above the names, or another separator."""
+    texts = [text_of(row[0]) for _, row in rows[1:]]
+    if name.startswith(("#", "//")):
+        names = next((line for line, row in rows[1:] if not text_of(row[0]).startswith(name[0])), rows[1][0])
+        raise FileError(
+            f"{path}, line {first}: {name!r:.60} looks like a comment; say in which line the names of the columns are: "
+            f"header={names}"
+        )
+    for separator, called in (("|", "'|'"), (None, "blanks")):
+        size = len(name.split(separator))
+        parts = [text.split(separator) for text in texts]
+        numeric = all(any(_NUMBER.fullmatch(part.strip()) for part in row) for row in parts)
+        if size > 1 and numeric and all(len(row) == size for row in parts):
+            raise FileError(
+                f"{path}, line {first}: {name!r:.60} looks like {size} columns separated by {called}; save the file "
+                "separated by commas, semicolons or tabs"
+            )
 
 
 def _check_distinct(names: list[str], path: Path | str, where: str) -> None:

@@ -56,6 +56,8 @@ OWN = "table"  # the name of the models of the table's own columns
 _OWN_COLUMNS, _IN_ORDER = "columns of the table", "matched by the order of lines"  # how a description is matched
 _IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "experiment", "reaction", "code", "key",
         "no", "no.", "nr", "nr.", "number", "label", "well", "molecule"}  # fmt: skip
+_SUMMARIES = {"total", "sum", "mean", "average", "median", "std", "sd", "stdev", "summe", "gesamt", "mittelwert",
+              "somme", "moyenne", "totale", "media"}  # fmt: skip
 _RESERVED = ("trial", "reward")  # columns of files of results
 _MOST_LOOKED_AT = 50  # lines that tell whether the first is one of names or units
 _MOST_LISTED_COLUMNS = 1_000  # columns of a description that `understood` lists one by one
@@ -459,6 +461,9 @@ class Table:
         described = f", described by {', '.join(self._descriptions)}" if self._descriptions else ""
         return f"Table({self._lines.path}: {self.n_candidates} candidates, {len(self._columns)} columns{described})"
 
+    def _repr_html_(self) -> str:
+        return self.understood._repr_html_()
+
 
 def _matrix(columns: Sequence[Column], source: Source, kinds: Mapping[str, Kind] | None = None) -> FeatureMatrix:
     """Columns side by side."""
@@ -482,6 +487,7 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
     columns = [understand(lines, k, options) for k in places]
     check_points(lines, columns, places, options)
     named = [] if ids is None else [as_id(lines, ids)]
+    _check_last_line(lines, ids)
     everything = list(range(len(lines.rows)))
     blank = {row for column in columns if column.is_feature for row in column.blanks}
     kept, remarks = everything, list[str]()
@@ -575,6 +581,17 @@ def _check_one_header(lines: Lines, options: Options) -> None:
         raise FileError(
             f"{lines.path}, line {number}: this line has texts ({shown}) where all lines below have numbers; if it "
             f"holds units or more names, say skip=[{number}], or header={number} if the names are there"
+        )
+
+
+def _check_last_line(lines: Lines, ids: int | None) -> None:
+    """Raise if the last line looks like a sum or a mean of the others, as spreadsheets have them."""
+    number, row = lines.rows[-1]
+    name = text_of(row[ids or 0]).strip().rstrip(":").lower()
+    if len(lines.rows) > 2 and name in _SUMMARIES:
+        raise FileError(
+            f"{lines.at(len(lines.rows) - 1, ids or 0)}: {text_of(row[ids or 0])!r} looks like a summary of the lines "
+            f"above, not a candidate; remove it, or say skip=[{number}]"
         )
 
 

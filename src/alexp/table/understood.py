@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from html import escape
 
 from alexp.common.codec import State
+from alexp.common.notebook import paragraph, table
 
 _HEADINGS = ("column", "kind", "example", "becomes")
 
@@ -65,10 +65,8 @@ class Understood:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [_HEADINGS, *(_cells(column) for column in self.columns)]
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        notes = "".join(f"<p>{escape(remark)}</p>" for remark in self.remarks)
-        return f"<p>{escape(self.file)}: {self.n_candidates} candidates</p><table>{body}</table>{notes}"
+        rows = table([_HEADINGS, *(_cells(column) for column in self.columns)])
+        return paragraph(f"{self.file}: {self.n_candidates} candidates") + rows + "".join(map(paragraph, self.remarks))
 
     def to_dict(self) -> State:
         """The same as JSON data."""

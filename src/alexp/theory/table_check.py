@@ -11,6 +11,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.notebook import paragraph
 from alexp.problem.rows import column_scales, reciprocals, spread, squared_distances
 from alexp.table.table import Table
 
@@ -60,6 +61,9 @@ class TableCheck:
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
+
+    def _repr_html_(self) -> str:
+        return paragraph(self)
 
     def to_dict(self) -> State:
         """The same as JSON data."""

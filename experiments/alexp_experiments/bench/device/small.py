@@ -179,8 +179,8 @@ def _greedy(models: ModelClass, domain: FiniteSet) -> Run:
 
 
 RULES: dict[str, Callable[[ModelClass, FiniteSet], Run]] = {
-    "mixture, nothing stated": mixture,
-    "mixture, noise and bound stated, ucb": _ucb,
+    "mixture, noise and bound not given": mixture,
+    "mixture, noise and bound given, ucb": _ucb,
     "mixture, no repeats, intercept": _unrepeated,
     "ALExp, UCB agents": sweeping,
     "ALExp, greedy agents": _greedy,

@@ -46,8 +46,8 @@ class Duel:
 
 
 DUELS = (
-    Duel("nothing stated", 2000, (64, 96), {}),
-    Duel("noise and bound stated, six cells", 2000, (64, 96), {"noise_std": 0.1, "reward_bound": 4.0}),
+    Duel("noise and bound not given", 2000, (64, 96), {}),
+    Duel("noise and bound given, six cells", 2000, (64, 96), {"noise_std": 0.1, "reward_bound": 4.0}),
     Duel("without repeats", 4000, (48, 160), {"repeats": False}),
     Duel("the best one soon", 2000, (64, 96), {"goal": "best"}),
     Duel("upper confidence, more candidates", 10_000, (32, 48), {"rule": "ucb"}),
@@ -148,8 +148,8 @@ class DeviceCase:
 CASES = tuple(DeviceCase(1_000_000, (512, 1024, 2048), precision) for precision in ("float16", "float32"))
 QUICK = tuple(DeviceCase(2_000, (64, 96), precision, steps=3) for precision in ("float16", "float32"))
 OTHERS: tuple[tuple[str, Settings], ...] = (
-    ("nothing stated, without repeats", {"repeats": False}),
-    ("nothing stated, the best one soon", {"goal": "best"}),
+    ("noise and bound not given, without repeats", {"repeats": False}),
+    ("noise and bound not given, the best one soon", {"goal": "best"}),
 )
 Clock = Callable[[Callable[[], object]], float]
 
@@ -216,7 +216,7 @@ def on_card(torch: ModuleType, case: DeviceCase, tables: dict[str, AnyArray], pe
 
 
 def _median_step(tables: dict[str, AnyArray], clock: Clock, steps: int, settings: Settings) -> float:
-    """Nothing stated, five cells."""
+    """Noise and bound not given, five cells."""
     models = ModelClass.from_matrices(tables)
     n = int(next(iter(tables.values())).shape[0])
     step = stepping(EvidenceMixture(models, FiniteSet(np.arange(n)), random_state=0, **settings))
@@ -280,7 +280,7 @@ def agreements(quick: bool) -> list[Measurement]:
 
 
 def mixture(tables: dict[str, AnyArray], device: str | Device | None) -> EvidenceMixture:
-    """Default settings, with noise and bound stated: six cells."""
+    """Default settings, with noise and bound given: six cells."""
     models = ModelClass.from_matrices(tables, device=device)
     n = int(next(iter(tables.values())).shape[0])
     return EvidenceMixture(models, FiniteSet(np.arange(n)), noise_std=0.1, reward_bound=1.0, random_state=0)

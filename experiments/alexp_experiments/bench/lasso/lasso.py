@@ -343,7 +343,7 @@ def _rival_record(instance: LassoInstance, rival: Rival, heats: list[Heat], own:
         max_gap=max(heat.gap for heat in heats),
         ratio=float(times.sum() / ours.sum()),
         median_ratio=float(np.median(times / ours)),
-        told_ratio=float(told.sum() / ours.sum()),
+        known_ratio=float(told.sum() / ours.sum()),
         good_steps=sum(np.isfinite(heat.told_s) for heat in heats),
         reached=all(heat.reached for heat in heats),
         reached_steps=sum(heat.reached for heat in heats),

@@ -43,7 +43,7 @@ SLOW = ("mixture, kernels on whole rows",)  # they play a quarter of the seeds
 
 
 def arylation_tasks(seeds: int, first_seed: int = FIRST_SEED, experiments: int = EXPERIMENTS) -> dict[str, list[Task]]:
-    """Runs by player: goal "best", nothing stated, no reaction twice, the first plate told."""
+    """Runs by player: goal "best", nothing stated, no reaction twice, the first plate given."""
     count("seeds", seeds, 2)
     out = {}
     for name, (entrant, start) in PLAYERS.items():
@@ -69,6 +69,15 @@ def run_arylation(tasks: Mapping[str, list[Task]], sweep: Callable[[list[Task]],
     return pd.DataFrame(rows)
 
 
+def shown(name: str) -> str:
+    """What a player is called on the page and in figures.
+
+    >>> shown("mixture, kernels"), shown("random"), shown("LinUCB on one map")
+    ('EvidenceMixture, kernels', 'random play', 'LinUCB on one map')
+    """
+    return "random play" if name == "random" else name.replace("mixture", "EvidenceMixture", 1)
+
+
 def curves(runs: pd.DataFrame) -> dict[str, FloatArray]:
     """Best yield after 1, 2, ... experiments, (runs, experiments) each: chemists, EDBO, and the players."""
     shipped = direct_arylation()
@@ -92,17 +101,15 @@ def reached(curve: FloatArray, k: int) -> MeanEstimate | None:
 
 
 def compared(found: Mapping[str, FloatArray], name: str, other: str) -> str:
-    """How a player stands beside another: differences of the mean best yield, and the shares that reached 99."""
+    """How a player stands beside another: differences of the mean best yield."""
     parts = []
     for k in LATE:
         if min(found[one].shape[1] for one in (name, other)) < k:
             continue
         gap = difference(found[name][:, k - 1], found[other][:, k - 1])
         word = "ahead" if gap.low > 0.0 else "behind" if gap.high < 0.0 else "level"
-        means = [after(found[one], k) for one in (name, other)]
-        shares = [reached(found[one], k) for one in (name, other)]
-        text = f"after {k} experiments {means[0]} against {means[1]}, difference {gap}: *{word}*"
-        parts.append(f"{text}; {GOOD:.0f} reached by {shares[0]} against {shares[1]}")
+        ours, theirs = (found[one][:, k - 1].mean() for one in (name, other))
+        parts.append(f"after {k} experiments {ours:.1f} against {theirs:.1f}, difference {gap}: *{word}*")
     return "; ".join(parts)
 
 
@@ -113,7 +120,7 @@ def draw_arylation(runs: pd.DataFrame, path: Path) -> None:
     for k, (name, curve) in enumerate(curves(runs).items()):
         means = [estimate(curve[:, j]) for j in range(curve.shape[1])]
         experiments, colour = np.arange(1, len(means) + 1), METHOD_COLOURS[_COLOUR_OF.get(name, "evidence-mixture")]
-        label = f"{name} ({len(curve)} runs)" if name != CHEMISTS else name
+        label = f"{shown(name)} ({len(curve)} runs)" if name != CHEMISTS else name
         ax.plot(experiments, [m.mean for m in means], color=colour, ls=DASHES[k % len(DASHES)], label=label)
         ax.fill_between(experiments, [m.low for m in means], [m.high for m in means], color=colour, alpha=0.15, lw=0)
     ax.axhline(100.0, color="0.5", lw=0.8)

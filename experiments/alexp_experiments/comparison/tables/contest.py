@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 GOALS = ("sum", "best")
-YARDSTICK, BOTORCH = "mixture of 0.1.0", "BoTorch SingleTaskGP"
+RANDOM, BOTORCH = "random", "BoTorch SingleTaskGP"
 _PEERS = "alexp_experiments.comparison.peers"
 
 
@@ -41,7 +41,7 @@ class TableEntrant:
 
     Attributes
     ----------
-    goals : what it tries to do; one that cannot be told plays the same for both.
+    goals : what it tries to do; one without a choice plays the same for both.
     models : which models it gets, see `RealTable.models`.
     each : whether it plays with one model at a time; the best of them in hindsight is reported.
     plays : the tables that make sense for it.
@@ -55,7 +55,6 @@ class TableEntrant:
     each: bool = False
     plays: Callable[[RealTable], bool] = _any
     by_goal: Callable[[str], Settings] = lambda goal: {}
-    told_repeats: bool = True
 
     @property
     def is_peer(self) -> bool:
@@ -72,8 +71,8 @@ class TableEntrant:
         return f"{kind.package} {kind.installed()}"
 
     @property
-    def is_told(self) -> bool:
-        """Whether it is ours and plays with one model at a time, as if it were told which one to take."""
+    def has_one_model(self) -> bool:
+        """Whether it is ours and plays with one model at a time, as if it were known which one to take."""
         return self.each and not self.is_peer
 
     def scenarios(self, base: RealScenario) -> Iterator[RealScenario]:
@@ -85,8 +84,7 @@ class TableEntrant:
     def task(self, scenario: RealScenario, goal: str, seed: int) -> Task:
         """The run under one seed."""
         settings: dict[str, Json] = {"noise_std": None, **self.settings, **self.by_goal(goal)}
-        if self.told_repeats:
-            settings["repeats"] = scenario.repeats
+        settings["repeats"] = scenario.repeats
         if not self.is_peer:
             return Task(scenario, self.algorithm, settings, seed)
         kind = algorithm_class(self.algorithm)
@@ -107,11 +105,7 @@ def _peer(name: str, models: str = "matrices", **changes: object) -> TableEntran
     return TableEntrant(f"{_PEERS}:{name}", models, **settings)  # type: ignore[arg-type]
 
 
-# What 0.1.0 did on a table of unknown noise: bound and width were its defaults, measured rows were not offered again.
-_OLD: Settings = {"reward_bound": 1.0, "rule": "ids", "power": 1.0}
-
 OURS: dict[str, TableEntrant] = {
-    YARDSTICK: TableEntrant("evidence-mixture", "linear", _OLD, told_repeats=False),
     "mixture, linear maps": TableEntrant("evidence-mixture", "linear", by_goal=_goal),
     "mixture, linear maps and waves": TableEntrant(
         "evidence-mixture", "linear and waves", plays=_continuous, by_goal=_goal
@@ -122,7 +116,7 @@ OURS: dict[str, TableEntrant] = {
     ),
     "LinUCB on one map": TableEntrant("linucb", "linear", {"model": 0}, ("sum",), each=True),
     "Gaussian process, one kernel": TableEntrant("evidence-mixture", "maps with kernels", each=True, by_goal=_goal),
-    "random": TableEntrant("uniform"),
+    RANDOM: TableEntrant("uniform"),
 }
 PEERS: dict[str, TableEntrant] = {
     BOTORCH: _peer("BotorchGP"),

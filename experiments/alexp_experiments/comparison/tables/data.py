@@ -228,7 +228,7 @@ class RealScenario(Scenario):
     models : which models algorithms get, see `RealTable.models`.
     only : number of the model that is kept, if not all of them are.
     repeats : whether a row may be measured twice.
-    first : rows that everybody is told before the first ask. They count as rounds.
+    first : rows whose rewards all players get before the first ask. They count as rounds.
     start : "random", the same for all algorithms under a seed; or "designed", rows that are spread out in all maps.
     plate : rounds that are asked for at a time.
     resolution : rows that take part, drawn by the seed; all by default.
@@ -296,7 +296,7 @@ class RealScenario(Scenario):
         return RealEnvironment(self, seed)
 
     def play(self, algorithm: Algorithm, environment: ModelEnvironment) -> Run:
-        """The first rows are told, the rest is asked for."""
+        """The first rows are given, the rest is asked for."""
         assert isinstance(environment, RealEnvironment)
         return simulate(
             algorithm, environment, self.steps, first=environment.first, plate=self.plate, repeats=self.repeats

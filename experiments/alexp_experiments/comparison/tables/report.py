@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from alexp.common.arrays import FloatArray
 from alexp.common.files import write_text
 from alexp.common.style import COLOURS, new_figure, save_figure
 from alexp_experiments.comparison.tables.arylation import (
@@ -23,8 +24,9 @@ from alexp_experiments.comparison.tables.arylation import (
     draw_arylation,
     reached,
     run_arylation,
+    shown,
 )
-from alexp_experiments.comparison.tables.contest import BOTORCH, KEY, TABLE_ENTRANTS, YARDSTICK, TableContest
+from alexp_experiments.comparison.tables.contest import BOTORCH, KEY, RANDOM, TABLE_ENTRANTS, TableContest
 from alexp_experiments.core.cache import keep_runs, store_runs, stored_runs
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.statistics import MeanEstimate, estimate
@@ -102,14 +104,15 @@ def tables_in(runs: pd.DataFrame) -> list[str]:
 def best_of_one(runs: pd.DataFrame) -> pd.DataFrame:
     """Who of ours plays one model at a time and lost least on a table, as an entrant of its own."""
     kept = []
-    for _, own in runs[[TABLE_ENTRANTS[name].is_told for name in runs["entrant"]]].groupby("table", sort=False):
+    single = runs["entrant"].map(lambda name: TABLE_ENTRANTS[name].has_one_model).astype(bool)
+    for _, own in runs[single].groupby("table", sort=False):
         means = own.groupby("entrant", sort=False)["regret"].mean()
         kept += [own[own["entrant"] == means.index[int(np.argmin(means.to_numpy()))]]]
     return runs.iloc[:0] if not kept else runs.loc[[k for own in kept for k in own.index]].assign(entrant=BEST_OF_ONE)
 
 
 def regret_ratio(
-    runs: pd.DataFrame, entrant: str, tables: Sequence[str], reference: str = YARDSTICK
+    runs: pd.DataFrame, entrant: str, tables: Sequence[str], reference: str = RANDOM
 ) -> MeanEstimate | None:
     """Geometric mean over tables of the ratio of mean regrets, with a 95% interval: seeds drawn again in pairs.
 
@@ -146,7 +149,7 @@ _MARKERS = "osD^vPX*<>"
 
 
 def draw_tables(runs: pd.DataFrame, rounds: int, plate: int, path: Path) -> None:
-    """Left: mean regret over that of the mixture of 0.1.0, goal "sum", same seeds. Right: top 1% found, goal "best"."""
+    """Left: mean regret over that of random play, goal "sum", same seeds. Right: top 1% found, goal "best"."""
     ours = {goal: chosen(runs, rounds, plate, False, goal) for goal in ("sum", "best")}
     names = [name for name in entrants_in(runs) if any((own["entrant"] == name).any() for own in ours.values())]
     figure, axes = new_figure(1, 2, width=6.2, height=1.6 + 0.32 * len(names))
@@ -164,9 +167,9 @@ def draw_tables(runs: pd.DataFrame, rounds: int, plate: int, path: Path) -> None
     axes[0, 0].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes[0, 0].minorticks_off()
     axes[0, 0].axvline(1.0, color="0.5", lw=0.8, zorder=0)
-    axes[0, 0].set_title(f'R({rounds}), goal "sum", in units of the mixture of 0.1.0', fontsize=9)
-    axes[0, 1].set_title(f'share of the top 1% found by round {rounds}, goal "best"', fontsize=9)
-    _label(axes[0, 0], names)
+    axes[0, 0].set_title(f"R({rounds}) in units of random play's", fontsize=9)
+    axes[0, 1].set_title(f"share of the top 1% found by round {rounds}", fontsize=9)
+    _label(axes[0, 0], [shown(name) for name in names])
     _label(axes[0, 1], [""] * len(names))
     handles, labels = axes[0, 1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
@@ -186,19 +189,68 @@ Found = TypeVar("Found")
 
 def tables_report(runs: pd.DataFrame | None, arylation: pd.DataFrame | None, figures: str = "figures") -> str:
     """The page as Markdown."""
-    parts = [PROSE("introduction"), *([] if runs is None else [_stored(runs)])]
+    parts = [PROSE.line("introduction", answer="" if runs is None else _answer(runs, arylation))]
+    if arylation is not None:
+        parts += [_arylation(arylation, figures)]
     for rounds, plate, repeats in [] if runs is None else protocols(runs):
         assert runs is not None
         how = f"n = {rounds}" + (f", plates of {plate}" if plate > 1 else "") + (", with repeats" if repeats else "")
+        if not repeats:
+            parts += [PROSE.line("figure", figure=f"{figures}/{figure_name(rounds, plate)}", rounds=rounds)]
         for goal, title in (("sum", "Summed reward"), ("best", "The best row soon")):
             own = chosen(runs, rounds, plate, repeats, goal)
             if len(own):
                 parts += [f"## {title}, {how}", *_section(own, goal, repeats)]
-        if not repeats:
-            parts += [PROSE("figure", figure=f"{figures}/{figure_name(rounds, plate)}")]
+    parts += [] if runs is None else [PROSE.line("players"), _stored(runs)]
+    seconds = "" if runs is None else _seconds(runs)
+    return "\n\n".join([*(part for part in parts if part), PROSE.line("end", seconds=seconds)]) + "\n"
+
+
+OURS = "mixture, kernels"
+
+
+def _answer(runs: pd.DataFrame, arylation: pd.DataFrame | None) -> str:
+    """What the runs of 100 rounds without repeats say; "" where the mixture with kernels has not played them."""
+    import pandas as pd
+
+    own, best = (chosen(runs, 100, 1, False, goal) for goal in ("sum", "best"))
+    tables, found = tables_in(runs), by_table(best)
+    known = pd.concat([own, best_of_one(own)], ignore_index=True)
+    single, botorch = (regret_ratio(known, OURS, tables, other) for other in (BEST_OF_ONE, BOTORCH))
+    if single is None or any((OURS, table) not in found for table in tables):
+        return ""
+    solved = sum(found[OURS, table].gap.mean < 5e-4 for table in tables)
+    words: dict[str, str | None] = {"edbo": None, "chemists": None}
     if arylation is not None:
-        parts += [_arylation(arylation, figures)]
-    return "\n\n".join([*(part for part in parts if part), PROSE("end")]) + "\n"
+        played = curves(arylation)
+        words = {key: _word(played, other) for key, other in (("edbo", EDBO), ("chemists", CHEMISTS))}
+    return PROSE.line(
+        "answer",
+        tables=len(tables),
+        single=single,
+        botorch="" if botorch is None else f", and {botorch} times BoTorch's",
+        found=f"finds it within 100 rounds under every seed on {solved} of the {len(tables)} tables",
+        **words,
+    )
+
+
+def _word(found: dict[str, FloatArray], other: str) -> str | None:
+    """Level, ahead or behind after 25 experiments."""
+    ours = next((name for name in found if name not in (CHEMISTS, EDBO)), None)
+    said = compared(found, ours, other) if ours is not None else ""
+    return said.partition(": *")[2].partition("*")[0] or None
+
+
+def _seconds(runs: pd.DataFrame) -> str:
+    """What a round takes, ours and BoTorch's."""
+    own = by_table(chosen(runs, 100, 1, False, "sum"))
+    ours, theirs = ([one.seconds for (name, _), one in own.items() if name == who] for who in (OURS, BOTORCH))
+    if not ours or not theirs:
+        return ""
+    said = PROSE.line(
+        "seconds", ours=shown(OURS), ours_least=min(ours), ours_most=max(ours), least=min(theirs), most=max(theirs)
+    )
+    return f"{said} "
 
 
 def _stored(runs: pd.DataFrame) -> str:
@@ -213,7 +265,7 @@ def _stored(runs: pd.DataFrame) -> str:
         numbers = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
         said = ", ".join(versions) or "version not recorded"
         first, last = int(own["seed"].min()), int(own["seed"].max())
-        lines.append(f"- *{name}*: {said}; {numbers} seeds a table, from {first} to {last}.")
+        lines.append(f"- *{shown(name)}*: {said}; {numbers} seeds a table, from {first} to {last}.")
     return PROSE.line("stored", libraries="\n".join(lines)) if lines else ""
 
 
@@ -230,38 +282,31 @@ def protocols(runs: pd.DataFrame) -> list[tuple[int, int, bool]]:
 
 
 def _section(runs: pd.DataFrame, goal: str, repeats: bool) -> list[str]:
+    """What is asked for, table by table, and one or two columns over all tables."""
     found, names, tables = by_table(runs), entrants_in(runs), tables_in(runs)
     numbers, sizes = runs["seed"], sorted({own.seeds for own in found.values()})
     seeds = f"{sizes[0]} to {sizes[-1]} seeds" if len(sizes) > 1 else f"{sizes[0]} seeds"
-    note = f"{seeds} from {int(numbers.min())} to {int(numbers.max())}; mean ± standard error"
-    if goal == "sum":
-        against = "the best row in every round" if repeats else "the best n rows"
-        parts = [
-            f"R(n) against {against}. {note} (median).",
-            _grid(found, names, tables, _regret, None if repeats else _ratio_column(runs, names, tables)),
-            *_against(runs, names, tables, BEST_OF_ONE),
-            *_against(runs, names, tables, BOTORCH),
-        ]
-    else:
-        parts = [
-            f"Gap to the best row after n rounds. {note}.",
-            _grid(found, names, tables, _gap, _mean_column(found, names, tables)),
-        ]
-    top = ("mean", lambda name: _mean(found, name, tables, lambda own: own.top.mean))
-    parts += ["Share of the top 1% found:", _grid(found, names, tables, lambda own: f"{own.top.mean:.2f}", top)]
-    parts += [
-        "Best reward found, in the table's unit:",
-        _grid(found, names, tables, lambda own: f"{own.best.mean:.4g}"),
-    ]
-    parts += ["Seconds per round:", _grid(found, names, tables, lambda own: f"{own.seconds:.2g}")]
-    hindsight = [name for name in names if TABLE_ENTRANTS[name].each]
-    if hindsight:
-        parts += ["Best in hindsight:", _grid(found, hindsight, tables, lambda own: own.model)]
+    seeds = f"{seeds} from {int(numbers.min())} to {int(numbers.max())}"
+    if goal == "best":
+        top: Column = ("top 1%", lambda name: _mean(found, name, tables, lambda own: own.top.mean))
+        mean: Column = ("mean", lambda name: _mean(found, name, tables, lambda own: own.gap.mean, 3))
+        return [PROSE.line("best", seeds=seeds), _grid(found, names, tables, _gap, [mean, top])]
+    columns = [_against(runs, tables, reference) for reference in (BEST_OF_ONE, BOTORCH)]
+    kept = [column for column in columns if column is not None]
+    against = "n times the best reward of the table" if repeats else "the sum of the n best rewards of the table"
+    said = PROSE("columns") if kept else ""
+    parts = [PROSE.line("sum", against=against, seeds=seeds, columns=f" {said.strip()}" if said else "")]
+    parts += [_grid(found, names, tables, _regret, kept)]
+    if repeats and (kernels := columns[0] and columns[0][1](OURS)):
+        single = by_table(best_of_one(runs))
+        pairs = {table: (found[OURS, table].regret.mean, single[BEST_OF_ONE, table].regret.mean) for table in tables}
+        worst = max(pairs, key=lambda table: pairs[table][0] / pairs[table][1])
+        parts += [PROSE.line("repeats", kernels=kernels, worst=worst, theirs=pairs[worst][0], single=pairs[worst][1])]
     return parts
 
 
 def _regret(own: Summed) -> str:
-    return f"{own.regret.mean:.1f} ± {own.regret.error:.1f} ({own.median_regret:.1f})"
+    return f"{own.regret.mean:.1f} ± {own.regret.error:.1f}"
 
 
 def _gap(own: Summed) -> str:
@@ -271,39 +316,21 @@ def _gap(own: Summed) -> str:
 Column = tuple[str, Callable[[str], str]]
 
 
-def _ratio_column(runs: pd.DataFrame, names: Sequence[str], tables: Sequence[str]) -> Column:
-    def ratio(name: str) -> str:
-        found = regret_ratio(runs, name, tables) if name != YARDSTICK else None
-        return "" if found is None else str(found)
-
-    return "× 0.1.0, geometric mean", ratio
-
-
-def _against(runs: pd.DataFrame, names: Sequence[str], tables: Sequence[str], reference: str) -> list[str]:
-    """Ratios of mean regrets to those of a reference, table by table, where it has played."""
+def _against(runs: pd.DataFrame, tables: Sequence[str], reference: str) -> Column | None:
+    """Geometric means of the ratio of mean regrets to those of a reference; None where it has not played."""
     import pandas as pd
 
     known = pd.concat([runs, best_of_one(runs)], ignore_index=True)
-    judged = [name for name in names if name != reference and not TABLE_ENTRANTS[name].is_told]
-    ratios = {(name, table): regret_ratio(known, name, [table], reference) for name in judged for table in tables}
-    found = {where: ratio for where, ratio in ratios.items() if ratio is not None}
-    if not found:
-        return []
+    if reference not in set(known["entrant"]):
+        return None
 
     def over_all(name: str) -> str:
+        if name == reference or TABLE_ENTRANTS[name].has_one_model:
+            return ""
         ratio = regret_ratio(known, name, tables, reference)
         return "" if ratio is None else str(ratio)
 
-    sizes = known[known["entrant"] == reference].groupby("table")["seed"].nunique()
-    seeds = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
-    return [
-        f"Times the regret of {reference} ({seeds} seeds), on the seeds that both have played:",
-        _grid(found, judged, tables, lambda ratio: f"{ratio.mean:.2f}", ("geometric mean", over_all)),
-    ]
-
-
-def _mean_column(found: dict[tuple[str, str], Summed], names: Sequence[str], tables: Sequence[str]) -> Column:
-    return "mean", lambda name: _mean(found, name, tables, lambda own: own.gap.mean, 3)
+    return f"× {'best single model' if reference == BEST_OF_ONE else 'BoTorch'}", over_all
 
 
 def _mean(
@@ -322,21 +349,21 @@ def _grid(
     names: Sequence[str],
     tables: Sequence[str],
     cell: Callable[[Found], str],
-    last: Column | None = None,
+    more: Sequence[Column] = (),
 ) -> str:
-    """A Markdown table, entrants by tables; `last` is one more column."""
-    titles = [*tables, *([] if last is None else [last[0]])]
+    """A Markdown table, entrants by tables, and `more` columns."""
+    titles = [*tables, *(title for title, _ in more)]
     lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     for name in names:
         cells = [cell(found[name, table]) if (name, table) in found else "" for table in tables]
-        cells += [] if last is None else [last[1](name)]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        cells += [value(name) for _, value in more]
+        lines.append(f"| {shown(name)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def _arylation(runs: pd.DataFrame, figures: str) -> str:
     """Mean best yield after k experiments, and who has reached a yield of 99."""
-    titles = [*(str(k) for k in MARKS), *(f"{GOOD:.0f} reached by {k}" for k in LATE)]
+    titles = [*(f"after {k}" for k in MARKS), *(f"{GOOD:.0f} reached by {k}" for k in LATE)]
     lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     for name, curve in curves(runs).items():
         cells = []
@@ -346,10 +373,10 @@ def _arylation(runs: pd.DataFrame, figures: str) -> str:
         for k in LATE:
             share = reached(curve, k)
             cells.append("" if share is None else str(share))
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append(f"| {shown(name)} | " + " | ".join(cells) + " |")
     first, last = int(runs["seed"].min()), int(runs["seed"].max())
     said, table = standing(runs) or None, "\n".join(lines)
-    return PROSE("arylation", standing=said, table=table, first=first, last=last, figures=figures)
+    return PROSE.line("arylation", standing=said, table=table, first=first, last=last, figures=figures)
 
 
 def standing(runs: pd.DataFrame) -> str:
@@ -357,14 +384,17 @@ def standing(runs: pd.DataFrame) -> str:
     found = curves(runs)
     ours = next((name for name in found if name not in (CHEMISTS, EDBO)), None)
     lines = [
-        f"- *{ours}* beside {other}: {said}."
+        f"- *{shown(ours)}* beside {other}: {said}."
         for other in (EDBO, CHEMISTS)
         if ours is not None and (said := compared(found, ours, other))
     ]
     if ours is None or not lines:
         return ""
     sizes = {"runs": len(found[ours]), "edbo": len(found[EDBO]), "chemists": len(found[CHEMISTS])}
-    return PROSE.line("arylation, standing", lines="\n".join(lines), **sizes)
+    n = min(found[one].shape[1] for one in (ours, CHEMISTS))
+    behind = np.flatnonzero(found[CHEMISTS][:, :n].mean(axis=0) > found[ours][:, :n].mean(axis=0))
+    crossing = int(behind[-1]) + 1 if behind.size and behind[-1] + 1 < n else None
+    return PROSE.line("arylation, standing", lines="\n".join(lines), crossing=crossing, **sizes)
 
 
 Sweep = Callable[[list[Task]], list[Record]]

@@ -102,9 +102,11 @@ def _master(algorithm: str, settings: Settings, told_horizon: bool = False, widt
 ENTRANTS: Mapping[str, RowPlayer] = {
     "O2CS-EW": _vectors("T2.1", "o2cs-ew", note="theory's width"),
     "O2CS-EW, width x .05": _vectors("T2.1", "o2cs-ew", settings={"scale": 0.05}, note="no theory covers that width"),
-    "ModCB": _contexts("T2.2", "modcb", "nested", widths=SOME, note="d* = 10 of 5, 10, 20, ..., p"),
+    "ModCB": _contexts(
+        "T2.2", "modcb", "nested", widths=SOME, note="nested sets; the smallest true one has 10 columns"
+    ),
     "SL-UCB": RowPlayer(
-        "T2.3", "ball", "columns", "sl-ucb", _HORIZON, told_horizon=True, note="told n; noise in the parameters",
+        "T2.3", "ball", "columns", "sl-ucb", _HORIZON, told_horizon=True, note="given n; noise in the parameters",
     ),
     "SL-UCB, scale .5": RowPlayer(
         "T2.3", "ball", "columns", "sl-ucb", {"scale": 0.5, **_HORIZON}, told_horizon=True, widths=(),
@@ -112,33 +114,33 @@ ENTRANTS: Mapping[str, RowPlayer] = {
     ),
     "LASSO Bandit": _contexts(
         "T2.4", "lasso-bandit", "stacked", settings={"lam1": 0.04, "lam2": 0.5, **_RELEASED}, widths=(50, 100, 200),
-        seeds=10, note="one shared vector, as K p stacked columns: it learns 20 vectors",
+        seeds=10, note="made for one vector per arm: it learns 20",
     ),
     "DR Lasso": _contexts("T2.5", "dr-lasso", "columns", settings={"clip": 3.0, **_RELEASED}),
     "SA Lasso": _contexts("T2.6", "sa-lasso", "columns", settings={"lam": 0.8}),
     "Li 2022": _contexts(
-        "T2.7", "etc", "singles", settings={**_LI, **_HORIZON}, told_horizon=True, note="told n and s"
+        "T2.7", "etc", "singles", settings={**_LI, **_HORIZON}, told_horizon=True, note="given n and s"
     ),
     "Li 2022, doubling": _contexts(
-        "T2.7", "doubling", "singles", settings={**_LI, "algorithm": "etc"}, note="told s"
+        "T2.7", "doubling", "singles", settings={**_LI, "algorithm": "etc"}, note="given s"
     ),
     "ESTC": _vectors(
         "T2.8", "estc", "columns", settings={"sparsity": "$size", **_HORIZON}, width_settings=_CHEAP_DESIGN,
         told_horizon=True, further=BEYOND, width_rounds=10_000, seeds=10,
-        note="told n and s; growth with an H-optimal design, since E-optimal ones are slow",
+        note="given n and s; growth with an H-optimal design, since E-optimal ones are slow",
     ),
     "ESTC, doubling": _vectors(
-        "T2.8", "doubling", "columns", settings={"algorithm": "estc", "sparsity": "$size"}, widths=(), note="told s",
+        "T2.8", "doubling", "columns", settings={"algorithm": "estc", "sparsity": "$size"}, widths=(), note="given s",
     ),
     "PopArt": _vectors(
         "T2.9", "popart", "columns", settings={"sparsity": "$size", **_HORIZON}, told_horizon=True, further=BEYOND,
-        width_rounds=10_000, seeds=10, note="told n and s",
+        width_rounds=10_000, seeds=10, note="given n and s",
     ),
     "PopArt, doubling": _vectors(
-        "T2.9", "doubling", "columns", settings={"algorithm": "popart", "sparsity": "$size"}, widths=(), note="told s",
+        "T2.9", "doubling", "columns", settings={"algorithm": "popart", "sparsity": "$size"}, widths=(), note="given s",
     ),
-    "ALExp": _vectors("T2.10", "alexp", note="told the groups"),
-    "ALExp, contexts": _contexts("T2.10", "alexp", note="told the groups"),
+    "ALExp": _vectors("T2.10", "alexp", note="given the groups"),
+    "ALExp, contexts": _contexts("T2.10", "alexp", note="given the groups"),
     "Corral": _master("corral", _HORIZON, told_horizon=True),
     "Corral, doubling": _master("doubling", {"algorithm": "corral"}, widths=()),
     "smoothed Corral": _master("smoothed-corral", _HORIZON, told_horizon=True, widths=SOME),
@@ -152,14 +154,14 @@ ENTRANTS: Mapping[str, RowPlayer] = {
         "T1.black-box", "corral", settings=_HORIZON, told_horizon=True, seeds=10
     ),
     "TH Lasso": _contexts("", "th-lasso", "columns"),
-    "mixture": _vectors("", "evidence-mixture", note="EvidenceMixture, told the groups"),
+    "mixture": _vectors("", "evidence-mixture", note="EvidenceMixture, given the groups"),
     "mixture, contexts": _contexts(
-        "", "evidence-mixture", note="EvidenceMixture, told the groups; its rule for contexts keeps exploring"
+        "", "evidence-mixture", note="EvidenceMixture, given the groups; its rule for contexts keeps exploring"
     ),
     "LinUCB, all columns": _vectors("", "linucb"),
     "LinUCB, all columns, contexts": _contexts("", "linucb", widths=SOME),
-    "oracle": _vectors("", "linucb", settings={"model": "$true_model"}, note="LinUCB told the group"),
-    "oracle, contexts": _contexts("", "linucb", settings={"model": "$true_model"}, note="LinUCB told the group"),
+    "oracle": _vectors("", "linucb", settings={"model": "$true_model"}, note="LinUCB, given the group"),
+    "oracle, contexts": _contexts("", "linucb", settings={"model": "$true_model"}, note="LinUCB, given the group"),
     "even play": _vectors("", "uniform", "columns", widths=(30, 240)),
     "even play, contexts": _contexts("", "uniform", "columns", widths=(50, 1600)),
 }  # fmt: skip

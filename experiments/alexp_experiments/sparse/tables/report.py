@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +62,16 @@ def draw(runs: pd.DataFrame, path: Path) -> None:
     save_figure(figure, path)
 
 
+def label(name: str) -> str:
+    """What a row is called where a column, or the panel, says what it plays on.
+
+    >>> label("mixture, contexts"), label("even play"), label("Corral, vectors")
+    ('EvidenceMixture', 'random play', 'Corral')
+    """
+    plain = name.removesuffix(", contexts").removesuffix(", vectors")
+    return _LABELS.get(plain, plain)
+
+
 def colour_of(name: str) -> str:
     """The colour of the algorithm behind a row: the same on contexts and on vectors, and in every other figure."""
     one = ENTRANTS[name]
@@ -75,32 +84,34 @@ def _curve(ax: Axes, found: Exponent | None, name: str, k: int) -> None:
 
     if found is not None:
         dash, marker = DASHES[k % len(DASHES)], ".v"[k // len(DASHES) % 2]
-        ax.loglog(found.x, found.means, color=colour_of(name), ls=dash, marker=marker, ms=5, label=name)
+        ax.loglog(found.x, found.means, color=colour_of(name), ls=dash, marker=marker, ms=5, label=label(name))
         ax.set_xticks(found.x, [f"{x:.0f}" for x in found.x])
         ax.xaxis.set_minor_locator(NullLocator())
 
 
 PROSE = Prose("alexp_experiments.sparse.tables", "tables.md")
+VARIANTS = ("EXP3.P, smoothed", *(name for name in ENTRANTS if name.endswith(", doubling")))  # in tables.csv only
+_LABELS = {"even play": "random play", "mixture": "EvidenceMixture"}
 _EVEN = {"contexts": "even play, contexts", "vectors": "even play"}
 _PARTS = {
     "n": "growth in n",
     "p": "growth in p",
-    "masters": "masters",
-    "released": "where released code was run, see the table",
+    "masters": "nested models",
+    "released": "the comparison with authors' code",
 }
 Line = Sequence[str]
 
 
 def page(runs: pd.DataFrame, figure: str) -> str:
     """The whole page, from the lines of all runs."""
-    text = PROSE(
+    main = runs[~runs["entrant"].isin(VARIANTS)]
+    text = PROSE.line(
         "page",
+        answer=_answer(main),
         figure=figure,
-        printed_1=markdown(*printed_1()),
-        printed_2=markdown(*printed_2()),
         corrections=PROSE.line("corrections").replace("\n\n", "\n"),
-        measured_1=markdown(*measured_1(runs)),
-        measured_2=markdown(*measured_2(runs)),
+        measured_1=markdown(*measured_1(main, black_box=True)),
+        measured_2=markdown(*measured_2(main)),
         grid=", ".join(map(str, GRID)),
         flat=FLAT,
         loud=loud_points(runs),
@@ -108,13 +119,45 @@ def page(runs: pd.DataFrame, figure: str) -> str:
         vectors=_log_growth(VECTORS, SIZES["vectors"][0]),
         yardsticks=markdown(*yardsticks(runs)),
         masters=markdown(*masters_beside(runs)),
-        released=markdown(*released_beside(runs)),
+        released_summary=_released_summary(runs),
         first=runs["seed"].min(),
         last=runs["seed"].max(),
         seeds=seeds_text(runs),
         minutes=core_minutes(runs),
     )
     return text + "\n"
+
+
+def _answer(runs: pd.DataFrame) -> str | None:
+    """What came out, in a few sentences; None without ALExp, black-box methods and random play."""
+    ours = [name for name in ("ALExp", "ALExp, contexts") if in_rounds(runs, name) and in_width(runs, name)]
+    lines = [line for line in _lines_2(runs) if line[5] != "-"]
+    shares = [
+        float(line[-1]) for line in measured_1(runs, black_box=True)[1] if line[0] == "black box" and line[-1] != "-"
+    ]
+    if len(ours) < 2 or not shares:
+        return ""
+    row = next(row for row in TABLE_2 if row.key == "T2.10")
+    slopes, growths = [in_rounds(runs, name) for name in ours], [in_width(runs, name) for name in ours]
+    bounds = [promised(row.bound, one, name, "p") for one, name in zip(growths, ours, strict=True) if one is not None]
+    return PROSE.line(
+        "answer",
+        alexp_n=" and ".join(f"{one.slope.mean:.2f}" for one in slopes if one is not None),
+        alexp_p=" and ".join(f"{one.slope.mean:.2f}" for one in growths if one is not None),
+        alexp_bound=" and ".join(f"{one:.2f}" for one in bounds if one is not None),
+        kept=sum(line[5] in ("yes", "flat") for line in lines),
+        judged=len(lines),
+        least=min(shares),
+        most=max(shares),
+    )
+
+
+def _released_summary(runs: pd.DataFrame) -> str:
+    """How near final regret is to that of the authors' code."""
+    beside = list(released(runs))
+    ratios = [one.ratio for one in beside]
+    within = sum(one.within for one in beside)
+    return PROSE.line("released", n=len(beside), within=within, least=min(ratios), most=max(ratios)) if beside else ""
 
 
 def _log_growth(widths: Sequence[int], size: int) -> str:
@@ -131,17 +174,22 @@ def core_minutes(runs: pd.DataFrame) -> float:
 
 
 def loud_points(runs: pd.DataFrame) -> str | None:
-    """Points of the figure whose mean is made by a few runs: more than twice the median over seeds."""
+    """Curves of the figure with points that a few runs make: a mean of more than twice the median over seeds."""
     loud = []
     for name in dict.fromkeys((*CONTEXTS, *VECTOR_SETS)):
         own = runs[(runs["entrant"] == name) & runs["part"].isin(["n", "p"])]
-        for (part, p, n), cell in own.groupby(["part", "p", "n"]):
-            mean, median = float(cell["regret"].mean()), float(cell["regret"].median())
-            if mean > 2.0 * median:
-                far = int((cell["regret"] > 2.0 * median).sum())
-                where = f"n = {n}" if part == "n" else f"p = {p}"
-                runs_above = f"{far} of {len(cell)} runs above twice it"
-                loud.append(f"{name} at {where} (mean {mean:.1f}, median {median:.1f}; {runs_above})")
+        cells = {
+            f"n = {n}" if part == "n" else f"p = {p}": cell["regret"]
+            for (part, p, n), cell in own.groupby(["part", "p", "n"])
+        }
+        far = {where: cell for where, cell in cells.items() if cell.mean() > 2.0 * cell.median()}
+        if far:
+            where, cell = max(far.items(), key=lambda one: one[1].mean() / one[1].median())
+            above = int((cell > 2.0 * cell.median()).sum())
+            loud.append(
+                f"{label(name)} at {', '.join(far)} (at {where} mean {cell.mean():.1f}, median {cell.median():.1f}, "
+                f"{above} of {len(cell)} runs above twice it)"
+            )
     return PROSE.line("loud", points="; ".join(loud)) if loud else None
 
 
@@ -169,8 +217,8 @@ def printed_1() -> tuple[Line, list[Line]]:
 def measured_2(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     """A line for every entrant of every row of Table 2; rows without one say why."""
     head = (
-        "row", "who", "on", "exponent in n", "printed", "kept", "exponent in p", "printed", "kept",
-        "R at the grid's end", "remark",
+        "row", "method", "on", "exponent in n", "bound", "kept", "exponent in p", "bound", "kept",
+        "last regret", "remark",
     )  # fmt: skip
     return head, list(_lines_2(runs))
 
@@ -195,38 +243,36 @@ def _line_2(runs: pd.DataFrame, row: PrintedRow, name: str) -> Line:
         further = promised(row.bound, beyond, name, "n")
         remark += f"; n = {beyond.x[0]:.0f}..{beyond.x[-1]:.0f}: {_exponent(beyond)}, {_judged(beyond, further)}"
     return (
-        row.key, name, ENTRANTS[name].family, _exponent(slope), _number(allowed), _judged(slope, allowed),
+        row.key, label(name), ENTRANTS[name].family, _exponent(slope), _number(allowed), _judged(slope, allowed),
         _exponent(growth), _number(allowed_p), _judged(growth, allowed_p), _last(slope), remark,
     )  # fmt: skip
 
 
-def measured_1(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
-    """Masters and, in one line for each, the rows of Table 2 by what matters in Table 1: growth with the models."""
-    head = (
-        "class", "who", "on", "exponent in p", "regret at p", "exponent in n", "R at the grid's end", "of even play's",
-    )  # fmt: skip
+def measured_1(runs: pd.DataFrame, black_box: bool = False) -> tuple[Line, list[Line]]:
+    """Growth with the models, by class of Table 1; with `black_box` without the sparse rows, which Table 2 has."""
+    head = ("class", "method", "on", "exponent in p", "exponent in n", "last regret", "of random play's")
     sparse = [name for name in _playing(runs) if ENTRANTS[name].row in ("T2.4", "T2.5", "T2.6", "T2.7", "T2.8", "T2.9")]
     masters = [name for name in _playing(runs) if ENTRANTS[name].row == "T1.black-box"]
     ours = [name for name in _playing(runs) if ENTRANTS[name].row == "T2.10"]
     lines: list[Line] = []
-    for title, names in (("sparse", sparse), ("black box", masters), ("ours", ours)):
+    for title, names in (("sparse", [] if black_box else sparse), ("black box", masters), ("the paper's", ours)):
         for name in names:
             slope, growth = in_rounds(runs, name), in_width(runs, name)
             where = ENTRANTS[name].family
             share = _share(slope, in_rounds(runs, _EVEN[where]) if where in _EVEN else None)
-            lines.append((title, name, where, _exponent(growth), _ends(growth), _exponent(slope), _last(slope), share))
+            lines.append((title, label(name), where, _exponent(growth), _exponent(slope), _last(slope), share))
     return head, lines
 
 
 def yardsticks(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     """Those that no row is about."""
-    head = ("who", "on", "exponent in n", "exponent in p", "regret at p", "R at the grid's end", "remark")
+    head = ("method", "on", "exponent in n", "exponent in p", "last regret", "remark")
     lines: list[Line] = []
     for name in _playing(runs):
         if ENTRANTS[name].row == "":
             slope, growth = in_rounds(runs, name), in_width(runs, name)
             where, note = ENTRANTS[name].family, ENTRANTS[name].note
-            lines.append((name, where, _exponent(slope), _exponent(growth), _ends(growth), _last(slope), note))
+            lines.append((label(name), where, _exponent(slope), _exponent(growth), _last(slope), note))
     return head, lines
 
 
@@ -237,34 +283,19 @@ def masters_beside(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
         rows = own[own["entrant"] == name]
         found = [estimate(rows.loc[rows["n"] == n, "regret"]) for n in MASTER_ROUNDS]
         theirs = " / ".join(map(str, MASTERS_KNOWN[name])) if name in MASTERS_KNOWN else "-"
-        lines.append((name, " / ".join(f"{one.mean:.0f}" for one in found), f"{found[-1].error:.0f}", theirs))
-    return ("who", "regret at 500 / 1000 / 2500", "s.e.", "released code, one run"), lines
-
-
-def released_beside(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
-    """The six instances of the sparse literature."""
-    head = ("instance", "method", "seeds", "regret at 100 / 500 / 1000", "released code", "ratio", "in the band")
-    lines: list[Line] = []
-    for one in released(runs):
-        ours, theirs = (" / ".join(f"{value:.0f}" for value in values) for values in (one.means, one.known.regret))
-        lines.append((
-            one.title, one.method, str(one.seeds), f"{ours} +-{one.error:.0f}", f"{theirs} +-{one.known.error:.0f}",
-            f"{one.ratio:.2f}", _yes(one.within),
-        ))  # fmt: skip
-    return head, lines
+        lines.append((label(name), " / ".join(f"{one.mean:.0f}" for one in found), f"{found[-1].error:.0f}", theirs))
+    return ("method", "regret at 500 / 1000 / 2500", "s.e.", "released code, one run"), lines
 
 
 def seeds_text(runs: pd.DataFrame) -> str:
-    """Numbers of seeds: part by part, and entrants with other numbers than most."""
+    """Numbers of seeds, part by part."""
     seeds = {(str(name), str(part)): rows["seed"].nunique() for (name, part), rows in runs.groupby(["entrant", "part"])}
-    lines = []
+    found = []
     for part, title in _PARTS.items():
-        own = {key: n for key, n in seeds.items() if key[1].split()[0] == part}
-        counts = [n for n, _ in Counter(own.values()).most_common()]
-        names = {n: "; ".join(dict.fromkeys(name for (name, _), m in own.items() if m == n)) for n in counts[1:]}
+        own = sorted({n for key, n in seeds.items() if key[1].split()[0] == part}, reverse=True)
         if own:
-            lines.append(f"- {title}: {counts[0]}" + "".join(f"; but {n} for: {who}" for n, who in names.items()))
-    return "\n".join(lines)
+            found.append(f"{' or '.join(map(str, own))} for {title}")
+    return "; ".join(found)
 
 
 def markdown(head: Line, lines: Sequence[Line]) -> str:
@@ -310,12 +341,6 @@ def _share(found: Exponent | None, even: Exponent | None) -> str:
     if found is None or even is None or found.x[-1] != even.x[-1]:
         return "-"
     return f"{found.means[-1] / even.means[-1]:.2f}"
-
-
-def _ends(found: Exponent | None) -> str:
-    if found is None:
-        return "-"
-    return f"{found.means[0]:.0f} at {found.x[0]:.0f}, {found.means[-1]:.0f} at {found.x[-1]:.0f}"
 
 
 COMMAND = "alexp tables"

@@ -15,9 +15,10 @@ import numpy as np
 
 from alexp.algorithms.assumptions import NotCertified
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.codec import Packable, State
+from alexp.common.codec import Packable, State, jsonable
 from alexp.common.validation import count
 from alexp.study import Study
+from alexp.study.candidates import column_names, trial_columns
 from alexp.study.figures import standardised
 from alexp.study.report import decisive, fit_sentence
 from alexp.study.view import Curve, Explanation, History, StudyView, TrialColumns
@@ -108,7 +109,8 @@ def _even(n: int, points: int) -> IntArray:
 def _page(trials: TrialColumns, excerpt: Excerpt) -> TrialColumns:
     stop = trials.id.size if excerpt.before is None else int(np.searchsorted(trials.id, excerpt.before))
     part = slice(max(stop - excerpt.rows, 0), stop)
-    return TrialColumns(**{field.name: getattr(trials, field.name)[part] for field in fields(trials)})
+    columns = {one.name: getattr(trials, one.name)[part] for one in fields(trials) if one.name != "values"}
+    return TrialColumns(**columns, values={name: values[part] for name, values in trials.values.items()})
 
 
 def _history(history: History | None, points: int) -> History | None:
@@ -238,10 +240,11 @@ class _Cached:
 class ViewCache:
     """Encoded views of many studies.
 
-    All readers of the same moment get the same bytes. Slow parts are computed at most a sixth of the time; `fresh_in`
-    says when to ask again. Certificates take time for every new reward, the explanation for every reward so far: they
-    are computed without `deep` only if that is quick. `takes` gives the seconds they would take otherwise, and
-    `too_long` says that a part is left out in any case.
+    All readers of the same moment get the same bytes. Beside the view they have `columns`, the names of the columns of
+    the candidates, and the `cells` of every pending trial. Slow parts are computed at most a sixth of the time;
+    `fresh_in` says when to ask again. Certificates take time for every new reward, the explanation for every reward so
+    far: they are computed without `deep` only if that is quick. `takes` gives the seconds they would take otherwise,
+    and `too_long` says that a part is left out in any case.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -263,7 +266,7 @@ class ViewCache:
             if excerpt not in known.pages or known.pages[excerpt][0] != version:
                 while len(known.pages) >= _PAGES:
                     del known.pages[next(iter(known.pages))]
-                known.pages[excerpt] = (version, _encode(known, view, excerpt, fresh_in, (takes, more)))
+                known.pages[excerpt] = (version, _encode(study, known, view, excerpt, fresh_in, (takes, more)))
             return known.pages[excerpt][1]
 
     def _view(self, study: Study, known: _Cached, deep: bool) -> tuple[StudyView, float, float]:
@@ -310,8 +313,19 @@ def _estimated_rate(study: Study) -> float:
     return 1e-3 + (2e-6 * models.n_models * algorithm.domain.n_candidates if is_wide else 0.0)
 
 
-def _encode(known: _Cached, view: StudyView, excerpt: Excerpt, fresh_in: float, left_out: tuple[float, float]) -> bytes:
+def _encode(
+    study: Study,
+    known: _Cached,
+    view: StudyView,
+    excerpt: Excerpt,
+    fresh_in: float,
+    left_out: tuple[float, float],
+) -> bytes:
     out = decimated(replace(view, explanation=known.explanation), excerpt)
+    algorithm = study.algorithm
+    out["columns"] = column_names(algorithm)
+    for trial in out["pending"]:
+        trial["cells"] = [jsonable(value) for value in trial_columns(algorithm, trial["id"]).values()]
     takes = sum(seconds for seconds in left_out if seconds <= _LONGEST)
     out |= {"check": known.check, "fresh_in": fresh_in or None}
     out |= {"takes": takes or None, "too_long": max(left_out) > _LONGEST}

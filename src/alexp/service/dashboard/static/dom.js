@@ -42,6 +42,9 @@ export function field(label, input, { hint = null, names = [] } = {}) {
   );
 }
 
+/** An option of a select, from its value and text. */
+export const option = ([value, text]) => h("option", { value }, text);
+
 /** Show an error message beside an input; null removes it. */
 export function mark(input, text) {
   const problem = document.getElementById(`${input.id}-problem`);
@@ -132,7 +135,9 @@ export function question({
     const dialog = h("dialog", { "aria-labelledby": heading.id }, form);
     dialog.addEventListener("close", () => {
       dialog.remove();
-      if (before?.isConnected) before.focus();
+      const action = before?.dataset.action; // of a button that a new table has replaced meanwhile
+      const back = before?.isConnected ? before : action && document.querySelector(`[data-action="${CSS.escape(action)}"]`);
+      back?.focus();
       resolve(result);
     });
     document.body.append(dialog);

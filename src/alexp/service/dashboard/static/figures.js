@@ -1,7 +1,7 @@
 // Figures of a view: data for Plotly, a summary in one sentence, and their numbers as rows.
 
 import { DASHES, plain } from "./plots.js";
-import { many, number, odds, percent } from "./words.js";
+import { many, measures, number, odds, percent } from "./words.js";
 
 const curve = (x, y, colour, name, more = {}) => ({
   type: "scatter",
@@ -128,7 +128,7 @@ export function rewards(view) {
         : `${many(told.n, "reward")}, in the order of the trials.`,
     summary: `${name} ${number(now)} after ${many(told.n, "reward")}`,
     x: "trial",
-    y: "reward",
+    y: plain(measures(view)[0]),
     legend: true,
     draw: (colours) => {
       const groups = Object.entries(ORIGINS).map(([origin, [words, symbol, colour]]) => {
@@ -153,6 +153,54 @@ export function rewards(view) {
     table: () => ({
       headings: ["trial", "candidate", "reward"],
       rows: told.id.map((id, k) => [String(id), told.label[k], number(told.reward[k])]),
+    }),
+  };
+}
+
+/** The first two objectives of every measured candidate, and the best compromises among them. */
+export function pareto({ pareto: found }) {
+  if (!found || found.trial.length === 0) return null;
+  const names = Object.keys(found.directions);
+  const [first, second] = names;
+  const best = (name) => (found.directions[name] === "maximize" ? "more is better" : "less is better");
+  return {
+    title: "Best compromises",
+    note: "Measured candidates that no other measured one beats in every objective, beside all others.",
+    summary: `${many(found.trial.length, "best compromise")} of ${names.join(" and ")}`,
+    x: `${plain(first)} (${best(first)})`,
+    y: `${plain(second)} (${best(second)})`,
+    legend: true,
+    draw: (colours) => [
+      {
+        type: "scatter",
+        mode: "markers",
+        name: "other candidates",
+        x: found.others[first],
+        y: found.others[second],
+        marker: { size: 7, color: colours.muted, opacity: 0.7 },
+        hovertemplate: `${plain(first)} %{x:.4g}, ${plain(second)} %{y:.4g}<extra></extra>`,
+      },
+      {
+        type: "scatter",
+        mode: names.length === 2 ? "lines+markers" : "markers",
+        name: "best compromises",
+        x: found.values[first],
+        y: found.values[second],
+        text: found.label.map((label, k) =>
+          [label, ...names.map((name) => `${name} ${number(found.values[name][k])}`)].map(plain).join("<br>"),
+        ),
+        line: { shape: "linear", width: 1, color: colours.lines[1] },
+        marker: { size: 10, symbol: "diamond", color: colours.lines[1] },
+        hovertemplate: "%{text}<extra></extra>",
+      },
+    ],
+    table: () => ({
+      headings: ["trial", "candidate", ...names],
+      rows: found.trial.map((trial, k) => [
+        String(trial),
+        found.label[k],
+        ...names.map((name) => number(found.values[name][k])),
+      ]),
     }),
   };
 }

@@ -1,47 +1,62 @@
-// The plate: ask for experiments, show pending ones with their workers, and tell rewards.
+// The plate: what is to be measured, and what came out.
 
 import { ahead, of } from "./api.js";
-import { careful, placed, typedReward } from "./writing.js";
-import { field, fill, h, mark, note, question, table } from "./dom.js";
-import { many, span } from "./words.js";
+import { Asking } from "./asking.js";
+import { Results } from "./results.js";
+import { maps, SIZES, well } from "./wells.js";
+import { acting, careful, typedMeasures, typedReward } from "./writing.js";
+import { field, fill, h, mark, newId, note, option, question, table } from "./dom.js";
+import { cell, many, measures, span } from "./words.js";
+
+const MOST = 8; // columns of the candidates that are shown
 
 /** The card of one study's pending trials; `changed` is called after every write. */
 export class Plate {
   constructor(name, changed) {
-    Object.assign(this, { name, changed, rows: new Map(), contextual: false, view: null });
+    Object.assign(this, { name, changed, rows: new Map(), view: null });
     this.message = h("div", {});
-    this.asking = h("form", { class: "inline", novalidate: true, onsubmit: (event) => this.ask(event) });
-    this.table = table(
-      "Pending trials",
-      ["Trial", "Candidate", "Asked", "Worker", "Reward", "Note", "Actions"],
-      [],
-      [0],
-      true,
-    );
-    this.body = this.table.querySelector("tbody");
+    this.asking = new Asking(name, this.message, () => {
+      this.focusNext = true; // on the rows of the new trials, which a cached view may not have yet
+      return changed();
+    });
+    this.results = new Results(name, this.message, (text) => this.done(text));
+    this.place = h("div", {});
     this.tellButton = h("button", { type: "submit", class: "primary" }, "Tell rewards");
     this.more = h("p", { class: "hint" });
+    this.size = h(
+      "select",
+      { id: newId("wells"), onchange: () => this.sized() },
+      [["", "no wells"], ...Object.keys(SIZES).map((size) => [size, `${size} wells`])].map(option),
+    );
+    this.size.value = localStorage.getItem("wells") ?? "";
+    this.maps = h("div", {});
+    const file = (form, words) => h("a", { class: "button", href: of(name, `plate?form=${form}`), download: true }, words);
     this.telling = h(
       "form",
       {
+        class: "plate",
         novalidate: true,
         onsubmit: (event) => this.tell(event),
         onkeydown: (event) => this.next(event),
         onpaste: (event) => this.paste(event),
       },
-      this.table,
+      this.place,
       this.more,
+      h(
+        "p",
+        { class: "hint" },
+        "Leave blank what is not measured yet; write failed where an experiment failed, and replicates as 71.2; 72.9. " +
+          "A column copied from a spreadsheet can be pasted.",
+      ),
       h(
         "div",
         { class: "buttons start" },
         this.tellButton,
-        h(
-          "span",
-          { class: "hint" },
-          "Leave blank what is not measured yet; write failed where an experiment failed, and replicates as 71.2; 72.9. " +
-            "A column copied from a spreadsheet can be pasted.",
-        ),
+        file("xlsx", "Plate as Excel"),
+        file("csv", "Plate as CSV"),
+        h("span", { class: "choice" }, h("label", { for: this.size.id }, "Plate of"), this.size),
       ),
+      this.maps,
     );
     this.empty = h("p", {}, "Nothing is pending.");
     this.heading = h("h2", { id: "plate" }, "Experiments");
@@ -49,40 +64,25 @@ export class Plate {
       "section",
       { class: "card", "aria-labelledby": "plate" },
       this.heading,
-      this.asking,
+      this.asking.element,
       this.message,
       this.empty,
       this.telling,
+      this.results.element,
     );
   }
 
   setUp(view) {
     this.contextual = view.domain === "Arms" || view.domain === "Candidates";
-    this.n = h("input", { type: "number", min: "1", step: "1", value: "8", inputmode: "numeric", required: true });
-    this.hours = h("input", { type: "number", min: "0", step: "any", placeholder: "no end", inputmode: "decimal" });
-    this.worker = h("input", {
-      type: "text",
-      maxlength: "200",
-      autocomplete: "nickname",
-      placeholder: "this server",
-      value: localStorage.getItem("worker") ?? "",
-    });
-    this.inputs = { n: this.n, lease: this.hours, worker: this.worker };
-    const parts = [field("How many", this.n), field("Lease, hours", this.hours), field("Worker", this.worker)];
-    if (this.contextual) {
-      this.n.value = "1";
-      const what = view.domain === "Arms" ? "context" : "features";
-      this.round = h("textarea", {
-        rows: "2",
-        spellcheck: "false",
-        placeholder: what === "context" ? "[0.3, 1.2]" : "[[0.3, 1.2], [0.1, 0.4]]",
-      });
-      this.inputs[what] = this.round;
-      parts.unshift(
-        field(what === "context" ? "Context, as JSON" : "Features, as JSON: one list per candidate", this.round),
-      );
-    }
-    fill(this.asking, ...parts, h("button", { type: "submit", class: "primary" }, "Ask"));
+    this.shown = view.columns.slice(0, MOST);
+    this.asking.setUp(view);
+    this.size.parentElement.hidden = view.domain !== "FiniteSet";
+    this.results.setUp(view);
+    this.results.element.hidden = this.contextual;
+    this.measures = measures(view);
+    const headings = ["Trial", ...this.shown, ...this.measures, "Note", "Asked", "Actions"];
+    fill(this.place, table("Pending trials", headings, [], [0], true));
+    this.body = this.place.querySelector("tbody");
   }
 
   update(view) {
@@ -108,15 +108,24 @@ export class Plate {
         this.body.append(this.rows.get(trial.id).element);
       }
       const row = this.rows.get(trial.id);
-      row.asked.textContent = `${span(now - trial.at)} ago`;
-      fill(row.worker, trial.worker, lease(trial, now));
+      const place = well(trial, this.size.value);
+      fill(row.number, String(trial.id), place ? h("span", { class: "hint" }, ` ${place}`) : null);
+      fill(row.asked, `${span(now - trial.at)} ago, ${trial.worker}`, lease(trial, now));
     }
+    fill(this.maps, this.size.value && !this.contextual ? maps(this.name, view.pending, Number(this.size.value)) : null);
     const left = view.counts.pending - view.pending.length;
-    this.more.textContent = left > 0 ? `and ${left.toLocaleString("en")} more` : "";
+    const hidden = view.columns.length - this.shown.length;
+    const more = [left > 0 && many(left, "more trial"), hidden > 0 && many(hidden, "more column")].filter(Boolean);
+    this.more.textContent = more.length ? `${more.join(" and ")}: see the plate as a file.` : "";
     if (this.focusNext && any) {
       this.focusNext = false;
       this.inputsInOrder()[0].focus();
     }
+  }
+
+  sized() {
+    localStorage.setItem("wells", this.size.value);
+    this.update(this.view);
   }
 
   row(trial) {
@@ -127,19 +136,21 @@ export class Plate {
       size: "12",
       "aria-label": `Note on trial ${trial.id}`,
     });
-    const input = h("input", {
-      type: "text",
-      class: "reward",
-      inputmode: "decimal",
-      autocomplete: "off",
-      size: "10",
-      "aria-label": `Reward of trial ${trial.id}, ${trial.label}`,
-      id: `reward-${trial.id}`,
-      oninput: () => mark(input, null),
+    const inputs = this.measures.map((measure, k) => {
+      const input = h("input", {
+        type: "text",
+        class: "reward",
+        inputmode: "decimal",
+        autocomplete: "off",
+        size: "10",
+        "aria-label": `${measure} of trial ${trial.id}, ${trial.label}`,
+        id: `reward-${trial.id}-${k}`,
+        oninput: () => mark(input, null),
+      });
+      return input;
     });
-    const cell = (column, ...content) => h("td", { role: "cell", dataset: { column } }, ...content);
-    const asked = cell("Asked");
-    const worker = cell("Worker");
+    const at = (column, ...content) => h("td", { role: "cell", dataset: { column } }, ...content);
+    const asked = at("Asked");
     const give = h(
       "button",
       {
@@ -160,19 +171,23 @@ export class Plate {
       },
       "Failed",
     );
-    const problem = h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
-    const number = cell("Trial", String(trial.id));
+    const problem = (input) => h("p", { class: "problem", id: `${input.id}-problem`, hidden: true });
+    const number = at("Trial");
     number.className = "n";
+    const described = this.shown.map((name, k) => {
+      const content = at(name, cell(trial.cells[k]) ?? "");
+      content.className = "described";
+      return content;
+    });
     const cells = [
       number,
-      cell("Candidate", trial.label),
+      ...described,
+      ...inputs.map((input, k) => at(this.measures[k], input, problem(input))),
+      at("Note", written),
       asked,
-      worker,
-      cell("Reward", input, problem),
-      cell("Note", written),
-      cell("Actions", h("span", { class: "buttons tight" }, this.contextual ? null : fail, give)),
+      at("Actions", h("span", { class: "buttons tight" }, this.contextual ? null : fail, give)),
     ];
-    return { element: h("tr", { role: "row" }, cells), asked, worker, input, written };
+    return { element: h("tr", { role: "row" }, cells), number, asked, inputs, written };
   }
 
   inputsInOrder() {
@@ -186,44 +201,19 @@ export class Plate {
     (inputs[inputs.indexOf(event.target) + 1] ?? this.tellButton).focus();
   }
 
+  /** Cells of a spreadsheet: rewards go into the inputs from here on, names and rewards into the part for them. */
   paste(event) {
-    const lines = event.clipboardData.getData("text").trim().split(/\r?\n/);
-    const inputs = this.inputsInOrder();
-    const at = inputs.indexOf(event.target);
-    if (lines.length < 2 || at < 0) return;
+    const text = event.clipboardData.getData("text");
+    const lines = text.trim().split(/\r?\n/).map((line) => line.split("\t"));
+    const rows = [...this.rows.values()].map((row) => row.inputs);
+    const down = rows.findIndex((inputs) => inputs.includes(event.target));
+    if (down < 0 || (lines.length < 2 && lines[0].length < 2)) return;
     event.preventDefault();
-    lines.slice(0, inputs.length - at).forEach((line, k) => (inputs[at + k].value = line.trim()));
-  }
-
-  async ask(event) {
-    event.preventDefault();
-    Object.values(this.inputs).forEach((input) => mark(input, null));
-    const body = { n: Number(this.n.value) };
-    if (this.hours.value) body.lease = 3600 * Number(this.hours.value);
-    if (this.worker.value.trim()) body.worker = this.worker.value.trim();
-    localStorage.setItem("worker", this.worker.value.trim());
-    if (this.round?.value.trim()) {
-      try {
-        body[this.inputs.context ? "context" : "features"] = JSON.parse(this.round.value);
-      } catch (error) {
-        mark(this.round, `not JSON: ${error.message}`);
-        return;
-      }
-    }
-    await this.write(
-      event.submitter,
-      async () => {
-        const { trials } = await careful(of(this.name, "ask"), body);
-        const text = `${many(trials.length, "experiment")} proposed: ${trials
-          .slice(0, 8)
-          .map((trial) => trial.label)
-          .join("; ")}${trials.length > 8 ? " …" : ""}`;
-        fill(this.message, note("good", text));
-        this.focusNext = true; // on the rows of the new trials, which a cached view may not have yet
-        await this.changed();
-      },
-      (name) => this.inputs[name],
-    );
+    const across = rows[down].indexOf(event.target);
+    const isReward = (cell) => !cell.trim() || typedReward(cell) !== null;
+    if (lines.every((cells) => cells.length <= this.measures.length - across && (cells.length < 2 || cells.every(isReward))))
+      lines.forEach((cells, r) => cells.forEach((cell, c) => rows[down + r] && (rows[down + r][across + c].value = cell.trim())));
+    else this.results.take(text);
   }
 
   async tell(event) {
@@ -231,30 +221,21 @@ export class Plate {
     const results = [];
     const inputs = [];
     let wrong = null;
-    for (const [trial, { input, written }] of this.rows) {
-      mark(input, null);
-      if (!input.value.trim()) continue;
-      const reward = typedReward(input.value);
-      if (reward === null) {
-        mark(input, "This is not a number");
-        wrong ??= input;
-      }
-      const remark = written.value.trim();
+    for (const [trial, row] of this.rows) {
+      if (row.inputs.every((input) => !input.value.trim())) continue;
+      const reward = typedMeasures(row.inputs, this.measures);
+      if (reward === null) wrong ??= row.inputs.find((input) => input.hasAttribute("aria-invalid"));
+      const remark = row.written.value.trim();
       results.push(remark ? { trial, reward, note: remark } : { trial, reward });
-      inputs.push(input);
+      inputs.push(row.inputs[0]);
     }
     if (wrong) return wrong.focus();
     if (results.length === 0) return fill(this.message, note("error", "Type in at least one reward."));
-    await this.write(
-      this.tellButton,
-      async () => {
-        if ((await careful(of(this.name, "tell"), { results })) === null) return inputs[0].focus();
-        fill(this.message, note("good", `${many(results.length, "reward")} told.`));
-        await this.changed();
-        (this.inputsInOrder()[0] ?? this.n).focus();
-      },
-      (name) => inputs[Number(/^results\[(\d+)\]/.exec(name)?.[1] ?? -1)],
-    );
+    const find = (name) => inputs[Number(/^results\[(\d+)\]/.exec(name)?.[1] ?? -1)];
+    await acting({ button: this.tellButton, message: this.message, find }, async () => {
+      if ((await careful(of(this.name, "tell"), { results })) === null) return inputs[0].focus();
+      await this.done(`${many(results.length, "reward")} told.`);
+    });
   }
 
   async fail(trial) {
@@ -277,39 +258,35 @@ export class Plate {
       answer: () => input.value.trim(),
     });
     if (reason === null) return;
-    await this.write(null, async () => {
+    await acting({ message: this.message }, async () => {
       await careful(of(this.name, "fail"), { trial: trial.id, reason });
-      fill(this.message, note("good", `Trial ${trial.id} has failed.`));
-      await this.changed();
+      await this.done(`Trial ${trial.id} has failed.`);
     });
   }
 
   async abandon(trial) {
     const sure = await question({
       title: `Abandon trial ${trial.id}?`,
-      body: h("p", {}, `${trial.label} will take no reward any more, and may be proposed again. If the experiment failed, say so instead.`),
+      body: h(
+        "p",
+        {},
+        `${trial.label} will take no reward any more, and may be proposed again. If the experiment failed, say so instead.`,
+      ),
       confirm: "Abandon it",
       danger: true,
     });
     if (!sure) return;
-    await this.write(null, async () => {
+    await acting({ message: this.message }, async () => {
       await careful(of(this.name, "abandon"), { trials: [trial.id] });
-      fill(this.message, note("good", `Trial ${trial.id} is abandoned.`));
-      await this.changed();
+      await this.done(`Trial ${trial.id} is abandoned.`);
     });
   }
 
-  /** Call `action`, with the button disabled meanwhile; errors are shown beside their inputs or above the form. */
-  async write(button, action, find = () => null) {
-    if (button) button.disabled = true;
-    fill(this.message);
-    try {
-      await action();
-    } catch (problem) {
-      if (!placed(problem, find)) fill(this.message, note("error", problem.message));
-    } finally {
-      if (button) button.disabled = false;
-    }
+  /** Say what was done, show it, and go on with what is pending. */
+  async done(text) {
+    fill(this.message, note("good", text));
+    await this.changed();
+    (this.inputsInOrder()[0] ?? this.asking.n).focus();
   }
 }
 

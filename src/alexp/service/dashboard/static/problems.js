@@ -1,10 +1,9 @@
 // The two kinds of problems that the form can describe: their inputs, and the request that they give.
 
-import { post } from "./api.js";
-import { field, fill, h, mark, newId, note, table } from "./dom.js";
+import { field, fill, h, mark, newId, note, option, table } from "./dom.js";
+import { ACCEPT, content, DECIMALS, Reading } from "./reading.js";
 import { many } from "./words.js";
 
-export const option = ([value, text]) => h("option", { value }, text);
 export const numeric = (value, more = {}) =>
   h("input", { type: "number", step: "any", value, inputmode: "decimal", ...more });
 
@@ -16,22 +15,15 @@ const MISSING = [
   ["drop", "Leave out these candidates"],
   ["leave out", "Leave out these columns"],
 ];
-const PAUSE = 400; // milliseconds without typing, after which the table is sent
 
-/** A file as the service takes it: its name, and its bytes in base64. */
-function content(file) {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve({ name: file.name, content: reader.result.split(",")[1] ?? "" });
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(file);
-  });
-}
-
-/** A table of candidates: the service reads it, the page shows what it understood. */
+/**
+ * A table of candidates: the service reads it, the page shows what it understood. While `adding` to a study, how its
+ * models are made is known already.
+ */
 export class TablePart {
-  constructor(put) {
-    const changed = () => this.later();
+  constructor(put, { adding = false } = {}) {
+    this.adding = adding;
+    const changed = () => this.reading.later();
     this.csv = put(
       "problem.csv",
       h("textarea", {
@@ -40,14 +32,12 @@ export class TablePart {
         wrap: "off",
         class: "code",
         placeholder: "ligand,base,temperature\nXPhos,KOAc,90\n…",
-        oninput: () => this.pasted(),
       }),
     );
-    const accept = ".csv,.tsv,.txt,.xlsx,.parquet,text/csv";
-    this.file = put("problem.file", h("input", { type: "file", accept, onclick: (event) => (event.target.value = ""), onchange: () => this.load() }));
+    this.file = put("problem.file", h("input", { type: "file", accept: ACCEPT }));
     this.more = put(
       "problem.models",
-      h("input", { type: "file", accept, multiple: true, onchange: () => this.loadMore() }),
+      h("input", { type: "file", accept: ACCEPT, multiple: true, onchange: () => this.loadMore() }),
     );
     const text = (name) => put(`problem.${name}`, h("input", { type: "text", maxlength: "200", oninput: changed }));
     this.id = text("id");
@@ -56,15 +46,7 @@ export class TablePart {
     this.missing = put("problem.missing", h("select", { onchange: changed }, MISSING.map(option)));
     this.decimal = put(
       "problem.decimal",
-      h(
-        "select",
-        { onchange: changed },
-        [
-          ["", "As the cells say"],
-          [",", "Comma: 0,5"],
-          [".", "Point: 0.5"],
-        ].map(option),
-      ),
+      h("select", { onchange: changed }, DECIMALS.map(option)),
     );
     this.kernels = put(
       "problem.kernels",
@@ -81,10 +63,22 @@ export class TablePart {
     this.kind = h("select", {}, KINDS.map((kind) => option([kind, kind])));
     this.summary = h("div", { role: "status" });
     this.kinds = {};
-    this.given = null; // {csv} or {file}
     this.models = {};
-    this.turn = 0;
-    this.understood = null;
+    this.reading = new Reading({
+      file: this.file,
+      text: this.csv,
+      place: this.summary,
+      request: () => ["/v1/tables/preview", this.request()],
+      show: (understood) => this.show(understood),
+      taken: () => {
+        this.kinds = {}; // what was stated about the columns of another table no longer holds
+        for (const input of [this.csv, this.file]) mark(input, null);
+      },
+      refused: (trouble) => {
+        const named = /column '([^']+)'/.exec(trouble.message);
+        if (named) this.column.value = named[1];
+      },
+    });
     this.element = h(
       "div",
       {},
@@ -93,7 +87,9 @@ export class TablePart {
         { class: "fields" },
         field("File", this.file, { hint: "CSV, Excel (.xlsx) or Parquet, one candidate per line." }),
         field("Further descriptions", this.more, {
-          hint: "Files with features of the candidates, matched by id. Each gets models of its own.",
+          hint: adding
+            ? "If the study has any: files of the same names, matched by id."
+            : "Files with features of the candidates, matched by id. Each gets models of its own.",
         }),
       ),
       field("Table, one candidate per line", this.csv, { hint: "Or paste it here, with its line of column names." }),
@@ -110,7 +106,7 @@ export class TablePart {
           field("Decimal sign (decimal)", this.decimal),
           field("Sheet of a workbook (sheet)", this.sheet),
           field("Line of the names (header)", this.header),
-          field("Kind of models", this.kernels),
+          adding ? null : field("Kind of models", this.kernels),
           field("State the kind of column (kinds)", this.column),
           field("Its kind", this.kind),
         ),
@@ -127,81 +123,40 @@ export class TablePart {
     );
   }
 
-  pasted() {
-    this.file.value = "";
-    this.take(this.csv.value.trim() ? { csv: this.csv.value } : null);
-  }
-
-  async load() {
-    const [file] = this.file.files;
-    if (!file) return;
-    this.csv.value = "";
-    this.take({ file: await content(file) }, 0);
-  }
-
   async loadMore() {
     const files = await Promise.all([...this.more.files].map(content));
     this.models = Object.fromEntries(files.map((file) => [file.name.replace(/\.[^.]*$/, ""), file]));
-    this.later(0);
-  }
-
-  /** A new table: what was stated about the columns of another one no longer holds. */
-  take(given, wait = PAUSE) {
-    this.given = given;
-    this.kinds = {};
-    this.later(wait);
+    this.reading.later(0);
   }
 
   state(column, kind) {
     if (!column) return;
     this.kinds[column] = kind;
-    this.later(0);
-  }
-
-  /** Read the table after a pause. */
-  later(wait = PAUSE) {
-    clearTimeout(this.timer);
-    this.understood = null;
-    this.timer = setTimeout(() => this.read(), wait);
+    this.reading.later(0);
   }
 
   request() {
-    const body = { kind: "table", ...this.given, kinds: this.kinds, missing: this.missing.value };
+    const body = { kind: "table", ...this.reading.given, kinds: this.kinds, missing: this.missing.value };
     for (const name of ["id", "sheet", "decimal"]) if (this[name].value.trim()) body[name] = this[name].value.trim();
     if (this.header.value) body.header = Number(this.header.value);
     if (Object.keys(this.models).length) body.models = this.models;
     return body;
   }
 
-  async read() {
-    const turn = (this.turn += 1);
-    for (const input of [this.csv, this.file]) mark(input, null);
-    if (this.given === null) return fill(this.summary);
-    try {
-      const understood = await post("/v1/tables/preview", this.request());
-      if (turn !== this.turn) return null;
-      this.understood = understood;
-      return this.show(understood);
-    } catch (trouble) {
-      if (turn !== this.turn) return null;
-      const named = /column '([^']+)'/.exec(trouble.message);
-      if (named) this.column.value = named[1];
-      return fill(this.summary, note("error", h("p", { class: "lines" }, trouble.message)));
-    }
-  }
-
   show(understood) {
+    if (understood === null) return fill(this.summary);
     const rows = understood.columns.map((column) => {
       const own = !column.description && column.kind !== "id";
       const name = column.description ? `${column.description}: ${column.name}` : column.name;
-      return [name, own ? this.choice(column) : column.kind, column.example, column.becomes];
+      const cells = [name, own ? this.choice(column) : column.kind, column.example, column.becomes];
+      return this.adding ? cells.slice(0, 3) : cells; // what a column becomes depends on all candidates
     });
     const count = `${many(understood.n_candidates, "candidate")}, ${many(understood.columns.length, "column")}.`;
     const said = [...understood.remarks, ...understood.warnings];
-    fill(
+    return fill(
       this.summary,
       h("p", { class: "hint" }, `${count} ${understood.file}`),
-      h("div", { class: "understood" }, table("What the columns are", HEADINGS, rows, [], true)),
+      h("div", { class: "understood" }, table("What the columns are", HEADINGS.slice(0, rows[0].length), rows, [], true)),
       said.map((text) => note("warning", text)),
     );
   }
@@ -219,16 +174,16 @@ export class TablePart {
   }
 
   find(where) {
-    return where.startsWith("problem") ? (this.given?.file ? this.file : this.csv) : null;
+    return where.startsWith("problem") ? (this.reading.given?.file ? this.file : this.csv) : null;
   }
 
   problem() {
-    if (this.given === null) {
+    if (this.reading.given === null) {
       mark(this.csv, "Choose a file, or paste a table: a line of column names, and one line per candidate");
       this.csv.focus();
       return null;
     }
-    return { ...this.request(), kernels: this.kernels.value };
+    return this.adding ? this.request() : { ...this.request(), kernels: this.kernels.value };
   }
 }
 

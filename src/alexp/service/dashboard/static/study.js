@@ -1,13 +1,14 @@
 // The page of one study: headline, pending trials, figures, trials and settings, updated with every event.
 
 import { get, of } from "./api.js";
+import { Arrivals } from "./arrivals.js";
 import { announce, fill, h, note, table } from "./dom.js";
 import * as figures from "./figures.js";
 import { Follower } from "./live.js";
 import { Plate } from "./plate.js";
 import { Plot } from "./plots.js";
 import { Trials } from "./trials.js";
-import { candidates, headline, many, moment, number, percent, span } from "./words.js";
+import { aim, candidates, headline, many, measures, moment, number, percent, span } from "./words.js";
 
 const FIGURES = ["probabilities", "evidence", "returns", "rewards", "interval", "predictions", "plausible"];
 
@@ -30,7 +31,9 @@ export async function showStudy(place, name, setStatus) {
       return refresh();
     },
   );
+  const arrivals = new Arrivals(name, () => refresh());
   const plots = FIGURES.map((key) => new Plot(key, key));
+  const compromises = new Plot("Best compromises", "pareto");
   const parts = {
     line: h("p", { class: "headline" }),
     stopping: h("p", { class: "stopping" }),
@@ -42,6 +45,7 @@ export async function showStudy(place, name, setStatus) {
   const decisive = h("section", { class: "card figure", "aria-labelledby": "decisive", hidden: true });
   const settings = h("section", { class: "card", "aria-labelledby": "settings" });
   const deeper = h("div", {});
+  const judged = h("p", { class: "hint" });
 
   const show = (view) => {
     const line = headline(view);
@@ -52,10 +56,12 @@ export async function showStudy(place, name, setStatus) {
         line.map((word, k) => (k % 2 ? h("strong", {}, word) : word)),
       );
     parts.stopping.textContent = view.stopping ? `${view.stopping}.` : "";
-    parts.about.textContent = `${view.algorithm}, ${view.direction}; ${many(view.n_models, "model")}, ${candidates(view)}; created ${moment(view.created_at)}`;
+    parts.about.textContent = `${view.algorithm}, ${aim(view)}; ${many(view.n_models, "model")}, ${candidates(view)}; created ${moment(view.created_at)}`;
     fill(parts.alarms, alarm(view));
     fill(parts.tiles, tiles(view));
     plate.update(view);
+    compromises.update(figures.pareto(view));
+    judged.textContent = view.pareto ? `By ${measures(view)[0]}, the first objective that is measured.` : "";
     plots.forEach((plot, k) => plot.update(figures[FIGURES[k]](view)));
     fillLeaders(leaders, view);
     fillDecisive(decisive, view);
@@ -65,6 +71,7 @@ export async function showStudy(place, name, setStatus) {
       deep(view, () => get(`${address()}&deep=true`).then(show, () => setStatus("lost"))),
     );
     trials.update(view);
+    arrivals.update(view);
     if (told !== null && view.n_events > told)
       announce(`${text} ${many(view.counts.told, "reward")} told, ${view.counts.pending} pending.`);
     told = view.n_events;
@@ -110,10 +117,13 @@ export async function showStudy(place, name, setStatus) {
       parts.tiles,
     ),
     plate.element,
+    compromises.element,
     h("h2", { class: "between" }, "Which model is winning, and why"),
+    judged,
     deeper,
     h("div", { class: "grid" }, leaders, shown[0], shown[1], decisive, ...shown.slice(2)),
     trials.element,
+    arrivals.element,
     settings,
   );
   show(view);
@@ -132,7 +142,7 @@ export async function showStudy(place, name, setStatus) {
     clearTimeout(timer);
     clearTimeout(soon);
     follower.stop();
-    plots.forEach((plot) => plot.stop());
+    [compromises, ...plots].forEach((plot) => plot.stop());
   };
 }
 
@@ -158,9 +168,15 @@ function tiles(view) {
     rows.push(["Recommended", best.label, `candidate ${best.index}`]);
     rows.push(["Its reward, estimated", number(best.value), best.model_name && `by ${best.model_name}`]);
   }
-  if (!best && view.rewards.n) rows.push(["Mean reward so far", number(view.rewards.so_far.reward.at(-1))]);
+  if (view.pareto) rows.push(["Best compromises", String(view.pareto.trial.length), "of all measured so far"]);
+  else if (!best && view.rewards.n) rows.push(["Mean reward so far", number(view.rewards.so_far.reward.at(-1))]);
   const so_far = view.rewards.so_far;
   if (best && view.rewards.n) rows.push(["Best measured", number(so_far.reward.at(-1))]);
+  if (view.money) {
+    const { spent, budget, left } = view.money;
+    if (budget === null) rows.push(["Spent", number(spent)]);
+    else rows.push(["Budget left", number(left), `of ${number(budget)}; ${number(spent)} spent`]);
+  }
   if (certificates) rows.push(["Plausible models", `${certificates.n_plausible} of ${view.n_models}`, `certified ${certificates.rests_on}`]);
   else if (standing?.history && counts.told)
     rows.push([

@@ -1,9 +1,9 @@
 // The trials of a study, newest first and a page at a time; rewards can be corrected and withdrawn.
 
 import { of } from "./api.js";
-import { careful, typed } from "./writing.js";
-import { field, fill, h, mark, note, question, table } from "./dom.js";
-import { many, number } from "./words.js";
+import { careful, placed, typedMeasures } from "./writing.js";
+import { field, fill, h, note, question, table } from "./dom.js";
+import { many, measured, measures, number } from "./words.js";
 
 const STATES = {
   told: "told",
@@ -45,21 +45,27 @@ export class Trials {
     const order = trials.id.map((_, k) => k).reverse();
     const chosen = trials.model.some((model) => model !== null) || trials.explored.some(Boolean);
     const by = (k) => (trials.model[k] === null ? "–" : (names.get(trials.model[k]) ?? `model ${trials.model[k]}`));
+    const columns = measures(view).map((name) => trials.values[name] ?? trials.reward);
     const rows = order.map((k) => [
       String(trials.id[k]),
       trials.label[k],
       ...(chosen ? [trials.explored[k] ? "exploration" : by(k)] : []),
-      number(trials.reward[k], 6),
+      ...columns.map((values) => number(values[k], 6)),
       trials.note[k] ? `${STATES[trials.state[k]]}: ${trials.note[k]}` : STATES[trials.state[k]],
-      this.buttons(trials.id[k], trials.label[k], trials.reward[k], trials.state[k]),
+      this.buttons(
+        trials.id[k],
+        trials.label[k],
+        columns.map((values) => values[k]),
+        trials.state[k],
+      ),
     ]);
     const focused = document.activeElement?.dataset?.action;
-    const headings = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : []), "Reward", "State", "Actions"];
+    const before = ["Trial", "Candidate", ...(chosen ? ["Chosen by"] : [])];
+    const headings = [...before, ...measures(view), "State", "Actions"];
+    const numeric = [0, ...columns.map((_, k) => before.length + k)];
     fill(
       this.body,
-      rows.length
-        ? table("Trials, newest first", headings, rows, [0, chosen ? 3 : 2], true)
-        : h("p", {}, "No trial yet."),
+      rows.length ? table("Trials, newest first", headings, rows, numeric, true) : h("p", {}, "No trial yet."),
     );
     if (focused) this.body.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
     const { id } = trials;
@@ -68,7 +74,7 @@ export class Trials {
     this.where.textContent = id.length ? `${id[0]} to ${id.at(-1)} of ${many(view.counts.trials, "trial")}` : "";
   }
 
-  buttons(id, label, reward, state) {
+  buttons(id, label, rewards, state) {
     if (state === "pending" || state === "abandoned") return "";
     const correct = h(
       "button",
@@ -77,7 +83,7 @@ export class Trials {
         class: "plain small",
         "aria-label": `Correct the reward of trial ${id}`,
         dataset: { action: `amend-${id}` },
-        onclick: () => this.amend(id, label, reward),
+        onclick: () => this.amend(id, label, rewards.map((reward) => (reward === null ? "" : String(reward)))),
       },
       "Correct",
     );
@@ -95,39 +101,36 @@ export class Trials {
     return h("span", { class: "buttons tight" }, correct, state === "retracted" ? null : withdraw);
   }
 
-  async amend(id, label, reward, text = reward === null ? "" : String(reward), wrong = null) {
-    const input = h("input", { type: "text", inputmode: "decimal", autocomplete: "off", value: text });
+  /** Ask for the right rewards; `texts` are those shown at first, `problem` what the service said of them. */
+  async amend(id, label, texts, problem = null) {
+    const names = measures(this.view);
+    const inputs = texts.map((value) => h("input", { type: "text", inputmode: "decimal", autocomplete: "off", value }));
+    const hint = "Replicates as 71.2; 72.9; failed where the experiment failed.";
     const right = await question({
       title: `Correct trial ${id}`,
       body: h(
         "div",
         {},
-        h(
-          "p",
-          { class: "hint" },
-          `${label}. The study continues as if this reward had been told at once; the log keeps both.`,
-        ),
-        field("Reward", input),
+        h("p", { class: "hint" }, `${label}. The study continues as if this had been told at once; the log keeps both.`),
+        inputs.map((input, k) => field(names[k], input, { hint: k === 0 ? hint : null })),
       ),
       confirm: "Correct it",
       ready: () => {
-        mark(input, wrong);
-        input.select();
+        inputs[0].select();
+        if (problem) placed(problem, () => inputs[0]);
       },
-      answer: () => {
-        const value = typed(input.value);
-        if (value === null) mark(input, "This is not a number");
-        return value;
-      },
+      answer: () => typedMeasures(inputs, names),
     });
     if (right === null) return;
+    const written = inputs.map((input) => input.value);
     try {
-      if ((await careful(of(this.name, "amend"), { trial: id, reward: right })) === null)
-        return this.amend(id, label, reward, String(right));
-      await this.done(`Trial ${id} is corrected to ${number(right, 8)}.`);
-    } catch (problem) {
-      if (problem.field?.endsWith("reward")) return this.amend(id, label, reward, String(right), problem.message);
-      this.failed(problem);
+      const [what, body] =
+        right === "failed" ? ["fail", { trial: id, if_told: "amend" }] : ["amend", { trial: id, reward: right }];
+      if ((await careful(of(this.name, what), body)) === null) return this.amend(id, label, written);
+      await this.done(`Trial ${id} is corrected to ${measured(right)}.`);
+    } catch (trouble) {
+      if (trouble.field?.includes("reward")) return this.amend(id, label, written, trouble);
+      this.failed(trouble);
     }
   }
 

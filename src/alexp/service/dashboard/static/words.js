@@ -16,6 +16,28 @@ export function number(value, digits = 4) {
   return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 8, useGrouping: size >= 1e5 });
 }
 
+/** A cell of a table of candidates. */
+export function cell(value) {
+  if (typeof value === "number") return number(value, 8);
+  return typeof value === "boolean" ? (value ? "yes" : "no") : value;
+}
+
+/** What is measured of an experiment: the names of the objectives, or the reward. */
+export function measures({ trials }) {
+  const names = Object.keys(trials.values);
+  return names.length ? names : ["Reward"];
+}
+
+/** A result in words: a number, several measurements, numbers by objective, or the word for a failure. */
+export function measured(reward) {
+  if (Array.isArray(reward)) return reward.map(measured).join("; ");
+  if (reward === null || typeof reward === "string") return reward ?? "–";
+  if (typeof reward === "number") return number(reward, 8);
+  return Object.entries(reward)
+    .map(([name, value]) => `${name} ${measured(value)}`)
+    .join(", ");
+}
+
 /** A count with separated thousands, and its noun in the right number. */
 export const many = (n, one, more = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : more}`;
 
@@ -66,6 +88,12 @@ export function headline(view) {
   const ratio = first.q / second.q;
   if (ratio < 3) return ["", first.name, " and ", second.name, ` are not told apart yet: odds ${odds(ratio)} to 1.`];
   return ["", first.name, ` leads: odds ${odds(ratio)} to 1 over `, second.name, "."];
+}
+
+/** What the study seeks. */
+export function aim({ pareto, direction }) {
+  const each = Object.entries(pareto?.directions ?? {}).map(([name, own]) => `${own} ${name}`);
+  return each.join(", ") || direction;
 }
 
 /** The number of candidates or arms, in words. */

@@ -1,0 +1,323 @@
+"""Several objectives, cost and budget: what an algorithm with a mixture per objective has beyond one with a reward."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import fsum
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
+
+import numpy as np
+
+from alexp.algorithms.assumptions import quietly
+from alexp.algorithms.base import CheckedTell, Direction, RandomState, RoundArguments, Shared
+from alexp.algorithms.certified import Certified
+from alexp.algorithms.objectives_belief import ObjectivesBelief
+from alexp.algorithms.offer_log import LogFeatures
+from alexp.common.arrays import FloatArray
+from alexp.common.codec import State
+from alexp.common.validation import non_negative, positive
+from alexp.decision.hypervolume import non_dominated
+from alexp.estimation.mixture.success import SuccessMixture
+from alexp.problem.candidates import Round
+from alexp.problem.domains import Available, ContextualDomain, Domain
+from alexp.problem.objectives import (
+    Measurements,
+    NamedReward,
+    Objectives,
+    Reward,
+    check_cost,
+    column_names,
+    costs_of,
+    known_column,
+    numbers_in,
+)
+from alexp.problem.offers import Offer
+from alexp.problem.plates import PlateLimits, Purse, check_plate
+from alexp.problem.ranges import RewardRange
+from alexp.rules import Rule, rule_named
+from alexp.table.encoding import Arrivals
+from alexp.table.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from alexp.algorithms.evidence_mixture import MixtureBelief
+
+# Keywords that are stated for every measured objective, by its name.
+PER_OBJECTIVE: tuple[Literal["noise_std", "reward_bound", "norm_bound", "reward_range"], ...] = (
+    "noise_std", "reward_bound", "norm_bound", "reward_range",
+)  # fmt: skip
+
+
+GRIDS = ("noise_grid", "scale_grid", "ratio_grid")
+
+
+class SeveralObjectivesError(ValueError):
+    """What was asked for has a single answer for one objective only."""
+
+
+class SharedByObjective(TypedDict, total=False):
+    """Constructor keywords of all algorithms, some of them by the names of objectives."""
+
+    noise_std: float | Mapping[str, float] | None
+    reward_bound: float | Mapping[str, float] | None
+    norm_bound: float | Mapping[str, float] | None
+    repeats: bool
+    direction: Direction
+    random_state: RandomState
+    log_features: LogFeatures | None
+    reward_range: Sequence[float] | Mapping[str, Sequence[float]] | None
+
+
+def value_of(reward: float, name: str) -> float:
+    """The value of one objective in a reward of several."""
+    assert isinstance(reward, NamedReward)
+    return reward.named[name]
+
+
+def by_objective(key: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
+    """What was stated for each of the measured objectives; raises unless it is stated by their names."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        if len(names) > 1:
+            raise ValueError(f"{key} must be stated by objective, such as {{{names[0]!r}: ...}}, got {value!r:.80}")
+        return dict.fromkeys(names, value)
+    for name in value:
+        if name not in names:
+            raise ValueError(f"{key}[{name!r}] is none of the measured objectives, {', '.join(map(repr, names))}")
+    return dict(value)
+
+
+class SeveralObjectives(Certified):
+    """A run that may improve several objectives at once, and whose experiments may cost something.
+
+    The log is one, with a number for every measured objective. The run itself has the mixture of the first; each
+    further one is a run beside it, of which only the mixture is used. `objective(name)` shows either with its rewards.
+    """
+
+    goal: str
+    rule: Rule
+    power: float
+    objectives: Objectives | None
+    cost: str | tuple[float, ...] | None
+    budget: float | None
+    _others: list[Any]  # runs of the further objectives
+    _success: SuccessMixture | None
+    _stated_by_name: dict[str, Any]
+
+    @property
+    @abstractmethod
+    def belief(self) -> MixtureBelief:
+        """What is believed about rewards now; of the first measured objective."""
+
+    def _take_objectives(
+        self, given: Mapping[str, Direction] | None, domain: Domain, shared: SharedByObjective
+    ) -> list[Shared]:
+        """Sets `objectives`; what was stated for each measured one, or as it is where a reward is a number."""
+        if given is None:
+            self.objectives: Objectives | None = None
+            return [cast(Shared, shared)]
+        if self.goal != "best":
+            raise ValueError('objectives= needs goal="best": sums of rewards have one objective')
+        if isinstance(domain, ContextualDomain):
+            raise ValueError("objectives= needs a fixed set of candidates, and here they are new in every round")
+        names = [str(name) for name in given if name not in column_names(domain)] if isinstance(given, Mapping) else []
+        split = {key: by_objective(key, shared.get(key), names) for key in PER_OBJECTIVE}
+        ranges = {name: RewardRange.checked(value) for name, value in split["reward_range"].items()}
+        self.objectives = checked = Objectives.checked(given, domain, ranges)
+        self._stated_by_name = {key: value for key in PER_OBJECTIVE if (value := shared.get(key)) is not None}
+        if shared.get("direction", "maximize") not in ("maximize", checked.directions[checked.measured[0]]):
+            raise ValueError("objectives= says which way is better; leave direction out")
+        self._measured = checked.measured
+        out = []
+        for name in checked.measured:
+            own = dict(shared) | {key: split[key].get(name) for key in PER_OBJECTIVE}
+            out.append(cast(Shared, own | {"direction": checked.directions[name]}))
+        return out
+
+    def _beside(self, shared: Shared) -> Self:
+        """The run of a further objective: the same problem and settings, its own mixture, and the log of this run."""
+        shared = shared | {"random_state": self._streams.entropy, "repeats": self.repeats}
+        settings: dict[str, Any] = {"goal": self.goal, "rule": "ei", "power": self.power, "forget": self.forget}
+        with quietly():  # what there is to say about the problem was said
+            part = type(self)(self.models, self.domain, **settings, **shared)
+        part._candidates, part._lock = self._candidates, self._lock
+        return part
+
+    def _check_weighs(self, cost: str | Sequence[float] | None, budget: float | None) -> None:
+        """Sets `cost` and `budget`; raises where the rule has no use for them or for the objectives."""
+        if self.rule.weighs_objectives != (self.objectives is not None):
+            raise ValueError(
+                f"rule={self.rule!r} decides on one objective; leave rule out, or take rules.HypervolumeImprovement"
+                if self.objectives is not None
+                else f"rule={self.rule!r} is for several objectives; state objectives="
+            )
+        self.cost = None if cost is None else check_cost(cost, self.domain)
+        if self.cost is not None and not self.rule.weighs_cost:
+            raise ValueError(
+                f'cost= is for improvement per cost, and rule={self.rule!r} with goal="{self.goal}" weighs none; leave '
+                'rule and goal out, or take rule="ei"'
+            )
+        if budget is not None and self.cost is None:
+            raise ValueError("budget= needs cost=: a column of the candidates, or a number for each")
+        self.budget = None if budget is None else non_negative("budget", budget)
+
+    @property
+    def costs(self) -> FloatArray | None:
+        """Cost of every candidate, (N,); None where none was stated."""
+        if self.cost is None:
+            return None
+        return self._cached(("costs", self.domain.n_candidates), partial(costs_of, self.cost, self.domain))
+
+    @property
+    def spent(self) -> float:
+        """Cost of all trials that were asked for; abandoned ones cost nothing, and failed ones as much as others."""
+        if (costs := self.costs) is None:
+            return 0.0
+        free = self._log.abandoned - self._log.failed - self._log.retracted
+        return fsum(costs[self._log.index[trial]] for trial in self._log.proposed().tolist() if trial not in free)
+
+    @property
+    def budget_left(self) -> float | None:
+        """What is left of the budget; None where none was stated."""
+        return None if self.budget is None else max(self.budget - self.spent, 0.0)
+
+    def plate_limits(
+        self, at_most: Mapping[str, int] | None = None, together: Sequence[str] | str | None = None
+    ) -> PlateLimits | None:
+        """What limits the trials of one ask: constraints of the plate, and what is left of a budget."""
+        costs, left = self.costs, self.budget_left
+        purse = None if costs is None or left is None else Purse(costs, left)
+        return check_plate(self.domain, at_most, together, purse)
+
+    def check_candidates(self, table: Table) -> Arrivals:
+        """What `add_candidates` would add: costs and known objectives come with it in their columns."""
+        arrivals = super().check_candidates(table)
+        if isinstance(self.cost, tuple):
+            raise ValueError(
+                "cost= is a number per candidate, and added ones bring none; make the run with the name of a column"
+            )
+        for name in () if self.objectives is None else self.objectives.known:
+            numbers_in(f"objectives[{name!r}]", name, arrivals["cells"][name])
+        if self.cost is not None:
+            for number in numbers_in("cost", self.cost, arrivals["cells"][self.cost]).tolist():
+                positive(f"cost of an added candidate in column {self.cost!r}", number)
+        return arrivals
+
+    def objective(self, name: str) -> Self:
+        """The run as far as one measured objective is concerned, for reading: `best`, `predict`, certificates.
+
+        What it is asked and told is not recorded.
+        """
+        if self.objectives is None:
+            raise ValueError("objective() is for a run with objectives=; this one has a single reward")
+        if name not in self._measured:
+            known = f"{name!r} is a column of the candidates and known; " if name in self.objectives.known else ""
+            raise ValueError(f"{known}objective must be one of {', '.join(map(repr, self._measured))}, got {name!r}")
+        k = self._measured.index(name)
+        return self._cached(("objective", k, len(self._log.events)), partial(self._part, k))
+
+    def _part(self, k: int) -> Self:
+        part = object.__new__(type(self))
+        vars(part).update(vars(self._others[k - 1] if k else self), _log=self._log.about(k), _known={}, _measured=())
+        part._success, part.objectives, part.cost, part.budget = self._success, None, None, None
+        if not k:
+            part._others, part.rule = [], rule_named("ei")
+        return part
+
+    def of_first_objective(self) -> Self:
+        """The run of the first measured objective; itself without objectives, cost and budget."""
+        return self if self.objectives is None and self.cost is None else self._part(0)
+
+    def _several(self) -> ObjectivesBelief:
+        assert self.objectives is not None
+        parts: list[MixtureBelief | FloatArray] = []
+        for name in self.objectives.directions:
+            if name in self._measured:
+                parts.append(self._part(self._measured.index(name)).belief)
+            else:
+                parts.append(self.objectives.sign(name) * known_column("objectives", self.domain, name))
+        return ObjectivesBelief(parts, self._log.measured(), self.costs)
+
+    def pareto(self) -> pd.DataFrame:
+        """Measured candidates that no other measured one beats in every objective: the best compromises.
+
+        Columns `id` (the first trial of the candidate), `x`, `index`, and one per objective with the mean of the
+        candidate's measurements; sorted by the first objective, the best one first.
+        """
+        measured = self.measured_values()
+        assert self.objectives is not None
+        names = list(self.objectives.directions)
+        signed = measured[names].to_numpy(dtype=np.float64) * [self.objectives.sign(name) for name in names]
+        best = np.flatnonzero(non_dominated(signed))
+        return measured.iloc[best[np.argsort(-signed[best, 0], kind="stable")]].reset_index(drop=True)
+
+    def measured_values(self) -> pd.DataFrame:
+        """The same columns for all measured candidates, in the order of their first trials."""
+        if self.objectives is None:
+            raise ValueError(
+                "pareto() is for several objectives: construct the run with objectives=; best() is for one"
+            )
+        frame, names = self.trials_dataframe(), list(self.objectives.directions)
+        told = frame[frame[self._measured[0]].notna()]
+        first = told.drop_duplicates("index")[["id", "x", "index"]].reset_index(drop=True)
+        return first.join(told.groupby("index")[names].mean(), on="index")
+
+    def trials_dataframe(self) -> pd.DataFrame:
+        """One row per trial: id, x, index, model, explored, propensity, and the reward, or a column per objective."""
+        frame = super().trials_dataframe()
+        for name in () if self.objectives is None else self.objectives.known:
+            frame[name] = known_column("objectives", self.domain, name)[frame["index"]]
+        return frame
+
+    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
+        """The measurements of one experiment; with objectives, by their names."""
+        return super().check_rewards(reward if self.objectives is None else self.objectives.listed(reward))
+
+    def check_reward(self, reward: Reward) -> float:
+        """A reward as a number, or as `NamedReward` where several objectives are measured; raises if it is wrong."""
+        return super().check_reward(reward) if self.objectives is None else self.objectives.check(reward)
+
+    def _to_maximise(self, reward: float) -> float:
+        if not isinstance(reward, NamedReward) or self.objectives is None:
+            return super()._to_maximise(reward)
+        return NamedReward({name: self.objectives.sign(name) * value for name, value in reward.named.items()})
+
+    def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
+        """Which of some rewards look like typing errors, in any objective, by trial, and why."""
+        found = super().suspects(tells)
+        for k, name in enumerate(self._measured[1:], 1):
+            own = [told._replace(reward=value_of(told.reward, name)) for told in tells]
+            own = [one._replace(more=tuple(value_of(value, name) for value in one.more)) for one in own]
+            found |= {trial: f"{why} ({name})" for trial, why in self._part(k).suspects(own).items()}
+        return found
+
+    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
+        """For each of some measurements, why it looks like a typing error in any objective."""
+        found = super().suspect_observations(rewards)
+        for k, name in enumerate(self._measured[1:], 1):
+            own = self._part(k).suspect_observations([value_of(reward, name) for reward in rewards])
+            found = [first or second for first, second in zip(found, own, strict=True)]
+        return found
+
+    def _recommended_on(self, available: Available, presented: RoundArguments) -> tuple[Round, Offer | None]:
+        if self.objectives is not None:
+            raise SeveralObjectivesError(
+                "several objectives have no single best candidate: pareto() lists the best compromises, and "
+                f"objective({self._measured[0]!r}) answers for one of them alone"
+            )
+        return super()._recommended_on(available, presented)
+
+    def arguments(self) -> State:
+        """Keywords that construct this algorithm again, apart from its seed."""
+        out = super().arguments()
+        if self.objectives is not None:
+            stated = dict.fromkeys(("noise_std", "reward_bound", "norm_bound")) | self._stated_by_name
+            out |= stated | {"objectives": dict(self.objectives.directions), "direction": "maximize"}
+        if self._others:  # each has the grids that what was stated about it makes usual
+            out |= dict.fromkeys(GRIDS)
+        costs = {"cost": self.cost, "budget": self.budget}
+        return out | {name: value for name, value in costs.items() if value is not None}
