@@ -23,7 +23,6 @@ import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -108,8 +107,7 @@ def play(case: Case, seed: int) -> StopRun:
     models, rewards = problem_of(case, seed)
     rng = np.random.default_rng([78, seed])
     domain = FiniteSet(list(range(rewards.size)))
-    make = partial(EvidenceMixture, models, domain, goal="best", repeats=False, random_state=seed)
-    opt = make(noise="gaussian")
+    opt = EvidenceMixture(models, domain, goal="best", repeats=False, noise="gaussian", random_state=seed)
     stops: dict[str, tuple[int, bool]] = {}
     false_look = {"report": False, "estimate": False}
     proved: int | None = None
