@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.algorithms.certified import described
+from alexp.algorithms.statements import described
 from alexp_experiments import alarms
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=4, size=2), alexp.Interval(resolution=41)

@@ -3,7 +3,7 @@
 from alexp.algorithms.alexp import ALExp
 from alexp.algorithms.assumptions import AssumptionWarning, NotCertified
 from alexp.algorithms.base import Algorithm
-from alexp.algorithms.certified import Band, Certified, ModelCheck, StopReport
+from alexp.algorithms.certified import Certified
 from alexp.algorithms.evidence_mixture import EvidenceMixture, MixtureThompson
 from alexp.algorithms.evidence_sampling import EvidenceSampling
 from alexp.algorithms.lmucb import LMUCB
@@ -16,6 +16,7 @@ from alexp.algorithms.log import (
     UnknownTrialError,
 )
 from alexp.algorithms.registry import algorithm_named, registered_names
+from alexp.algorithms.statements import Band, ModelCheck, StopReport
 from alexp.common.codec import State
 from alexp.common.extensions import load_installed
 from alexp.problem.domains import Domain

@@ -93,6 +93,7 @@ _MOST_REPLICATES = 1000  # measurements of one experiment
 _MARKED = 256  # candidates of a large table that kernels are recognised by
 
 Direction = Literal["maximize", "minimize"]
+Noise = Literal["gaussian"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_candidates
@@ -149,6 +150,7 @@ class Shared(TypedDict, total=False):
     random_state: RandomState
     log_features: LogFeatures | None
     reward_range: Sequence[float] | None
+    noise: Noise | None
 
 
 class RoundArguments(TypedDict, total=False):
@@ -246,6 +248,9 @@ class Algorithm(Guarded, ABC):
     reward_range
         Lowest and highest reward that is possible, such as (0, 100) for yields. A reward outside is refused;
         predictions, bands and the gap of a stop report are cut off at its ends.
+    noise
+        "gaussian" states that measurement errors are bell-shaped, all with the same deviation, whatever that is. Then
+        certificates need no number. Decisions stay the same.
 
     A second algorithm with the same name is an error, unless its class says `replaces=True`:
     `class Mine(ALExp, replaces=True)`.
@@ -276,6 +281,7 @@ class Algorithm(Guarded, ABC):
     direction: Direction
     log_features: LogFeatures | None  # what is kept of contextual rounds; None on a fixed domain
     reward_range: RewardRange | None = None
+    noise: str | None = None
     _measured: tuple[str, ...] = ()  # names of the objectives that are measured, where there are several objectives
     _sign: float
     _streams: Streams
@@ -335,6 +341,7 @@ class Algorithm(Guarded, ABC):
         random_state: RandomState = None,
         log_features: LogFeatures | None = None,
         reward_range: Sequence[float] | None = None,
+        noise: Noise | None = None,
     ) -> None:
         if not isinstance(models, ModelClass):
             raise TypeError(f"models must be a ModelClass, got {type(models).__name__}")
@@ -380,6 +387,7 @@ class Algorithm(Guarded, ABC):
         if self.log_features == "none" and not repeats:
             raise ValueError('repeats=False needs to know what was measured, and log_features="none" forgets it')
         self.reward_range = RewardRange.checked(reward_range)
+        self.noise = None if noise is None else one_of("noise", noise, ("gaussian",))
         self.stated = Stated.checked(noise_std=noise_std, reward_bound=reward_bound, norm_bound=norm_bound)
         self.noise_std = self.stated.noise_std or ASSUMED_NOISE
         self.reward_bound = self.stated.reward_bound or ASSUMED_BOUND
@@ -723,6 +731,8 @@ class Algorithm(Guarded, ABC):
             shared["log_features"] = self.log_features
         if self.reward_range is not None:
             shared["reward_range"] = list(self.reward_range)
+        if self.noise is not None:
+            shared["noise"] = self.noise
         return shared | {key: getattr(self, key) for key in self.settings}
 
     def to_dict(self, problem: bool = True) -> State:

@@ -14,7 +14,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.problem.domains import Available
 
 if TYPE_CHECKING:
-    from alexp.algorithms.certified import Band, ModelCheck, StopReport
+    from alexp.algorithms.statements import Band, ModelCheck, StopReport
     from alexp.estimation.estimate import Estimate
     from alexp.estimation.mixture.replays import Hindsight
 

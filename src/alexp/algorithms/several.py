@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
 import numpy as np
 
 from alexp.algorithms.assumptions import quietly
-from alexp.algorithms.base import CheckedTell, Direction, RandomState, RoundArguments, Shared
+from alexp.algorithms.base import CheckedTell, Direction, Noise, RandomState, RoundArguments, Shared
 from alexp.algorithms.certified import Certified
 from alexp.algorithms.objectives_belief import ObjectivesBelief
 from alexp.algorithms.offer_log import LogFeatures
@@ -69,6 +69,7 @@ class SharedByObjective(TypedDict, total=False):
     random_state: RandomState
     log_features: LogFeatures | None
     reward_range: Sequence[float] | Mapping[str, Sequence[float]] | None
+    noise: Noise | None
 
 
 def value_of(reward: float, name: str) -> float:

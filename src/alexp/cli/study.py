@@ -103,6 +103,10 @@ def create(
     norm_bound: Annotated[
         float | None, typer.Option(help="Largest norm of the true model's coefficients, if known instead.")
     ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="gaussian: measurement errors are bell-shaped; certificates then need no number."),
+    ] = None,
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
     goal: Annotated[
@@ -150,7 +154,7 @@ def create(
             f"--setting is for arguments of the algorithm, got {min(taken)!r}; it has an option of its own"
         )
     more |= {} if goal is None else {"goal": goal}
-    stated = {"reward_range": reward_range, "cost": cost, "budget": budget}
+    stated = {"reward_range": reward_range, "cost": cost, "budget": budget, "noise": noise}
     more |= {key: value for key, value in stated.items() if value is not None}
     if objective:
         more["objectives"] = dict(pair(text, "--objective") for text in objective)

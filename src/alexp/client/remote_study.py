@@ -15,8 +15,8 @@ import numpy as np
 
 from alexp.algorithms import AssumptionWarning
 from alexp.algorithms.base import IfTold, RoundArguments, check_reward
-from alexp.algorithms.certified import DELTA, ModelCheck, StopReport
 from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError
+from alexp.algorithms.statements import DELTA, ModelCheck, StopReport
 from alexp.client.tables import table_problem
 from alexp.client.transport import HttpTransport, new_key, without_none
 from alexp.common.arrays import Action, FloatArray, IntArray
@@ -575,6 +575,7 @@ def _model_check(answer: State) -> ModelCheck:
     arrays = {
         "rejected": np.array(answer["rejected"], dtype=np.int64),
         "speaks_against": tuple(answer["speaks_against"]),
+        "trials": tuple(answer["trials"]),
     }
     return ModelCheck(**known | arrays | {"e_value": _number(answer["e_value"], inf)})
 

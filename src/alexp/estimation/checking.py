@@ -127,22 +127,27 @@ class Alternative:
 
     def __init__(self, columns: FloatArray, size: float, noise_std: float, centred: bool) -> None:
         grid = np.array(list(product(SCALES, FACTORS, EFFECTS)))
-        self._signal = (grid[:, 0] * size) ** 2
         # Never so small beside the signal that rounding would be taken for knowledge; larger is always safe.
-        self._noise = np.maximum(grid[:, 1] * noise_std, _SMALLEST * size) ** 2
-        self._effect = (grid[:, 2] * size) ** 2
+        noise = np.maximum(grid[:, 1] * noise_std, _SMALLEST * size) ** 2
+        self._begin(columns, centred, (grid[:, 0] * size) ** 2, noise, (grid[:, 2] * size) ** 2)
+        self._evidence = np.full(len(grid), -np.log(len(grid)))
+
+    def _begin(
+        self, columns: FloatArray, centred: bool, signal: FloatArray, noise: FloatArray, effect: FloatArray
+    ) -> None:
+        """Nothing learned yet; variances (C,) of the components."""
+        self._signal, self._noise, self._effect = signal, noise, effect
         self._centre = columns.mean(axis=1) if centred else np.zeros(len(columns))
         squares = np.einsum("pn,pn->p", columns, columns) / columns.shape[1] - self._centre**2
         alive = squares > 1e-12 * max(float(squares.max(initial=0.0)), 1e-300)
         self._weights = np.where(alive, 1.0 / np.where(alive, squares, 1.0), 0.0) / max(int(alive.sum()), 1)
-        c, room = len(grid), 16
+        c, room = len(signal), 16
         self._rows = np.empty((room, len(columns)))  # features of the rewards learned from
         self._indices: IntArray = np.empty(room, dtype=np.int64)
         self._white = np.zeros((c, room, room))  # inverse Cholesky factors of the covariances
         self._values = np.zeros((c, room))  # what they make of the rewards: independent standard normals, supposedly
         self._frozen: dict[int, tuple[FloatArray, FloatArray]] = {}  # predictions once nothing is learned any more
         self.n_trained = 0
-        self._evidence = np.full(c, -np.log(c))
         self.log_density = 0.0
 
     def absorb(self, row: FloatArray, index: int, y: float, counted: bool = True) -> float:
@@ -150,12 +155,24 @@ class Alternative:
         x = row - self._centre
         mean, variance, solved = self._predict(x, index)
         if counted:
-            with np.errstate(over="ignore"):
-                self._evidence -= 0.5 * (np.log(2.0 * np.pi * variance) + (y - mean) ** 2 / variance)
-            self.log_density = float(np.logaddexp.reduce(self._evidence))
+            self._count(y - mean, variance)
         if solved is not None:
             self._learn(x, index, (y - mean) / np.sqrt(variance), variance, solved)
         return self.log_density
+
+    def _count(self, errors: FloatArray, variance: FloatArray) -> None:
+        """A reward was predicted with these errors and variances, (C,) each."""
+        with np.errstate(over="ignore"):
+            self._evidence -= 0.5 * (np.log(2.0 * np.pi * variance) + errors**2 / variance)
+        self.log_density = float(np.logaddexp.reduce(self._evidence))
+
+    def _similarities(self, x: FloatArray, t: int) -> FloatArray:
+        """k(x, z) + 1 for the t points learned, (t,), or (C, t) where components differ in it."""
+        return self._rows[:t] @ (self._weights * x) + 1.0
+
+    def _own_similarity(self, x: FloatArray) -> float | FloatArray:
+        """k(x, x) + 1, or (C,)."""
+        return float(x @ (self._weights * x)) + 1.0
 
     def follow(self, before: Alternative) -> None:
         """Go on counting where another one, in other units, has ended."""
@@ -166,11 +183,11 @@ class Alternative:
         t = self.n_trained
         if index in self._frozen:
             return *self._frozen[index], None
-        kernel = self._rows[:t] @ (self._weights * x) + 1.0
+        kernel = self._similarities(x, t)
         same = self._indices[:t] == index
         cross = self._signal[:, None] * kernel + self._effect[:, None] * same
         solved = np.matmul(self._white[:, :t, :t], cross[:, :, None])[:, :, 0]
-        prior = self._signal * (float(x @ (self._weights * x)) + 1.0) + self._effect
+        prior = self._signal * self._own_similarity(x) + self._effect
         variance = np.maximum(prior - np.square(solved).sum(axis=1), 0.0) + self._noise
         mean = np.einsum("ct,ct->c", solved, self._values[:, :t])
         if t < MOST_TRAINED:

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Unpack, cast
 
 from alexp.algorithms.base import Direction
-from alexp.algorithms.certified import DELTA
+from alexp.algorithms.statements import DELTA
 from alexp.common.arrays import Action
 from alexp.integrations.companion import Companion, CompanionOptions
 from alexp.problem.domains import Box, FiniteSet

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 
 from alexp.algorithms.base import Direction, check_reward
-from alexp.algorithms.certified import DELTA, ModelCheck, StopReport
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.log import Recommendation
+from alexp.algorithms.statements import DELTA, ModelCheck, StopReport
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.validation import positive
 from alexp.problem.domains import Box, Domain, FiniteSet

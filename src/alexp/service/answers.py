@@ -306,6 +306,7 @@ class StopAnswer(StudyAnswer):
     delta: float
     epsilon: float | None = Field(description="No candidate is better by more than this; null if nothing is known.")
     target: float | None
+    kind: Literal["certified", "calibrated", "estimate"]
     certified: bool
     reason: str | None = Field(description="Why it is not certified.")
     can_stop: bool
@@ -313,7 +314,7 @@ class StopAnswer(StudyAnswer):
     disagreeing: list[int]
     between_candidates: float | None
     checked: bool
-    rests_on: str | None = Field(description="If certified, the condition under which it holds, as a clause.")
+    rests_on: str | None = Field(description="If no estimate, the condition under which it holds, as a clause.")
     text: str
 
 
@@ -327,6 +328,7 @@ class CheckAnswer(StudyAnswer):
     rejected: list[int]
     speaks_against: list[str]
     checked: bool
+    trials: list[int] = Field(description="With only the shape of the noise stated: those that no model explains.")
     text: str
 
 

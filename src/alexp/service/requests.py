@@ -514,7 +514,9 @@ class Create(Body):
     )
     budget: float | None = Field(default=None, ge=0.0, description="What all experiments together may cost.")
     settings: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Further arguments of the algorithm.", examples=[{"reward_range": [0, 100]}]
+        default_factory=dict,
+        description="Further arguments of the algorithm.",
+        examples=[{"reward_range": [0, 100], "noise": "gaussian"}],
     )
 
     def aims(self) -> State:

@@ -19,11 +19,11 @@ from pydantic import BaseModel, JsonValue
 from starlette.responses import Response, StreamingResponse
 
 from alexp.algorithms.capabilities import Certifies, WeighsModels, offers
-from alexp.algorithms.certified import described
 from alexp.algorithms.components import component_from_dict
 from alexp.algorithms.log import Recommendation, Trial
 from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.algorithms.several import PER_OBJECTIVE
+from alexp.algorithms.statements import described
 from alexp.common.arguments import constructor
 from alexp.common.cells import to_csv
 from alexp.common.codec import Packable, State, jsonable
@@ -665,7 +665,8 @@ def _stop(studies: StudyCache, name: str, body: requests.Stop) -> Response:
             features=arguments["features"],
         )
         facts: State = jsonable(vars(found))
-        return facts | {"label": described(found.x), "can_stop": found.can_stop, "text": str(found)}
+        more = {"label": described(found.x), "certified": found.certified, "can_stop": found.can_stop}
+        return facts | more | {"text": str(found)}
 
     return answer(studies.use(name, work, fields=fields_of(body)))
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +99,8 @@ def _header(view: StudyView, now: float) -> str:
         by = "" if best.model_name is None else f" by {best.model_name}"
         tiles.append((best.label, f"recommended (candidate {best.index})"))
         tiles.append((f"{best.value:.4g}", f"its reward as estimated{by}"))
-    if certificates is not None and certificates.epsilon <= 2.0 * view.reward_bound:  # else it says nothing
+    bound = inf if "noise" in view.settings else 2.0 * view.reward_bound
+    if certificates is not None and certificates.epsilon <= bound:  # else it says nothing
         words = f"at most this far from the best, certified at {_confidence(certificates)} {certificates.rests_on}"
         tiles.append((f"{certificates.epsilon:.3g}", words))
     if view.money is not None:

@@ -24,10 +24,10 @@ from alexp.algorithms.base import (
     warn_of,
 )
 from alexp.algorithms.capabilities import Certifies, offers
-from alexp.algorithms.certified import DELTA
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.algorithms.log import AlreadyToldError, Entry, Recommendation, Trial
 from alexp.algorithms.naming import Name, find_trial
+from alexp.algorithms.statements import DELTA
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.domains import Available, Domain, FiniteSet
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from alexp.algorithms.certified import Band, ModelCheck, StopReport
+    from alexp.algorithms.statements import Band, ModelCheck, StopReport
 
 AnyTrial = Trial | int | str  # itself, its id, or its id as text
 AnyReward = Measurements | Literal["failed"]

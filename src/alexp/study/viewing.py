@@ -13,9 +13,9 @@ import numpy as np
 from alexp.algorithms.assumptions import NotCertified
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.capabilities import Certifies, Estimates, LooksBack, Predicts, offers
-from alexp.algorithms.certified import DELTA, StopReport
 from alexp.algorithms.components import component_to_dict
 from alexp.algorithms.evidence_mixture import EvidenceMixture
+from alexp.algorithms.statements import DELTA, StopReport
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.codec import jsonable
 from alexp.common.validation import count, fraction
@@ -412,6 +412,7 @@ _MEANING = {
     "reward_bound": "B, bound on the size of the reward",
     "norm_bound": "bound on the norm of the coefficients",
     "reward_range": "lowest and highest reward that is possible",
+    "noise": "shape of the noise",
     "repeats": "whether a measured candidate may be proposed again",
     "direction": "whether large or small rewards are good",
 }

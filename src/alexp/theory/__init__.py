@@ -1,6 +1,6 @@
 """The analysis of the paper as functions: boundaries, confidence sets, eigenvalues, bounds; corrected where needed."""
 
-from alexp.algorithms.certified import Band
+from alexp.algorithms.statements import Band
 from alexp.decision.widths import model_radii, ucb_width
 from alexp.theory.boundaries import (
     azuma_boundary,

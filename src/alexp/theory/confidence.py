@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.algorithms.alexp import ALExp
-from alexp.algorithms.certified import Band
+from alexp.algorithms.statements import Band
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.decision.schedules import anytime_lasso_lambda

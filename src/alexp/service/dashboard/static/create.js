@@ -125,6 +125,7 @@ export function showCreate(place) {
   const cost = put("cost", h("input", { type: "text", maxlength: "200", autocomplete: "off", placeholder: "none" }));
   const budget = put("budget", numeric("", { min: "0", placeholder: "no limit" }));
   const repeats = h("input", { type: "checkbox", id: newId("repeats") });
+  const shape = h("input", { type: "checkbox", id: newId("noise") });
   const tablePart = new TablePart(put);
   const intervalPart = new IntervalPart(put);
   let kind = tablePart;
@@ -171,6 +172,7 @@ export function showCreate(place) {
     if (!goal.several) {
       if (!ranged([low, high], (ends) => (settings.reward_range = ends))) return;
       if (noise.value) settings.noise_std = Number(noise.value);
+      if (shape.checked) settings.noise = "gaussian";
       if (bound.value) settings.reward_bound = Number(bound.value);
     }
     if (cost.value.trim()) body.cost = cost.value.trim();
@@ -233,6 +235,7 @@ export function showCreate(place) {
           repeats,
           h("label", { for: repeats.id }, "A measured candidate may be proposed again"),
         ),
+        h("p", { class: "choice" }, shape, h("label", { for: shape.id }, "Measurement errors are bell-shaped")),
       ),
       message,
       h("div", { class: "buttons start" }, button),

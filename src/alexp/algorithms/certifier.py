@@ -1,0 +1,239 @@
+"""Certificates about some models from the rewards told, where the size of the noise and a bound were stated.
+
+The likelihood-mixing argument: average the Gaussian marginal likelihoods of all M models. Divided by the likelihood
+of the truth it is a non-negative supermartingale that starts at one, so by Ville's inequality it exceeds 1/delta at
+any time with probability at most delta. The ridge penalty of the fits is the prior used in that average; any fixed
+value is valid, noise_std over the norm is the natural one. With an unpenalised intercept the first reward fixes the
+constant: delta is split between that reward's noise and all that follows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from alexp.algorithms.assumptions import NotCertified, Stated
+from alexp.algorithms.statements import ModelCheck
+from alexp.common.arrays import FloatArray, IntArray
+from alexp.decision.widths import model_radii, model_radii_with_constant
+from alexp.estimation.checking import Ledger, Monitor, Rewards
+from alexp.estimation.credible import log_odds_of_a_constant, typical_norms
+from alexp.estimation.posteriors import Envelope
+from alexp.problem.bounds import NormBounds, curvature_bounds, norm_bounds
+from alexp.problem.candidates import CandidateTable, Choices
+from alexp.problem.domains import Domain, Interval
+from alexp.problem.models import ModelClass
+from alexp.problem.offers import Reference
+
+_CHECKED_WORK = 1e9  # squared sizes of all models times rewards; some ten seconds
+_FINEST = 5_000  # points of an interval that are looked at between the candidates
+_GAP_WORK = 2e7  # models times points times squared sizes
+
+
+class Bands(Protocol):
+    """Fits of models that bound rewards within radii; see `Posteriors`."""
+
+    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
+        """Extremes of mean -/+ radius x width over some models."""
+
+    def largest_gaps(
+        self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
+
+
+class PlausibleFits(NamedTuple):
+    """The fits that are not ruled out: positions among the fits, and the radii of their confidence sets."""
+
+    fits: Bands
+    local: IntArray
+    radii: FloatArray
+
+
+def missing(stated: Stated) -> str | None:
+    """What would have to be stated for certificates, as a sentence; None if nothing is missing."""
+    if stated.noise_std is None:
+        return 'noise_std was not stated; certificates need the size of the noise, or noise="gaussian"'
+    if stated.reward_bound is None and stated.norm_bound is None:
+        return "neither reward_bound nor norm_bound was stated; certificates need one of them"
+    return None
+
+
+def truth(n_models: int) -> str:
+    """That one of the models is true, as a clause."""
+    return "the model is true" if n_models == 1 else f"one of the {n_models} models is true"
+
+
+def condition(stated: Stated, n_models: int) -> str:
+    """What certificates rest on, as a clause; with both bounds stated, `norm_bound` is the one that is used.
+
+    >>> condition(Stated(0.1, 2.0, None), 15)
+    'if one of the 15 models is true, the noise is at most noise_std = 0.1 and rewards are within reward_bound = 2'
+    """
+    if stated.norm_bound is None:
+        bound = f"rewards are within reward_bound = {stated.reward_bound:g}"
+    else:
+        bound = f"its norm is within norm_bound = {stated.norm_bound:g}"
+    return f"if {truth(n_models)}, the noise is at most noise_std = {stated.noise_std:g} and {bound}"
+
+
+class Certifier(ABC):
+    """Certificates about some models from rewards told, all of it made when first asked for.
+
+    `told` are the rewards so far, in the order in which they came.
+    """
+
+    def __init__(self, models: ModelClass, candidates: CandidateTable | None) -> None:
+        self._models, self._candidates = models, candidates
+        self.told = Rewards(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, models.n_columns)))
+
+    @abstractmethod
+    def check(self, delta: float) -> ModelCheck:
+        """Whether the rewards contradict what was stated; its trials are positions among the rewards."""
+
+    @abstractmethod
+    def plausible(self, delta: float) -> PlausibleFits:
+        """The models that survive at level delta; NotCertified where none does, or nothing is known yet."""
+
+    def covers(self, plausible: PlausibleFits, domain: Domain, points: FloatArray) -> bool:
+        """Whether there are bands at these points."""
+        return True
+
+    def between(self, plausible: PlausibleFits, domain: Domain, position: int, epsilon: float) -> float | None:
+        """By how much more than epsilon a point between an interval's candidates may beat the one at `position`."""
+        return None
+
+    @property
+    def _known(self) -> CandidateTable | Reference:
+        """What typical features are taken from: the candidates, an example of them, or the rows told."""
+        if self._candidates is not None:
+            return self._candidates
+        example = self._models.example_rows
+        return Reference(self.told.rows if example is None else example)
+
+    def lacks_a_constant(self, delta: float) -> str | None:
+        """Why models without a constant should not be trusted with these rewards; None if nothing speaks for one."""
+        norms = typical_norms(self._models, self._known)
+        if log_odds_of_a_constant(self._models, norms, self.told) <= np.log(1.0 / delta):
+            return None
+        low, high = float(self.told.rewards.min()), float(self.told.rewards.max())
+        return (
+            f"the rewards, from {low:.3g} to {high:.3g}, speak for a constant that the models lack; give them one "
+            "with intercept=True"
+        )
+
+
+class StatedCertifier(Certifier):
+    """From the noise level and the bound that were stated."""
+
+    def __init__(self, models: ModelClass, candidates: CandidateTable | None, stated: Stated) -> None:
+        if (reason := missing(stated)) is not None:
+            raise NotCertified(reason)
+        assert stated.noise_std is not None
+        super().__init__(models, candidates)
+        self._stated, self._noise_std = stated, stated.noise_std
+
+    @cached_property
+    def norms(self) -> NormBounds:
+        """S_j: `norm_bound` where stated, else what `reward_bound` implies for each model."""
+        if self._stated.norm_bound is not None:
+            m = self._models.n_models
+            return NormBounds(np.full(m, self._stated.norm_bound), np.ones(m, dtype=bool))
+        assert self._stated.reward_bound is not None
+        if self._models.kernels is not None:
+            raise NotCertified(
+                "reward_bound says nothing about a function's norm under a kernel; state norm_bound, a bound on that"
+            )
+        if self._candidates is None:
+            raise NotCertified(
+                "reward_bound says nothing about coefficients where candidates are not known before the round; state "
+                "norm_bound"
+            )
+        return norm_bounds(self._models, self._candidates.table, self._stated.reward_bound)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self._models, self._noise_std, self.norms.values)
+
+    @cached_property
+    def _monitor(self) -> Monitor:
+        columns = None if self._candidates is None else self._candidates.table
+        if columns is None and self._models.example_rows is not None:
+            columns = self._models.example_rows.T
+        return Monitor(self._models, columns, self._noise_std, self.norms.values, self._size)
+
+    def _size(self, known: CandidateTable | Reference | None = None) -> float:
+        """A typical size of rewards, if what was stated is not far off."""
+        if self._stated.reward_bound is not None:
+            return self._stated.reward_bound / 3.0
+        typical = typical_norms(self._models, known or self._known)
+        size = float(np.median(self.norms.values * typical / self._models.roots))
+        return size if size > 0.0 else self._noise_std
+
+    def check(self, delta: float) -> ModelCheck:
+        """The e-process of all rewards told."""
+        work = float(np.square(np.diff(self._models.offsets), dtype=np.float64).sum()) * len(self.told)
+        if work > _CHECKED_WORK:
+            return ModelCheck(delta, False, None, 0.0, np.empty(0, dtype=np.int64), (), checked=False)
+        monitor = self._monitor
+        monitor.catch_up(self.told)
+        at = monitor.contradicted_at(delta)
+        against = () if at is None else monitor.speaks_against(delta, self.told)
+        return ModelCheck(delta, at is not None, at, monitor.log_e_value, monitor.rejected(delta), against)
+
+    def plausible(self, delta: float) -> PlausibleFits:
+        """The models that survive at level delta; NotCertified where none does, or nothing is known yet."""
+        ledger, noise = self._ledger, self._noise_std
+        ledger.catch_up(self.told)
+        fits, numbers = ledger.fits, (ledger.ridge, noise, self.norms.values, delta)
+        losses, levels = fits.residuals(), fits.log_determinants()
+        if not fits.intercept:
+            squares = model_radii(losses, levels, *numbers)
+        elif len(self.told) == 0:
+            raise NotCertified("no reward was told yet, and the models' constant may be anything")
+        else:
+            squares = model_radii_with_constant(losses, levels, fits.counts, *numbers)
+        local = np.flatnonzero(squares >= 0.0)
+        if local.size == 0:
+            raise NotCertified(
+                "the rewards rule out every model: noise_std or the bound is too small, or no model is true"
+            )
+        return PlausibleFits(fits, local, np.sqrt(squares[local]))
+
+    def covers(self, plausible: PlausibleFits, domain: Domain, points: FloatArray) -> bool:
+        """Whether bands at these points are bounded by rewards at candidates."""
+        if self._candidates is None or not isinstance(domain.points, np.ndarray):
+            return True
+        if self.norms.determined[plausible.local].all():
+            return True
+        grid = domain.points.reshape(domain.n_candidates, -1)
+        return all(np.any(np.all(grid == point, axis=1)) for point in np.asarray(points).reshape(len(points), -1))
+
+    def between(self, plausible: PlausibleFits, domain: Domain, position: int, epsilon: float) -> float | None:
+        """By how much more than epsilon a point between an interval's candidates may beat the one at `position`.
+
+        The same bound as for candidates on a finer grid, plus what any model can bend between two points of that.
+        """
+        known = self._models.kernels is None and self.norms.determined[plausible.local].all()
+        if self._candidates is None or not isinstance(domain, Interval) or not known:
+            return None
+        curvature = curvature_bounds(self._models.dictionary, domain)
+        if curvature is None or domain.n_candidates < 2:
+            return None
+        bends = np.sqrt(np.add.reduceat(curvature[self._models.columns_flat] ** 2, self._models.offsets[:-1]))
+        steepest = float((self.norms.values * bends / self._models.scales)[plausible.local].max())
+        work = plausible.local.size * self._models.dimension**2
+        finer = max(1, int(min(_FINEST, _GAP_WORK / work)) // domain.n_candidates)
+        cells = finer * (domain.n_candidates - 1)
+        larger = 0.0
+        if finer > 1:
+            grid = np.linspace(domain.lower, domain.upper, cells + 1)
+            table = self._models.columns(grid).T
+            table = np.ascontiguousarray(np.column_stack([self._candidates.table[:, position], table]))
+            gaps, _ = plausible.fits.largest_gaps(plausible.local, plausible.radii, Choices(None, table), 0)
+            larger = max(float(gaps.max()) - epsilon, 0.0)
+        step = (domain.upper - domain.lower) / cells
+        return larger + steepest * step**2 / 8.0

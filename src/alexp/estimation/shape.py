@@ -1,0 +1,404 @@
+"""Certificates from the shape of the noise: rewards are phi_j(x)'theta + N(0, sigma^2), theta and sigma unknown.
+
+Let q_s be a density of reward s given the actions up to s and the rewards before s, fixed before reward s is seen. Over
+the rewards s = t0 + 1, ..., t (n of them) let
+
+    A_t = product of q_s(y_s),
+    L_j(t) = sup over theta, sigma of the product of N(y_s; phi_j(x_s)'theta, sigma^2) = (2 pi e RSS_j / n)^(-n/2).
+
+If model j is true, with whatever theta and sigma, each factor of A_t / p_true(t) has mean one given what was known when
+x_s was chosen: integrate q_s over y_s. So A_t / p_true(t) is a non-negative martingale that starts at one, however
+actions are chosen as long as x_s is fixed before y_s, and E_j(t) = A_t / L_j(t) is never larger. By Ville's inequality
+E_j ever exceeds 1/delta with probability at most delta. At all times at once, with probability 1 - delta:
+
+* the true model j has E_j(t) <= 1/delta: a model that ever exceeds it is ruled out;
+* the true theta has RSS_j(theta) <= c_t = n / (2 pi e) (delta A_t)^(-2/n), which is least squares plus and minus
+  sqrt(c_t - RSS_j) ||phi||_{(Phi'Phi)^-1} for any phi in the span of the features told.
+
+Where rewards are known to lie in a range, that bounds theta as well: see `LeastSquares`.
+
+Delta is not split over models: only the true one can be lost. Nothing is said of a model while n is not larger than the
+number of its coefficients. The order of s is the order of tells. The noise of a reward that comes late must not depend
+on when it comes: then x_s was chosen before y_s was seen, and that is all that is used.
+
+The predictions q_s are a mixture of two parts, in which the scale s^2 of signal and noise is integrated out under
+IG(1, 1) in units of the first t0 rewards, see `StudentEvidence`. The larger part is the mixture of all models: the
+coefficients of the d columns of a model, each in units of its spread, have variance s^2 / d, noise has variance r s^2
+for each of `RATIOS`, and the constant of an intercept is flat. The other, `FreeProcesses`, needs no model to be true:
+it sounds the alarm. The first t0 rewards fix units and are learned before the first one that counts is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import e, exp, inf, lgamma, log, pi
+from typing import NamedTuple
+
+import numpy as np
+
+from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.estimation._shape_kernels import least_squares, penalised
+from alexp.estimation.checking import Alternative, Following
+from alexp.estimation.posteriors import Envelope
+from alexp.problem.candidates import Choices
+from alexp.problem.models import ModelClass
+
+RATIOS = 10.0 ** np.arange(-5.0, 1.0)  # of noise to prior variance
+RIVAL = 0.1  # share of the rival in the mixture
+FIRST = 5  # t0; later where the first rewards are all the same
+COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
+_ROUNDING = 1e-13  # of the sum of squares: residuals below are not looked into
+_EVERY_TIME, _RATIO = 32, 1.1  # rewards after each of which models are looked at; later looks are this much apart
+_LENGTHS = (1.0, 0.15)  # squared lengthscales of the rival, in units of the spread of all columns together
+_RIVAL_RATIOS, _EFFECTS = (1e-3, 3e-2, 1.0), (0.0, 0.3)
+_SHARES = (0.03, 0.3, 3.0)  # weights of a bound on rewards, as multiples of c / B^2
+_OUTSIDE = 1e-8  # squared share of features outside the span of those told
+
+
+def student_log_density(
+    n: float, squares: FloatArray, log_volumes: FloatArray, constants: float = 0.0, log_count: float = 0.0
+) -> FloatArray:
+    """Log density of n rewards whose covariance is s^2 times a known matrix, s^2 ~ IG(1, 1) integrated out.
+
+    `squares` is y'K^-1 y and `log_volumes` the log determinant of K, of any shape. `constants` = 1 says that a flat
+    constant was integrated out: n then counts the rewards beyond the first, and log_count = log t.
+    """
+    shape = 1.0 + 0.5 * n
+    rest = lgamma(shape) - 0.5 * (n * log(2.0 * pi) + constants * log_count)
+    return np.asarray(rest - shape * np.log1p(0.5 * squares) - 0.5 * log_volumes)
+
+
+class Sums:
+    """Sums of products of P columns and the reward, (P + 1, P + 1); about their means if centred."""
+
+    def __init__(self, size: int, centred: bool) -> None:
+        self.n, self.centred = 0, centred
+        self.mean, self.products = np.zeros(size), np.zeros((size, size))
+
+    def add(self, values: FloatArray) -> None:
+        """Take in the columns and the reward of one action, (P + 1,)."""
+        self.n += 1
+        if self.centred:
+            difference = values - self.mean
+            self.mean = self.mean + difference / self.n
+            values = difference * np.sqrt((self.n - 1.0) / self.n)
+        self.products += np.outer(values, values)
+
+
+class FreeProcesses(Alternative):
+    """Predictions that need no model to be true: Gaussian processes on all columns, of unknown scale.
+
+    Linear, or smooth with one of two lengthscales, with or without what belongs to a candidate alone.
+    """
+
+    def __init__(self, columns: FloatArray) -> None:
+        grid = np.array(list(product(range(1 + len(_LENGTHS)), _RIVAL_RATIOS, _EFFECTS)))
+        self._which = grid[:, 0].astype(np.int64)
+        self._squares, self._volumes, self._n = np.zeros(len(grid)), np.zeros(len(grid)), 0
+        self._begin(columns, True, np.ones(len(grid)), grid[:, 1], grid[:, 2])
+
+    def _count(self, errors: FloatArray, variance: FloatArray) -> None:
+        self._n += 1
+        self._squares += errors**2 / variance
+        self._volumes += np.log(variance)
+        logs = student_log_density(self._n, self._squares, self._volumes)
+        self.log_density = float(np.logaddexp.reduce(logs)) - log(logs.size)
+
+    def _similarities(self, x: FloatArray, t: int) -> FloatArray:
+        rows = self._rows[:t]
+        cross = rows @ (self._weights * x)
+        apart = np.maximum(np.square(rows) @ self._weights + np.square(x) @ self._weights - 2.0 * cross, 0.0)
+        kernels = np.stack([cross, *(np.exp(-0.5 * apart / length) for length in _LENGTHS)])
+        return np.asarray(kernels[self._which] + 1.0)
+
+    def _own_similarity(self, x: FloatArray) -> FloatArray:
+        own = np.ones(1 + len(_LENGTHS))
+        own[0] = float(np.square(x) @ self._weights)
+        return np.asarray(own[self._which] + 1.0)
+
+
+class LedgerUnits(NamedTuple):
+    """What the first rewards fix: a centre and a size for every column and, last, for the reward, (P + 1,)."""
+
+    centre: FloatArray
+    size: FloatArray
+
+    def of(self, row: FloatArray, y: float) -> FloatArray:
+        """The columns and the reward of an action in these units."""
+        return np.asarray((np.append(row, y) - self.centre) / self.size)
+
+
+class ShapeLedger(Following):
+    """The e-processes E_j of all models, and least squares of the rewards that count.
+
+    Parameters
+    ----------
+    models : M models that are linear in their columns.
+    typical : (P, k) the columns on typical candidates, or None where only the rows told show them.
+    size : bounds how far rewards of these candidates lie from a constant, or from zero where models have none; None
+        where no bound is known.
+    """
+
+    def __init__(self, models: ModelClass, typical: FloatArray | None, size: float | None = None) -> None:
+        self._models, self._typical, self._size = models, typical, size if typical is not None else None
+        prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
+        self._log_prior = prior - log(RATIOS.size)
+        super().__init__()
+
+    def restart(self) -> None:
+        """Forget all rewards."""
+        m = self._models.n_models
+        self._early: list[tuple[int, float, FloatArray]] = []
+        self.units: LedgerUnits | None = None
+        self.log_density = 0.0  # log A_t
+        self.residuals, self.ranks = np.zeros(m), np.zeros(m, dtype=np.int64)
+        self.largest = np.full(m, -np.inf)  # max over times of log E_j
+        self.history: list[tuple[int, float]] = []  # times looked at, min_j max_s<=t log E_j(s)
+        self._next, self._looked_at = 1, 0
+
+    @property
+    def n_counted(self) -> int:
+        """n, the number of rewards that count."""
+        return 0 if self.units is None else self.counted.n
+
+    def _see(self, t: int, index: int, y: float, row: FloatArray) -> None:
+        if self.units is None:
+            self._early.append((index, y, row))
+            rewards = [reward for _, reward, _ in self._early]
+            if t >= FIRST and min(rewards) < max(rewards):
+                self._fix_units(np.array([row for _, _, row in self._early]), np.array(rewards))
+            return
+        self._take(index, y, row, True)
+        if t >= self._next:
+            self._next = t + 1 if t < _EVERY_TIME else int(np.ceil(_RATIO * t))
+            self.look()
+
+    def _fix_units(self, rows: FloatArray, rewards: FloatArray) -> None:
+        centred = self._models.intercept
+        known = rows.T if self._typical is None else self._typical
+        centre = np.append(known.mean(axis=1), rewards.mean()) if centred else np.zeros(len(known) + 1)
+        sizes, largest = np.sqrt(np.mean(np.square(known - centre[:-1, None]), axis=1)), np.abs(known).max(axis=1)
+        # A column that is constant so far may vary later: it has a unit, too.
+        sizes = np.where(sizes > 1e-14 * largest, sizes, np.where(largest > 0.0, largest, 1.0))
+        spread = float(np.sqrt(np.mean(np.square(rewards - centre[-1]))))
+        self.units = LedgerUnits(centre, np.append(sizes, spread))
+        size = self._models.n_columns + 1
+        self._all, self.counted = Sums(size, centred), Sums(size, centred)
+        scaled = (known - centre[:-1, None]) / sizes[:, None]
+        self._rival = FreeProcesses(scaled)
+        self._spread = np.zeros((size, size))
+        self._spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
+        for index, y, row in self._early:
+            self._take(index, y, row, False)
+        self._before = self._models_log_density(), self._rival.log_density
+        self._early = []
+
+    def _take(self, index: int, y: float, row: FloatArray, counted: bool) -> None:
+        assert self.units is not None
+        values = self.units.of(row, y)
+        self._all.add(values)
+        # The rival has a constant of its own about the mean of the first rewards.
+        self._rival.absorb(values[:-1], index, float(values[-1]))
+        if counted:
+            self.counted.add(values)
+
+    def _models_log_density(self) -> float:
+        """Of all rewards, the first included, under the mixture of all models."""
+        t, lead = self._all.n, int(self._models.intercept)
+        shape = (RATIOS.size, self._models.n_models)
+        residuals, volumes = np.empty(shape), np.empty(shape)
+        penalised(self._all.products, self._models.columns_flat, self._models.offsets, RATIOS, residuals, volumes)
+        n = t - lead
+        logs = student_log_density(n, residuals / RATIOS[:, None], volumes + n * np.log(RATIOS)[:, None], lead, log(t))
+        return float(np.logaddexp.reduce(logs + self._log_prior, axis=None))
+
+    def look(self) -> None:
+        """Bring log A_t, least squares and e-values up to the last reward."""
+        if self.units is None or self._looked_at == self._all.n or not self.counted.n:
+            return
+        self._looked_at = self._all.n
+        gains = self._models_log_density() - self._before[0], self._rival.log_density - self._before[1]
+        self.log_density = float(np.logaddexp(gains[0] + log(1.0 - RIVAL), gains[1] + log(RIVAL)))
+        groups = self._models.columns_flat, self._models.offsets
+        least_squares(self.counted.products, *groups, COLLINEAR, self.residuals, self.ranks)
+        self.ranks += int(self._models.intercept)
+        floor = _ROUNDING * max(float(self.counted.products[-1, -1]), float(np.finfo(np.float64).tiny))
+        self.residuals = np.maximum(self.residuals, floor)
+        n = self.counted.n
+        least = self._bounded_residuals(np.where(n > self.ranks, self.residuals, 0.0))
+        with np.errstate(divide="ignore"):
+            now = self.log_density + 0.5 * n * np.log(2.0 * pi * e * least / n)
+        self.largest = np.maximum(self.largest, now)
+        self.history.append((self._all.n, float(self.largest.min())))
+
+    def _bounded_residuals(self, least: FloatArray) -> FloatArray:
+        """Lower bounds on the sums of squares (M,) over coefficients that keep the bound on rewards, if there is one.
+
+        min RSS over theta'K theta <= B^2 is at least min (RSS + r theta'K theta) - r B^2, for every r.
+        """
+        for weight in self.weights(1.0)[1:]:
+            bounded, ranks = np.empty_like(least), np.empty_like(self.ranks)
+            products = self.counted.products + weight * self._spread
+            least_squares(products, self._models.columns_flat, self._models.offsets, COLLINEAR, bounded, ranks)
+            least = np.maximum(least, bounded - weight * self._bound)
+        return least
+
+    @property
+    def _bound(self) -> float:
+        """B^2 in the ledger's unit of rewards."""
+        assert self.units is not None
+        return inf if self._size is None else (self._size / float(self.units.size[-1])) ** 2
+
+    def weights(self, delta: float) -> list[float]:
+        """Weights r of the bound that are looked at; only zero where there is none."""
+        return [0.0] if self._size is None else [0.0, *(share * self.limit(delta) / self._bound for share in _SHARES)]
+
+    def plausible(self, delta: float) -> IntArray:
+        """Positions of the models that were never ruled out at level delta."""
+        return np.flatnonzero(self.largest <= log(1.0 / delta))
+
+    def radii(self, members: IntArray, delta: float) -> FloatArray:
+        """sqrt(c_t - RSS_j) of some models, in the ledger's unit of rewards."""
+        return np.asarray(np.sqrt(np.maximum(self.limit(delta) - self.residuals[members], 0.0)))
+
+    def limit(self, delta: float) -> float:
+        """c_t: the true coefficients leave no larger sum of squares."""
+        n = self.counted.n
+        exponent = -(2.0 / n) * (log(delta) + self.log_density) + log(n / (2.0 * pi * e))
+        return exp(min(exponent, 700.0))
+
+    def contradicted_at(self, delta: float) -> int | None:
+        """Number of rewards after which every model was ruled out at level delta; None if one is left."""
+        return next((t for t, smallest in self.history if smallest > log(1.0 / delta)), None)
+
+    def fits(self, delta: float) -> LeastSquares:
+        """Least squares of every model on the rewards that count."""
+        assert self.units is not None
+        return LeastSquares(self._models, self.counted, self.units, self._spread, self.weights(delta), self._bound)
+
+
+class Solved(NamedTuple):
+    """One model: coefficients (d,), a root (d, k) of the inverse of its sums of products, its span (d, k), and RSS."""
+
+    coefficients: FloatArray
+    root: FloatArray
+    span: FloatArray
+    rest: float
+
+
+class LeastSquares:
+    """Means and widths ||phi||_{(Phi'Phi)^-1} of every model by least squares, from sums of products.
+
+    Where rewards of the candidates are known to lie within B of a constant, their mean square is at most B^2:
+    theta'K theta <= B^2, K the mean product of the columns on typical candidates. With RSS_j(theta) <= c follows
+
+        RSS_j(theta) + r theta'K theta <= c + r B^2     for every r,
+
+    an ellipsoid that is bounded in directions that no reward speaks of, too. Bands are the intersection of those for
+    r = 0 and a few multiples of c / B^2.
+
+    Parameters
+    ----------
+    models, sums, units : of a `ShapeLedger`.
+    spread : (P + 1, P + 1) K, zero for the reward.
+    weights : the values of r, the first of them zero.
+    bound : B^2 in the ledger's units; infinite where there is none, and no other weight.
+    """
+
+    def __init__(
+        self,
+        models: ModelClass,
+        sums: Sums,
+        units: LedgerUnits,
+        spread: FloatArray,
+        weights: Sequence[float],
+        bound: float,
+    ) -> None:
+        self._models, self._sums, self._units = models, sums, units
+        self._more = [0.0 if r == 0.0 else r * bound for r in weights]
+        self._products = [sums.products if r == 0.0 else sums.products + r * spread for r in weights]
+        self._mean = units.centre + units.size * sums.mean
+        self._solved: dict[tuple[int, int], Solved] = {}
+
+    def _solve(self, j: int, k: int = 0) -> Solved:
+        """Model j with weight number k, in the ledger's units."""
+        if (j, k) not in self._solved:
+            own, products = self._models.groups[j], self._products[k]
+            scale = np.sqrt(np.diagonal(products)[own])
+            scale = np.where(scale > 0.0, scale, np.inf)
+            values, vectors = np.linalg.eigh(products[np.ix_(own, own)] / np.outer(scale, scale))
+            kept = values > COLLINEAR * max(float(values.max(initial=0.0)), 1e-300)
+            span = vectors[:, kept] / scale[:, None]
+            root = span / np.sqrt(values[kept])
+            explained = root.T @ products[own, -1]
+            rest = float(products[-1, -1]) - float(explained @ explained)
+            self._solved[j, k] = Solved(root @ explained, root, span, rest)
+        return self._solved[j, k]
+
+    def _features(self, j: int, table: FloatArray, origin: FloatArray) -> FloatArray:
+        """Features of model j less those of the origin (P,), in the ledger's units, (d, n)."""
+        own = self._models.groups[j]
+        return np.asarray((table[own] - origin[own][:, None]) / self._units.size[own][:, None])
+
+    def _inside(self, j: int, k: int, features: FloatArray) -> BoolArray:
+        """Whether features (d, n) lie in the span of those told, (n,)."""
+        own, products = self._models.groups[j], self._products[k]
+        scale = np.sqrt(np.diagonal(products)[own])
+        scale = np.where(scale > 0.0, scale, 1e-6)[:, None]  # small: what was never told is far outside
+        whole = np.square(features / scale).sum(axis=0)
+        beyond = whole - np.square(self._solve(j, k).span.T @ features).sum(axis=0)
+        return np.asarray(beyond <= _OUTSIDE * np.maximum(whole, 1.0))
+
+    def _ends(self, j: int, radius: float, features: FloatArray, constant: float) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest value of features (d, n) within the radius; `constant` adds to the squared widths."""
+        ends = []
+        for k, more in enumerate(self._more):
+            solved = self._solve(j, k)
+            more = more + self._solve(j).rest - solved.rest
+            size = np.sqrt(max(radius**2 + more, 0.0))
+            width = size * np.sqrt(np.square(solved.root.T @ features).sum(axis=0) + constant)
+            mean, width = solved.coefficients @ features, np.where(self._inside(j, k, features), width, np.inf)
+            ends.append((mean - width, mean + width))
+        lower, upper = np.array(ends).transpose(1, 0, 2)
+        return np.asarray(lower.max(axis=0)), np.asarray(upper.min(axis=0))
+
+    def at(self, j: int, table: FloatArray, radius: float = 0.0) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest reward under model j, (n,) each, on a feature-major table (P, n)."""
+        lead, unit = self._models.intercept, float(self._units.size[-1])
+        origin = self._mean if lead else np.zeros_like(self._mean)
+        level = float(self._mean[-1]) if lead else 0.0
+        constant = 1.0 / self._sums.n if lead else 0.0
+        lower, upper = self._ends(j, radius, self._features(j, table, origin), constant)
+        return level + unit * lower, level + unit * upper
+
+    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
+        """Extremes of the reward over some models."""
+        n = len(choices)
+        out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
+        for j, radius in zip(members.tolist(), radii.tolist(), strict=True):
+            lower, upper = self.at(j, choices.table, radius)
+            out.model[upper > out.upper] = j
+            np.minimum(out.lower, lower, out=out.lower)
+            np.maximum(out.upper, upper, out=out.upper)
+        return out
+
+    def largest_gaps(
+        self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
+        gaps, estimates = np.zeros(members.size), np.zeros(members.size)
+        table, unit = choices.table, float(self._units.size[-1])
+        origin = table[:, reference]
+        for k, (j, radius) in enumerate(zip(members.tolist(), radii.tolist(), strict=True)):
+            features = self._features(j, table, origin)
+            gaps[k] = unit * float(self._ends(j, radius, features, 0.0)[1].max())
+            estimates[k] = unit * float((self._solve(j).coefficients @ features).max())
+        return np.maximum(gaps, 0.0), estimates
+
+    def residuals_of(self, j: int, rows: FloatArray, rewards: FloatArray) -> FloatArray:
+        """What model j leaves of the rewards (t,) at dictionary rows (t, P)."""
+        lead = self._models.intercept
+        features = self._features(j, rows.T, self._mean if lead else np.zeros_like(self._mean))
+        mean = float(self._units.size[-1]) * (self._solve(j).coefficients @ features)
+        return np.asarray(rewards - mean - (float(self._mean[-1]) if lead else 0.0))

@@ -1,0 +1,248 @@
+"""noise="gaussian": certificates of whole runs with nothing else stated."""
+
+import numpy as np
+import pytest
+
+import alexp
+from alexp.estimation import shape
+
+N = 60
+
+
+def problem(seed=0, sizes=(2, 3), intercept=True):
+    rng = np.random.default_rng(seed)
+    maps = {f"map {d}": rng.standard_normal((N, d)) for d in sizes}
+    models = alexp.ModelClass.from_matrices(maps, intercept=intercept)
+    truth = maps[f"map {sizes[-1]}"]
+    rewards = 40.0 * intercept + 5.0 * truth @ rng.standard_normal(sizes[-1])
+    return models, alexp.FiniteSet([f"c{i}" for i in range(N)]), rewards
+
+
+def measured(opt, rewards, rounds, seed=1, noise=1.0):
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        trial = opt.ask()
+        opt.tell(trial, rewards[trial.index] + noise * rng.standard_normal())
+    return opt
+
+
+def bands(opt):
+    return np.array([opt.confidence(x) for x in opt.domain.points])
+
+
+@pytest.mark.parametrize("kind", [alexp.EvidenceMixture, alexp.LMUCB, alexp.ALExp])
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_statements_need_nothing_but_the_shape(kind, direction):
+    models, domain, rewards = problem()
+    opt = kind(models, domain, noise="gaussian", direction=direction, repeats=False, random_state=0)
+    measured(opt, rewards, 40)
+    assert opt.certifies
+    assert opt.rests_on == "if one of the 2 models is true and errors are bell-shaped"
+    assert 1 in opt.plausible_models()
+    assert not opt.check_models().contradicted
+    ends = bands(opt)
+    assert np.all((ends[:, 0] <= rewards) & (rewards <= ends[:, 1]))
+    report = opt.stop_report(epsilon=1e6)
+    assert report.kind == "certified"
+    assert report.certified
+    assert report.can_stop
+    best = rewards.max() if direction == "maximize" else rewards.min()
+    assert abs(best - rewards[report.index]) <= report.epsilon
+    assert f"No candidate is better than {report.x} by more than" in str(report)
+    assert str(report).endswith(
+        "in at least 95 of 100 such runs, if one of the 2 models is true and errors are bell-shaped"
+    )
+
+
+def test_decisions_are_the_same_with_and_without():
+    models, domain, rewards = problem()
+    plain = measured(alexp.EvidenceMixture(models, domain, random_state=0), rewards, 15)
+    told = measured(alexp.EvidenceMixture(models, domain, noise="gaussian", random_state=0), rewards, 15)
+    assert plain.trials_dataframe().equals(told.trials_dataframe())
+    assert "noise" not in plain.arguments()
+
+
+def test_without_the_shape_there_is_none_and_the_remedy_is_named():
+    models, domain, rewards = problem()
+    opt = measured(alexp.EvidenceMixture(models, domain, random_state=0), rewards, 15)
+    with pytest.raises(alexp.NotCertified, match='noise="gaussian"'):
+        opt.plausible_models()
+    assert opt.stop_report().kind == "estimate"
+    with pytest.raises(ValueError, match="noise must be"):
+        alexp.EvidenceMixture(models, domain, noise="laplace")
+
+
+def test_numbers_that_are_stated_are_used_instead():
+    models, domain, rewards = problem()
+    stated = {"noise_std": 1.0, "reward_bound": 80.0}
+    one = measured(alexp.EvidenceMixture(models, domain, **stated, random_state=0), rewards, 20)
+    two = measured(alexp.EvidenceMixture(models, domain, **stated, noise="gaussian", random_state=0), rewards, 20)
+    assert str(one.stop_report()) == str(two.stop_report())
+
+
+def test_nothing_is_certified_with_too_few_rewards():
+    models, domain, rewards = problem()
+    opt = alexp.EvidenceMixture(models, domain, noise="gaussian", repeats=False, random_state=0)
+    measured(opt, rewards, shape.FIRST + 2)
+    with pytest.raises(alexp.NotCertified, match="too few rewards"):
+        opt.confidence("c0")
+    assert not opt.check_models().contradicted
+
+
+def test_amending_and_retracting_are_as_if_it_had_been_so():
+    models, domain, rewards = problem()
+    right = alexp.EvidenceMixture(models, domain, noise="gaussian", random_state=0, repeats=False)
+    measured(right, rewards, 25)
+    wrong = alexp.EvidenceMixture(models, domain, noise="gaussian", random_state=0, repeats=False)
+    for k, (index, reward) in enumerate(zip(right.log.index, right.log.reward, strict=True)):
+        wrong.observe(int(index), reward + 30.0 * (k in (2, 11)))
+        if k % 5 == 0:
+            wrong.check_models()
+    wrong.observe(59, 1e3)
+    wrong.amend(2, right.log.reward[2])
+    wrong.amend(11, right.log.reward[11])
+    wrong.retract(25)
+    assert bands(wrong) == pytest.approx(bands(right), rel=1e-9)
+
+
+def test_saved_runs_say_the_same():
+    models, domain, rewards = problem()
+    opt = alexp.EvidenceMixture(models, domain, noise="gaussian", repeats=False, random_state=0)
+    measured(opt, rewards, 25)
+    other = alexp.EvidenceMixture.from_dict(opt.to_dict(), models, domain)
+    assert other.noise == "gaussian"
+    assert np.array_equal(bands(other), bands(opt))
+    assert str(other.stop_report()) == str(opt.stop_report())
+
+
+def test_replicates_count_one_by_one_and_failures_not_at_all():
+    models, domain, rewards = problem()
+    rng = np.random.default_rng(3)
+    opt = alexp.EvidenceMixture(models, domain, noise="gaussian", repeats=False, random_state=0)
+    for k in range(20):
+        trial = opt.ask()
+        if k == 4:
+            opt.fail(trial, "spilled")
+        else:
+            opt.tell(trial, list(rewards[trial.index] + rng.standard_normal(2)))
+    same = alexp.EvidenceMixture(models, domain, noise="gaussian", random_state=0)
+    told = opt._rewards_told()
+    assert len(told) == 38
+    for index, reward in zip(told.indices, told.rewards, strict=True):
+        same.observe(int(index), reward)
+    assert bands(same) == pytest.approx(bands(opt), rel=1e-9)
+
+
+def test_plates_in_any_order_of_arrival():
+    models, domain, rewards = problem()
+    rng = np.random.default_rng(4)
+    opt = alexp.EvidenceMixture(models, domain, noise="gaussian", repeats=False, random_state=0)
+    for _ in range(5):
+        plate = opt.ask(6)
+        for k in rng.permutation(6):
+            opt.tell(plate[k], rewards[plate[k].index] + rng.standard_normal())
+    ends = bands(opt)
+    assert np.all((ends[:, 0] <= rewards) & (rewards <= ends[:, 1]))
+
+
+def test_collinear_columns_change_nothing():
+    rng = np.random.default_rng(5)
+    plain, other = rng.standard_normal((N, 2)), rng.standard_normal((N, 3))
+    twice = np.column_stack([plain, plain[:, 0] - 2.0 * plain[:, 1], plain[:, 1], np.ones(N)])
+    rewards, domain = plain @ [3.0, 1.0] + 10.0, alexp.FiniteSet([f"c{i}" for i in range(N)])
+    chosen, noise = rng.integers(N, size=20), rng.standard_normal(20)
+    runs = []
+    for first in (plain, twice):
+        opt = alexp.EvidenceMixture(alexp.ModelClass.from_matrices({"a": first, "b": other}), domain, noise="gaussian")
+        for index, error in zip(chosen, noise, strict=True):
+            opt.observe(int(index), rewards[index] + error)
+        runs.append(opt)
+    local = [run._certify().plausible(0.05) for run in runs]
+    assert [run._certify()._ledger.ranks.tolist() for run in runs] == [[3, 4], [3, 4]]
+    assert runs[1]._certify()._ledger.residuals == pytest.approx(runs[0]._certify()._ledger.residuals, rel=1e-8)
+    assert all(np.isfinite(found.radii).all() for found in local)
+    assert np.isfinite(bands(runs[1])).all()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_contextual_rounds_and_arms(intercept):
+    rng = np.random.default_rng(6)
+    models = alexp.ModelClass.per_arm(
+        {"one": lambda c: c[:1], "two": lambda c: c}, arms=2, intercept=intercept, example=np.zeros(2)
+    )
+    opt = alexp.EvidenceMixture(models, alexp.Arms(["low", "high"]), noise="gaussian", random_state=0)
+    slopes, levels = np.array([[2.0, 1.0], [-1.0, 2.0]]), np.array([3.0, 4.0]) * intercept
+    for _ in range(40):
+        context = rng.standard_normal(2)
+        trial = opt.ask(context=context)
+        opt.tell(trial, slopes[trial.index] @ context + levels[trial.index] + 0.2 * rng.standard_normal())
+    assert 1 in opt.plausible_models()
+    context = np.array([0.5, -0.5])
+    band, true = opt.confidence(context=context), slopes @ context + levels
+    assert np.all((band.lower <= true) & (true <= band.upper))
+    report = opt.stop_report(context=context)
+    assert report.kind == "certified"
+    assert true.max() - true[report.index] <= report.epsilon
+
+
+def test_features_by_the_round():
+    rng = np.random.default_rng(7)
+    models = alexp.ModelClass.from_blocks({"a": 2, "b": 3})
+    opt = alexp.EvidenceMixture(models, alexp.Candidates(), noise="gaussian", random_state=0)
+    theta = np.array([0.0, 0.0, 1.0, -2.0, 0.5])
+    for _ in range(40):
+        features = rng.standard_normal((6, 5))
+        trial = opt.ask(features=features)
+        opt.tell(trial, features[trial.index] @ theta + 0.1 * rng.standard_normal())
+    features = rng.standard_normal((6, 5))
+    band = opt.confidence(features=features)
+    assert np.all((band.lower <= features @ theta) & (features @ theta <= band.upper))
+
+
+def test_a_range_of_rewards_tightens_and_is_named():
+    models, domain, rewards = problem()
+    free = alexp.EvidenceMixture(models, domain, noise="gaussian", repeats=False, random_state=0)
+    measured(free, rewards, 12)
+    low, high = float(rewards.min()) - 10.0, float(rewards.max()) + 10.0
+    opt = alexp.EvidenceMixture(
+        models, domain, noise="gaussian", reward_range=(low, high), repeats=False, random_state=0
+    )
+    tight = measured(opt, rewards, 12)
+    assert f"rewards lie between {low:g} and {high:g}" in tight.rests_on
+    ends, wide = bands(tight), bands(free)
+    assert np.all((ends[:, 0] <= rewards) & (rewards <= ends[:, 1]))
+    assert np.median(np.ptp(ends, axis=1)) <= np.median(np.ptp(wide, axis=1))
+    assert tight.stop_report().epsilon <= free.stop_report().epsilon
+
+
+def test_none_of_the_models_explains_the_rewards():
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1.0, 1.0, N)
+    models = alexp.ModelClass.from_matrices({"line": x[:, None], "other": rng.standard_normal((N, 1))})
+    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(N))), noise="gaussian", repeats=False)
+    rewards = 5.0 * np.cos(3.0 * x)
+    for index in rng.permutation(N)[:50]:
+        opt.observe(int(index), rewards[index] + 0.1 * rng.standard_normal())
+    check = opt.check_models()
+    assert check.contradicted
+    assert check.speaks_against == ("models",)
+    assert len(check.trials) == 3
+    assert check.text.startswith(f"none of the models explains the rewards, first after {check.at} of them; trials ")
+    report = opt.stop_report()
+    assert report.kind == "estimate"
+    assert report.reason == check.text
+    with pytest.raises(alexp.NotCertified, match="none of the models explains"):
+        opt.plausible_models()
+
+
+def test_thousands_of_models():
+    models, domain = alexp.ModelClass.legendre(degree=20, size=3), alexp.Interval(-1.0, 1.0, resolution=50)
+    env = alexp.SyntheticEnvironment(models, domain, noise_std=0.1, random_state=2)
+    opt = alexp.EvidenceMixture(models, domain, noise="gaussian", random_state=0)
+    rng = np.random.default_rng(0)
+    for index in rng.integers(50, size=30):
+        opt.observe(int(index), env.observe(float(domain.points[index])))
+    assert models.n_models == 1330
+    found = opt.plausible_models()
+    assert env.true_model in found
+    assert found.size < 200

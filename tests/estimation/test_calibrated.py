@@ -1,0 +1,126 @@
+"""Statements under the models' priors: against a slow twin, and right as often as they say under the prior itself."""
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+import alexp
+from alexp.estimation.calibrated import RATIOS, PriorLedger
+from alexp.estimation.mixture.mixture import SHAPE
+from alexp.problem.candidates import Choices
+
+N = 25
+
+
+def run_on(rewards, x, noise=None, seed=0, rounds=12, **settings):
+    models = alexp.ModelClass.from_matrices({"x": x}, kernels={"x": alexp.kernels.RBF(0.6)})
+    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(N))), noise=noise, random_state=seed, **settings)
+    for _ in range(rounds):
+        trial = opt.ask()
+        opt.tell(trial, float(rewards[trial.index]))
+    return opt
+
+
+def problem(seed, noise=0.1):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1.0, 1.0, (N, 1))
+    return rng, x, 50.0 + 10.0 * np.cos(3.0 * x[:, 0]) + noise * rng.standard_normal(N)
+
+
+def test_gap_solves_the_sum_of_tails():
+    _, x, rewards = problem(1)
+    opt = run_on(rewards, x, "gaussian", repeats=False)
+    report = opt.stop_report()
+    assert report.kind == "calibrated"
+    ledger = PriorLedger(opt.models, opt._candidates)
+    told = opt._rewards_told()
+    ledger.catch_up(told)
+    y, rows = told.rewards, told.rows
+    kernel = lambda a, b: opt.models.similarity(0)(a, b) / divisor**2  # noqa: E731
+    divisor = float(ledger._mixture._divisors[0])
+    unit = SHAPE * np.var(y[:5])
+    n = len(y)
+    logs, means, scales = [], [], []
+    table = opt._candidates.rows(np.arange(N))
+    for ratio in RATIOS:
+        gram = kernel(rows, rows) + ratio * np.eye(n)
+        inverse = np.linalg.inv(gram)
+        one = np.ones(n)
+        level = one @ inverse @ y / (one @ inverse @ one)
+        rest = y - level
+        square = rest @ inverse @ rest
+        _, volume = np.linalg.slogdet(gram)
+        volume += np.log(one @ inverse @ one)
+        shape = SHAPE + 0.5 * (n - 1)
+        logs.append(-shape * np.log(unit + 0.5 * square) - 0.5 * volume)
+        cross = kernel(table, rows)
+        lack = 1.0 - cross @ inverse @ one
+        variance = np.diag(kernel(table, table)) - np.einsum("ij,jk,ik->i", cross, inverse, cross)
+        variance = variance + lack**2 / (one @ inverse @ one)
+        means.append(level + cross @ inverse @ rest)
+        scales.append(np.sqrt(variance * (unit + 0.5 * square) / shape))
+    weights = np.exp(np.array(logs) - max(logs))
+    weights /= weights.sum()
+    best = report.index
+    others = np.arange(N) != best
+
+    def chance(epsilon):
+        total = 0.0
+        for weight, mean, scale in zip(weights, means, scales, strict=True):
+            z = (epsilon - (mean - mean[best])) / (scale + scale[best])
+            total += weight * student.sf(z[others], 2.0 * shape).sum()
+        return total
+
+    assert chance(report.epsilon) == pytest.approx(0.05, rel=0.03)  # components of 2% of delta count as wrong
+    choices = Choices(np.arange(N), opt._candidates.table)
+    assert ledger.gap(choices, best, 0.05).epsilon == pytest.approx(report.epsilon)
+
+
+def test_it_is_never_called_certified_and_needs_the_shape():
+    _, x, rewards = problem(2)
+    opt = run_on(rewards, x, "gaussian", repeats=False)
+    report = opt.stop_report(epsilon=1e9)
+    assert not report.certified
+    assert report.can_stop
+    assert report.rests_on == "if the rewards are typical of the models' priors and errors are bell-shaped"
+    assert "kernels can follow any rewards" in report.reason
+    assert str(report).endswith(report.rests_on)
+    with pytest.raises(alexp.NotCertified, match="kernels"):
+        opt.confidence(0)
+    plain = run_on(rewards, x, None, repeats=False).stop_report(epsilon=1e9)
+    assert plain.kind == "estimate"
+    assert not plain.can_stop
+
+
+def test_nothing_is_said_before_there_are_rewards_beyond_the_first():
+    _, x, rewards = problem(3)
+    assert run_on(rewards, x, "gaussian", rounds=5, repeats=False).stop_report().kind == "estimate"
+    assert run_on(np.full(N, 2.0), x, "gaussian", rounds=9, repeats=False).stop_report().kind == "estimate"
+
+
+def test_units_do_not_matter():
+    _, x, rewards = problem(4)
+    one = run_on(rewards, x, "gaussian", repeats=False).stop_report()
+    two = run_on(1024.0 * rewards + 4096.0, x, "gaussian", repeats=False).stop_report()
+    assert two.index == one.index
+    assert two.epsilon == pytest.approx(1024.0 * one.epsilon, rel=1e-4)
+
+
+def test_stops_are_right_as_often_as_they_say_under_the_prior():
+    """150 draws of the prior, stopped as soon as epsilon is small. More than 15 false stops: P < .01 at .05 each."""
+    false = stopped = 0
+    for seed in range(150):
+        rng = np.random.default_rng([5, seed])
+        x = rng.uniform(-1.0, 1.0, (N, 1))
+        gram = np.exp(-0.5 * (x - x.T) ** 2 / 0.36) + 1e-9 * np.eye(N)
+        f = np.linalg.cholesky(gram) @ rng.standard_normal(N)
+        models = alexp.ModelClass.from_matrices({"x": x}, kernels={"x": alexp.kernels.RBF(0.6)}, intercept=True)
+        opt = alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(N))), noise="gaussian", random_state=seed)
+        for index in rng.permutation(N)[:14]:
+            opt.observe(int(index), float(f[index] + 0.2 * rng.standard_normal()))
+            if opt.n_told > 6 and (report := opt.stop_report(epsilon=0.7)).can_stop:
+                stopped += 1
+                false += f.max() - f[report.index] > report.epsilon
+                break
+    assert stopped >= 40
+    assert false <= 15

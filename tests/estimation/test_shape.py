@@ -1,0 +1,210 @@
+"""Certificates from the shape of the noise: densities, least squares and statements against slow, obvious twins."""
+
+import numpy as np
+import pytest
+from scipy.linalg import helmert
+from scipy.special import logsumexp
+from scipy.stats import multivariate_t
+
+from alexp.estimation import shape
+from alexp.estimation.checking import Rewards
+from alexp.problem import ModelClass
+
+SIZES = {"a": 2, "b": 3, "c": 1}
+
+
+def problem(seed, n=40, intercept=True):
+    rng = np.random.default_rng(seed)
+    maps = {name: rng.standard_normal((n, d)) * 10.0 ** rng.integers(-3, 4, d) for name, d in SIZES.items()}
+    models = ModelClass.from_matrices(maps, intercept=intercept)
+    table = np.hstack(list(maps.values()))
+    theta = rng.standard_normal(3) / maps["b"].std(axis=0)
+    return rng, models, table, maps["b"] @ theta + 7.0 * intercept
+
+
+def told(rng, table, rewards, t, noise=0.3):
+    index = rng.integers(len(table), size=t)
+    return Rewards(index, rewards[index] + noise * rng.standard_normal(t), table[index])
+
+
+def followed(models, table, data, size=None):
+    ledger = shape.ShapeLedger(models, table.T, size)
+    ledger.catch_up(data)
+    ledger.look()
+    return ledger
+
+
+def slow_models_log_density(models, table, data, t0):
+    """Of the rewards after the first t0, given these: dense multivariate t-densities.
+
+    A flat constant leaves the density of n - 1 contrasts, and 1 / sqrt(n) for the mean.
+    """
+    t, lead = len(data), models.intercept
+    first = data.rewards[:t0]
+    origin = first.mean() if lead else 0.0
+    y = (data.rewards - origin) / np.sqrt(np.mean((first - origin) ** 2))
+    centre = table.mean(axis=0) if lead else np.zeros(table.shape[1])
+    rows = (data.rows - centre) / np.sqrt(np.mean((table - centre) ** 2, axis=0))
+
+    def joint(n):
+        logs = []
+        contrasts = helmert(n) if lead else np.eye(n)
+        for group in models.groups:
+            for ratio in shape.RATIOS:
+                cov = rows[:n, group] @ rows[:n, group].T / group.size + ratio * np.eye(n)
+                cov = contrasts @ cov @ contrasts.T  # df = 2 and scale K are what IG(1, 1) makes of N(0, s^2 K)
+                logs.append(multivariate_t(np.zeros(len(cov)), cov, df=2.0).logpdf(contrasts @ y[:n]))
+        return logsumexp(logs) - 0.5 * lead * np.log(n)
+
+    return joint(t) - joint(t0)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_log_density_is_that_of_dense_student_processes(intercept, monkeypatch):
+    monkeypatch.setattr(shape, "RATIOS", np.array([1e-2, 1.0]))
+    rng, models, table, rewards = problem(1, intercept=intercept)
+    data = told(rng, table, rewards, 14)
+    ledger = followed(models, table, data)
+    now = ledger._models_log_density() - ledger._before[0]
+    assert now == pytest.approx(slow_models_log_density(models, table, data, shape.FIRST), abs=1e-4)
+
+
+def test_every_prediction_is_a_density():
+    """A_t, as a function of the last reward, integrates to A_(t-1)."""
+    rng, models, table, rewards = problem(2)
+    data = told(rng, table, rewards, 9)
+    before = followed(models, table, Rewards(data.indices[:-1], data.rewards[:-1], data.rows[:-1])).log_density
+    unit = float(followed(models, table, data).units.size[-1])
+    # y = centre + unit sinh(u): tails are heavy.
+    u = np.linspace(-25.0, 25.0, 4001)
+    values = np.sinh(u)
+    logs = []
+    for value in values:
+        changed = Rewards(data.indices, np.append(data.rewards[:-1], data.rewards[0] + unit * value), data.rows)
+        logs.append(followed(models, table, changed).log_density)
+    total = np.trapezoid(np.exp(np.array(logs) - before) * np.cosh(u), u)
+    assert total == pytest.approx(1.0, abs=2e-3)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_least_squares_and_ranks_are_those_of_lstsq(intercept):
+    rng, _, table, rewards = problem(3, intercept=intercept)
+    maps = {"twice": np.column_stack([table[:, 0], table[:, 0], table[:, 1]]), "all": table[:, :5]}
+    models = ModelClass.from_matrices(maps, intercept=intercept)
+    table = np.hstack(list(maps.values()))
+    data = told(rng, table, rewards, 30)
+    ledger = followed(models, table, data)
+    unit = float(ledger.units.size[-1])
+    for j, group in enumerate(models.groups):
+        phi = data.rows[shape.FIRST :, group]
+        phi = np.column_stack([phi, np.ones(len(phi))]) if intercept else phi
+        fit, _, _, _ = np.linalg.lstsq(phi / np.abs(phi).max(axis=0), data.rewards[shape.FIRST :], rcond=None)
+        rest = data.rewards[shape.FIRST :] - phi / np.abs(phi).max(axis=0) @ fit
+        assert ledger.residuals[j] * unit**2 == pytest.approx(rest @ rest, rel=1e-6)
+        assert ledger.ranks[j] == np.linalg.matrix_rank(phi / np.abs(phi).max(axis=0))
+
+
+def test_bands_are_the_extremes_over_the_ellipsoid():
+    rng, models, table, rewards = problem(4)
+    data = told(rng, table, rewards, 30)
+    ledger = followed(models, table, data)
+    delta, unit = 0.05, float(ledger.units.size[-1])
+    radius = float(ledger.radii(np.array([1]), delta)[0])
+    lower, upper = ledger.fits(delta).at(1, table.T, radius)
+    phi = np.column_stack([data.rows[shape.FIRST :, models.groups[1]], np.ones(30 - shape.FIRST)])
+    at = np.column_stack([table[:, models.groups[1]], np.ones(len(table))])
+    fit = np.linalg.lstsq(phi, data.rewards[shape.FIRST :], rcond=None)[0]
+    rest = data.rewards[shape.FIRST :] - phi @ fit
+    n = len(rest)
+    limit = n / (2.0 * np.pi * np.e) * np.exp(-(2.0 / n) * (np.log(delta) + ledger.log_density)) * unit**2
+    width = np.sqrt(np.einsum("nd,de,ne->n", at, np.linalg.inv(phi.T @ phi), at) * (limit - rest @ rest))
+    assert lower == pytest.approx(at @ fit - width, rel=1e-6)
+    assert upper == pytest.approx(at @ fit + width, rel=1e-6)
+    e_value = ledger.log_density + 0.5 * n * np.log(2.0 * np.pi * np.e * rest @ rest / n / unit**2)
+    assert ledger.history[-1][1] >= e_value - 1e-6 or ledger.largest[1] >= e_value - 1e-9
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1e-6, 0.0), (1e6, 0.0), (1.0, 1e6), (-1e3, -5e4)])
+def test_units_and_offset_of_rewards_do_not_matter(factor, offset):
+    rng, models, table, rewards = problem(5)
+    data = told(rng, table, rewards, 30)
+    other = Rewards(data.indices, factor * data.rewards + offset, data.rows)
+    one, two = followed(models, table, data), followed(models, table, other)
+    assert two.largest == pytest.approx(one.largest, rel=1e-5, abs=1e-5)
+    members = np.arange(3)
+    radii = one.radii(members, 0.05), two.radii(members, 0.05)
+    for j in range(3):
+        lower, upper = one.fits(0.05).at(j, table.T, radii[0][j])
+        low, high = two.fits(0.05).at(j, table.T, radii[1][j])
+        ends = np.sort(factor * np.array([lower, upper]) + offset, axis=0)
+        assert np.array([low, high]) == pytest.approx(ends, rel=1e-4, abs=1e-4 * abs(factor))
+
+
+def test_nothing_is_said_of_a_model_with_as_many_coefficients_as_rewards():
+    rng, models, table, rewards = problem(6)
+    for t in range(shape.FIRST, shape.FIRST + 4):
+        ledger = followed(models, table, told(rng, table, rewards, t))
+        assert 1 in ledger.plausible(0.05)
+    assert ledger.n_counted <= 4
+
+
+def test_equal_first_rewards_fix_no_unit():
+    rng, models, table, rewards = problem(7)
+    data = told(rng, table, rewards, 20)
+    data.rewards[:8] = 3.0
+    ledger = followed(models, table, data)
+    assert ledger.n_counted == 11  # the ninth is the first that differs
+    data.rewards[:] = 3.0
+    assert followed(models, table, data).n_counted == 0
+
+
+def test_a_column_that_varies_late_is_not_forgotten():
+    """A column that is zero for all typical candidates, and not for one that is measured later, is a coefficient."""
+    rng = np.random.default_rng(10)
+    rare = np.zeros(40)
+    rare[39] = 1.0
+    table = np.column_stack([rng.standard_normal(40), rare])
+    models = ModelClass.from_matrices({"both": table, "other": rng.standard_normal((40, 1))})
+    whole = np.hstack([table, rng.standard_normal((40, 1))])
+    rewards = table @ [1.0, 50.0]
+    index = np.append(rng.integers(39, size=14), np.full(6, 39))
+    data = Rewards(index, rewards[index] + 0.1 * rng.standard_normal(20), whole[index])
+    ledger = followed(models, whole[:30], data)
+    assert 0 in ledger.plausible(0.05)
+    assert ledger.ranks[0] == 3
+
+
+def test_a_range_bounds_what_no_reward_speaks_of():
+    rng, models, table, rewards = problem(8)
+    few = np.repeat(np.arange(2), 15)  # two candidates only
+    data = Rewards(few, rewards[few] + 0.1 * rng.standard_normal(30), table[few])
+    free = followed(models, table, data)
+    size = float(np.ptp(rewards))
+    kept = followed(models, table, data, size)
+    _, upper = free.fits(0.05).at(1, table.T, float(free.radii(np.array([1]), 0.05)[0]))
+    assert np.isinf(upper[2:]).all()
+    lower, upper = kept.fits(0.05).at(1, table.T, float(kept.radii(np.array([1]), 0.05)[0]))
+    assert np.isfinite(upper).all()
+    assert np.all((lower <= rewards) & (rewards <= upper))
+
+
+def test_true_model_and_bands_are_kept_and_wrong_models_go():
+    """200 runs, looked at after every reward; with probability .999 at most 20 of 200 fail if each fails with .05."""
+    lost, left = 0, []
+    for seed in range(200):
+        rng, models, table, rewards = problem([9, seed])
+        noise = 0.3 * rewards.std()
+        ledger, failed = shape.ShapeLedger(models, table.T), False
+        for t in range(1, 41):
+            best = int(np.argmax(rewards + rewards.std() * rng.standard_normal(len(table))))  # adaptive enough
+            ledger._see(t, best, rewards[best] + noise * rng.standard_normal(), table[best])
+            ledger.look()
+            if ledger.n_counted < 2:
+                continue
+            failed |= 1 not in ledger.plausible(0.05)
+            lower, upper = ledger.fits(0.05).at(1, table.T, float(ledger.radii(np.array([1]), 0.05)[0]))
+            failed |= bool(np.any((rewards < lower) | (rewards > upper)))
+        lost += failed
+        left.append(ledger.plausible(0.05).size)
+    assert lost <= 20
+    assert np.median(left) == 1
