@@ -241,9 +241,10 @@ class Pending:
 
     def begins_with(self, others: Pending) -> bool:
         """Whether these are the others of the same run, and perhaps further ones behind them."""
-        k = len(others)
-        both = zip((self.trials, self.indices), (others.trials, others.indices), strict=True)
-        return k <= len(self) and all(np.array_equal(mine[:k], known) for mine, known in both)
+        k = others.trials.size
+        if k > self.trials.size or not np.array_equal(self.trials[:k], others.trials):
+            return False
+        return np.array_equal(self.indices[:k], others.indices)
 
 
 NOTHING = Pending(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty((0, 0)))
