@@ -397,8 +397,9 @@ def _check_unknown_unit(lines: Lines, k: int, texts: list[str], others: list[int
 
 def _check_two_numbers(lines: Lines, k: int, texts: list[str], blanks: list[int]) -> None:
     """Raise if every cell holds two numbers, or a time: 71.2 ± 0.5, 10-20, 95:5."""
-    there = [row for row in range(len(texts)) if row not in set(blanks)]
-    if len(there) > 1 and all(_TWO_NUMBERS.fullmatch(texts[row]) for row in there):
+    blank = set(blanks)
+    there = [row for row in range(len(texts)) if row not in blank]
+    if len(there) > 1 and all(len(texts[row]) <= 60 and _TWO_NUMBERS.fullmatch(texts[row]) for row in there):
         name = lines.header[k]
         raise FileError(
             f"{lines.at(there[0], k)}: {texts[there[0]]!r} has several numbers; write one in every cell, or say that "
