@@ -396,7 +396,7 @@ def test_many_rewards_may_be_out():
     again = alexp.LMUCB.from_dict(json.loads(json.dumps(opt.to_dict())))
     assert again.ask(features=features) == opt.ask(features=features)
     pending = opt._open_offer(opt._check_offer(features=features)).pending
-    assert pending.trials == tuple(range(69, 101))  # the newest
+    assert pending.trials.tolist() == list(range(69, 101))  # the newest
     np.testing.assert_array_equal(pending.rows[-1], opt.log.offers.row(100))
     for trial in opt.pending()[::7]:
         opt.tell(trial, 0.1)

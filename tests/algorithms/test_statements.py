@@ -211,7 +211,7 @@ def test_between_the_candidates(resolution):
 
 def test_bends_between_the_candidates(monkeypatch):
     """Without a finer grid there is only the step: S max_j ||phi_j''|| h^2 / 8, |P_n''| <= (n-1) n (n+1) (n+2) / 8."""
-    monkeypatch.setattr("alexp.algorithms.certified._FINEST", 1)
+    monkeypatch.setattr("alexp.algorithms.certifier._FINEST", 1)
     opt = alexp.LMUCB(MODELS, DOMAIN, noise_std=0.1, norm_bound=2.0, random_state=0)
     opt.observe(3, 0.1)
     report = opt.stop_report()
@@ -226,7 +226,7 @@ def test_the_sentence_fits_on_one_line():
     opt.tell(opt.ask(), 0.3)
     text = str(opt.stop_report())
     assert "\n" not in text
-    assert text.startswith("base = ")
+    assert text.startswith("No candidate is better than base = ")
     assert described(pd.Series({"a": 1.0, "b": "x"})) == "a = 1, b = x"
     assert described(np.arange(2.0)) == "(0, 1)"
     assert len(described("x" * 500)) == 60
@@ -290,7 +290,7 @@ def test_looking_does_not_change_a_run_and_a_restored_run_certifies_the_same():
 
 
 def test_too_much_work_is_said(monkeypatch):
-    monkeypatch.setattr("alexp.algorithms.certified._CHECKED_WORK", 10.0)
+    monkeypatch.setattr("alexp.algorithms.certifier._CHECKED_WORK", 10.0)
     opt = play(alexp.LMUCB(MODELS, DOMAIN, **STATED), hill, 3)
     assert not opt.check_models().checked
     report = opt.stop_report()

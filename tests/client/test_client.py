@@ -342,7 +342,7 @@ def test_candidates_are_added(client, name, tmp_path):
     with pytest.warns(UserWarning, match="column 'base': new here: 'Cs'"):
         assert study.add_candidates(more, {"more": np.ones((2, 3))}, key="k") == [3, 4]
     assert study.add_candidates(more, {"more": np.ones((2, 3))}, key="k") == [3, 4]
-    assert study.summary()["n_candidates"] == 5
+    assert study.info()["n_candidates"] == 5
     assert {trial.x["id"] for trial in study.ask(5)} == set("abcde")
     path = tmp_path / "one.csv"
     path.write_text("id;x;base\nf;0,5;K\n")

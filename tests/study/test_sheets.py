@@ -66,7 +66,9 @@ def test_what_is_wrong_names_file_line_and_cell(lab):
     said = run("tell", "s", "plate.xlsx", code=1)
     assert "plate.xlsx, line 3: reward must be a number, or the word \"failed\", got 'n/a'" in said
     fill("plate.xlsx", [1.0, 2.0, 3.0])
-    fill("plate.xlsx", ["=mol+0", "wrong"], "name")
+    fill("plate.xlsx", ["=mol+0"], "name")
+    assert "the formula '=mol+0' has no stored value" in run("tell", "s", "plate.xlsx", code=1)
+    fill("plate.xlsx", ["wrong"], "name")
     assert "but the line says 'wrong'" in run("tell", "s", "plate.xlsx", code=1)
     (lab / "broken.xlsx").write_bytes((lab / "plate.xlsx").read_bytes()[:200])
     assert "broken.xlsx" in run("tell", "s", "broken.xlsx", code=1)

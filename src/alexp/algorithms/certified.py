@@ -119,7 +119,7 @@ class Certified(Algorithm):
         lower, upper, _ = plausible.fits.envelope(
             plausible.local, plausible.radii, Choices(None, np.ascontiguousarray(rows.T))
         )
-        if not np.isfinite(upper - lower).all():
+        if not np.isfinite(upper - lower).any():
             raise NotCertified("x has features that no reward so far says anything about; measure one that has them")
         if self._sign < 0.0:
             lower, upper = -upper, -lower

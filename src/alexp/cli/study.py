@@ -437,7 +437,10 @@ def status(name: Name, storage: Where = DEFAULT) -> None:
 
 @app.command()
 def pareto(name: Name, out: Out = None, storage: Where = DEFAULT) -> None:
-    """The best compromises of several objectives: measured candidates that no other one beats in all, as CSV."""
+    """The best compromises of several objectives: measured candidates that no other one beats in all, as CSV.
+
+    Example: alexp study pareto arylation --out compromises.csv
+    """
     from alexp.study.tables import pareto_lines
 
     with _opened(name, storage) as study:
