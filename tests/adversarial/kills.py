@@ -11,6 +11,7 @@ import struct
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -335,22 +336,24 @@ def soak(scale=1.0, seed=0, server=None):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="alexp-kills-")))
             running = stack.enter_context(postgres_server()) if server is None else server
             on_server = [new_database(running, f"kills{seed}_{k}") for k in range(3)]
-            for what, many, arguments in (
-                ("kills on sqlite", kill_many, (f"sqlite:///{folder / 'kills.db'}", sizes["k"], rng)),
-                ("kills on postgresql", kill_many, (on_server[0], sizes["k"], rng)),
-                ("laboratories on sqlite", kill_laboratories, (f"sqlite:///{folder / 'lab.db'}", sizes["k"], rng)),
+            on_sqlite = {name: f"sqlite:///{folder / name}.db" for name in ("kills", "lab", "two", "full")}
+            for what, size, many in (
+                ("kills on sqlite", "k", partial(kill_many, on_sqlite["kills"])),
+                ("kills on postgresql", "k", partial(kill_many, on_server[0])),
+                ("laboratories on sqlite", "k", partial(kill_laboratories, on_sqlite["lab"])),
                 (
                     "laboratories with two objectives on sqlite",
-                    kill_laboratories,
-                    (f"sqlite:///{folder / 'two.db'}", sizes["k"], rng, TWO),
+                    "k",
+                    partial(kill_laboratories, on_sqlite["two"], objectives=TWO),
                 ),
-                ("laboratories on postgresql", kill_laboratories, (on_server[2], sizes["k"], rng)),
-                ("server restarts", restart_many, (running, on_server[1], sizes["r"], rng)),
-                ("full disks", fill_many, (f"sqlite:///{folder / 'full.db'}", sizes["f"], rng)),
+                ("laboratories on postgresql", "k", partial(kill_laboratories, on_server[2])),
+                ("server restarts", "r", partial(restart_many, running, on_server[1])),
+                ("full disks", "f", partial(fill_many, on_sqlite["full"])),
             ):
-                acknowledged, problems = many(*arguments)
-                figures["tried"] += arguments[-2]
-                figures |= {what: arguments[-2], f"tells acknowledged, {what}": acknowledged}
+                n = sizes[size]
+                acknowledged, problems = many(n, rng)
+                figures["tried"] += n
+                figures |= {what: n, f"tells acknowledged, {what}": acknowledged}
                 wrong += [f"{what}: {problem}" for problem in problems]
     finally:
         replay_module.REPLAY_EVENTS, replay_module.REPLAY_SECONDS = before

@@ -577,7 +577,7 @@ def test_an_interval_has_its_curve_and_plots_follow_the_dark(page, address, http
     light = page.evaluate(ground)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(f"before => ({ground})() !== before", arg=light)
-    assert page.locator(".stopping").inner_text().count("best candidate") == 1
+    assert page.locator(".stopping").inner_text().count("No candidate is better than") == 1
     page.get_by_text("As formula and value").click()
     page.get_by_role("cell", name="noise_std", exact=True).wait_for()
 
