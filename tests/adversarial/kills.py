@@ -19,8 +19,7 @@ import pandas as pd
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import Storage, StorageError, check, create_study, load_study
-from alexp.study import replay as replay_module
+from alexp.study import Storage, StorageError, check, create_study, load_study, replay as replay_module
 from tests.adversarial.servers import new_database, postgres_server, restart_at_once
 
 KILLS, RESTARTS, FULL_DISKS = 200, 20, 20  # at scale 1

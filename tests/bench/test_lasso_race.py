@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alexp_experiments.bench.lasso import rivals as rivals_module
-from alexp_experiments.bench.lasso import solvers
+from alexp_experiments.bench.lasso import rivals as rivals_module, solvers
 from alexp_experiments.bench.lasso.lasso import (
     ACCURACY,
     Race,

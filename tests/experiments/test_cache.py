@@ -9,8 +9,7 @@ import pytest
 import alexp
 from alexp.algorithms import Algorithm
 from alexp.rivals import etc
-from alexp_experiments.core import cache as cache_module
-from alexp_experiments.core import tasks as tasks_module
+from alexp_experiments.core import cache as cache_module, tasks as tasks_module
 from alexp_experiments.core.cache import ResultCache, default_directory
 from alexp_experiments.core.scenarios import Scenario
 from alexp_experiments.core.tasks import Record, Task, code_fingerprint, read_module, sources

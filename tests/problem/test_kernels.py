@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from alexp.common.codec import pack, unpack
 from alexp.kernels import RBF, Function, Linear, Matern, Precomputed, Product, Sum, Tanimoto

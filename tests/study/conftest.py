@@ -10,8 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import Storage, chain, create_study, records
-from alexp.study import replay as replay_module
+from alexp.study import Storage, chain, create_study, records, replay as replay_module
 from alexp.study.events import Event
 from alexp.study.records import events, studies
 

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 import alexp
 from alexp.cli import app
-from alexp.study import check, create_study, load_study
-from alexp.study import replay as replay_module
+from alexp.study import check, create_study, load_study, replay as replay_module
 from alexp.study.tables import export
 from alexp.table import FileError, Table
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import sqlalchemy
 
-from alexp.study import create_study, load_study
-from alexp.study import storage as storage_module
+from alexp.study import create_study, load_study, storage as storage_module
 
 from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward
 

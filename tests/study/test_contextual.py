@@ -11,8 +11,7 @@ import pytest
 
 import alexp
 from alexp.algorithms.registry import algorithm_named
-from alexp.study import ProblemMismatchError, check, create_study, load_study, logbook
-from alexp.study import replay as replay_module
+from alexp.study import ProblemMismatchError, check, create_study, load_study, logbook, replay as replay_module
 
 from .contextual import (
     ALGORITHMS,

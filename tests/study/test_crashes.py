@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from alexp.study import load_study
-from alexp.study import replay as replay_module
+from alexp.study import load_study, replay as replay_module
 from tests.adversarial.kills import MARK, STEP, start_worker
 
 from .conftest import in_memory, new_study, reward

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 import alexp
 from alexp.algorithms.log import AbandonedTrialError, AlreadyToldError
 from alexp.cli import app
-from alexp.study import check, create_study, list_studies, load_study
-from alexp.study import replay as replay_module
+from alexp.study import check, create_study, list_studies, load_study, replay as replay_module
 from alexp.study.tables import export
 
 RNG = np.random.default_rng(3)

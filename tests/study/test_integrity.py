@@ -22,9 +22,9 @@ from alexp.study import (
     list_studies,
     load_study,
     logbook,
+    replay as replay_module,
     salvage,
 )
-from alexp.study import replay as replay_module
 from alexp.study.events import Event
 from alexp.study.records import VERSION_TABLE, snapshots
 

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 import alexp
 from alexp.cli import app
-from alexp.study import SuspiciousRewardError, check, create_study, load_study
-from alexp.study import replay as replay_module
+from alexp.study import SuspiciousRewardError, check, create_study, load_study, replay as replay_module
 from alexp.study.tables import export
 from tests.algorithms.test_objectives import BOTH, FRAME, TABLE, measured, value_at
 

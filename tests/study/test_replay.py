@@ -9,8 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import ReplayError, Storage, StorageError, follower, load_study
-from alexp.study import replay as replay_module
+from alexp.study import ReplayError, Storage, StorageError, follower, load_study, replay as replay_module
 from alexp.study.events import compress
 from alexp.study.records import snapshots, studies
 from alexp.study.replay import Replica

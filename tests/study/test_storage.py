@@ -11,8 +11,15 @@ import pytest
 import sqlalchemy as sa
 
 import alexp.study
-from alexp.study import ReplayError, Storage, StorageError, StudyNotFoundError, list_studies, load_study
-from alexp.study import storage as storage_module
+from alexp.study import (
+    ReplayError,
+    Storage,
+    StorageError,
+    StudyNotFoundError,
+    list_studies,
+    load_study,
+    storage as storage_module,
+)
 from alexp.study.storage import parse_url
 
 from .conftest import in_memory, new_study, play, resealed, reward

@@ -18,8 +18,8 @@ from alexp.study import (
     delete_study,
     list_studies,
     load_study,
+    replay as replay_module,
 )
-from alexp.study import replay as replay_module
 from alexp.testing import on_tables
 
 from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward

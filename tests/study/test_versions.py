@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from alexp.study import Storage, StorageError, check, list_studies, load_study, salvage
-from alexp.study import storage as storage_module
+from alexp.study import Storage, StorageError, check, list_studies, load_study, salvage, storage as storage_module
 from alexp.study.records import VERSION, VERSION_TABLE, studies
 from alexp.study.storage import parse_url
 

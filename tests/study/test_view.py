@@ -8,8 +8,15 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import StudyNotFoundError, create_study, delete_study, load_study, logbook, records
-from alexp.study import storage as storage_module
+from alexp.study import (
+    StudyNotFoundError,
+    create_study,
+    delete_study,
+    load_study,
+    logbook,
+    records,
+    storage as storage_module,
+)
 from alexp.study.events import MOST_MODELS
 from alexp.study.report import render
 from alexp.testing import on_tables

@@ -51,8 +51,7 @@ def bench(
     from rich.console import Console
 
     from alexp.common.files import write_text
-    from alexp_experiments.bench.page import draw, present, table, verdicts
-    from alexp_experiments.bench.page import markdown as page
+    from alexp_experiments.bench.page import draw, markdown as page, present, table, verdicts
     from alexp_experiments.bench.suite import run_benchmarks, stored_benchmarks
 
     notes = Console(stderr=True)

@@ -136,8 +136,7 @@ def _on_tables(
     out: Path,
 ) -> list[Path]:
     """Real tables, and direct arylation in plates."""
-    from alexp_experiments.comparison.tables import arylation as reactions
-    from alexp_experiments.comparison.tables import contest, report
+    from alexp_experiments.comparison.tables import arylation as reactions, contest, report
     from alexp_experiments.comparison.tables.data import table_sources
 
     start = contest.FIRST_SEED if first_seed is None else first_seed

@@ -36,8 +36,7 @@ def reproduce(
 
     from alexp_experiments.core.cache import ResultCache
     from alexp_experiments.core.runner import Record, Task, sweep
-    from alexp_experiments.paper.reproduce import check_figures
-    from alexp_experiments.paper.reproduce import reproduce as make
+    from alexp_experiments.paper.reproduce import check_figures, reproduce as make
     from alexp_experiments.paper.results import FIRST_SEED, Scope
 
     console = Console()

@@ -11,8 +11,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import LARGEST, SMALLEST, scale
-from alexp.common.warning import caution
-from alexp.common.warning import quietly as quietly
+from alexp.common.warning import caution, quietly as quietly
 from alexp.estimation.credible import residual_noise, typical_norms
 from alexp.problem.candidates import CandidateTable
 from alexp.problem.models import ModelClass

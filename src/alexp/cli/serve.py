@@ -30,8 +30,7 @@ def serve(
 
     Example: alexp serve --storage sqlite:///lab.db --port 8000
     """
-    from alexp.service import Limits, Tokens, create_app
-    from alexp.service import server as running
+    from alexp.service import Limits, Tokens, create_app, server as running
 
     running.check_host(host, token_file is not None)
     tokens = None if token_file is None else Tokens.from_file(token_file)

@@ -29,9 +29,9 @@ from alexp.cli.tables import (
     Sheet,
     Skip,
     pair,
+    preview as shown,
     read_table,
 )
-from alexp.cli.tables import preview as shown
 from alexp.common.redaction import printable
 
 if TYPE_CHECKING:
@@ -582,8 +582,7 @@ def check(
 
     Example: alexp study check arylation
     """
-    from alexp.study import check as check_study
-    from alexp.study import list_studies
+    from alexp.study import check as check_study, list_studies
 
     names = [study.name for study in list_studies(storage)] if name is None else [name]
     reports = [check_study(each, storage) for each in names]

@@ -41,8 +41,7 @@ from alexp.study.events import acting_as
 from alexp.study.opening import DEFAULT_ALGORITHM
 from alexp.study.report import render
 from alexp.study.study import TrialResult
-from alexp.study.tables import as_result, plate, plate_sheet, read_results
-from alexp.study.tables import export as lines_of
+from alexp.study.tables import as_result, export as lines_of, plate, plate_sheet, read_results
 from alexp.study.viewing import explained_settings, money_of
 from alexp.table.arrivals import stated_kinds
 from alexp.table.table import Table

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process import kernels as sk
+from sklearn.gaussian_process import GaussianProcessRegressor, kernels as sk
 
 from alexp.estimation.onepass.regressions import KernelRegression
 from alexp.problem import ModelClass

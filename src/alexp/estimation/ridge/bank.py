@@ -17,9 +17,7 @@ import numpy.typing as npt
 from alexp.common.arrays import BoolArray, FloatArray, IntArray, NarrowArray
 from alexp.common.schema import floats, record, same, sequence, whole
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Envelope, Score, feature_major
-from alexp.estimation.ridge import _kernels as kernels
-from alexp.estimation.ridge import _search as sweeps
-from alexp.estimation.ridge import _values as values
+from alexp.estimation.ridge import _kernels as kernels, _search as sweeps, _values as values
 from alexp.estimation.ridge.threads import pool, run_parts
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
