@@ -78,6 +78,14 @@ def test_what_is_wrong_names_file_line_and_cell(lab):
     assert load_study("s").counts == {"trials": 3, "told": 0, "pending": 3, "abandoned": 0}
 
 
+def test_numbers_of_a_sheet_have_no_decimal_sign(lab):
+    run("ask", "s", "-n", 3, "--out", "plate.xlsx")
+    fill("plate.xlsx", [71.25, "55,5; 56,1", "failed"])
+    run("tell", "s", "plate.xlsx")
+    log = load_study("s").algorithm.log
+    assert [log.measurements(trial) for trial in range(3)] == [(71.25,), (55.5, 56.1), ()]
+
+
 def test_a_plate_map_in_csv(lab):
     run("ask", "s", "-n", 7, "--plate-map", 24, "--out", "plate.csv")
     plate = pd.read_csv("plate.csv", dtype=str)

@@ -119,6 +119,7 @@ add_commands()
 
 def main() -> None:
     """Run the command line; a missing package is named in one line, with the extra that installs it."""
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # without the line of code
     try:
         app()
     except ImportError as error:

@@ -110,7 +110,7 @@ def read_results(
     algorithm = (replica := study.refresh()).algorithm
     own = column_names(algorithm)
     columns = () if algorithm.is_contextual else (own[0], *reward_columns(algorithm))
-    lines = lines_of(read_bytes(Path(path)) if data is None else data, path, columns=columns).texts()
+    lines = lines_of(read_bytes(Path(path)) if data is None else data, path, columns=columns)
     ids, names = lines.maybe("trial"), lines.maybe(own[0])
     rewards = {name: lines.column(name) for name in reward_columns(algorithm)}
     notes = None if "note" in own else lines.maybe("note")
@@ -123,8 +123,8 @@ def read_results(
     signs = {name: _sign_of(lines, column, decimal) for name, column in rewards.items()}
     for line, cells in lines.rows:
         row = [text_of(cell) for cell in cells]
-        own_cells = {name: row[column] for name, column in rewards.items()}
-        if partial and not any(own_cells.values()):
+        own_cells = {name: cells[column] for name, column in rewards.items()}
+        if partial and not any(row[column] for column in rewards.values()):
             continue
         try:
             trial = None if ids is None else _id(row[ids])
@@ -161,21 +161,25 @@ def as_result(one: Checked) -> TrialResult:
 
 def _sign_of(lines: Lines, column: int, decimal: Decimal | None) -> Decimal:
     """The decimal sign of a column of rewards, each of which may hold several measurements."""
-    parts: list[tuple[int, list[Cell]]] = [
-        (line, [part]) for line, row in lines.rows for part in text_of(row[column]).split(";")
-    ]
+    written_out = [
+        (line, cell) for line, row in lines.rows if isinstance(cell := row[column], str)
+    ]  # others are numbers
+    parts: list[tuple[int, list[Cell]]] = [(line, [part]) for line, cell in written_out for part in cell.split(";")]
     return decimal_sign(replace(lines, header=[lines.header[column]], rows=parts), 0, decimal)
 
 
-def _measured(cells: Mapping[str, str], signs: Mapping[str, Decimal]) -> list[Reward | str]:
+def _measured(cells: Mapping[str, Cell], signs: Mapping[str, Decimal]) -> list[Reward | str]:
     """The measurements in the cells of a line, by column, or the word "failed"."""
-    words = [cell.strip().lower() for cell in cells.values()]
+    words = [text_of(cell).strip().lower() for cell in cells.values()]
     if FAILED in words:
         if set(words) - {FAILED, ""}:
             raise ValueError(f"the line has numbers and the word {FAILED!r}; which is right?")
         return [FAILED]
     numbers = {
-        name: [_reward(part.strip(), signs[name], name) for part in cell.split(";")] for name, cell in cells.items()
+        name: [float(cell)]
+        if isinstance(cell, int | float) and not isinstance(cell, bool)
+        else [_reward(part.strip(), signs[name], name) for part in text_of(cell).split(";")]
+        for name, cell in cells.items()
     }
     if "reward" in numbers:
         return [*numbers["reward"]]

@@ -71,11 +71,6 @@ class Lines:
         where = f"{self.path}, {self.place} {self.rows[row][0]}"
         return where if column is None else f"{where}, column {self.header[column]!r}"
 
-    def texts(self) -> Lines:
-        """The same with all cells as text; blank ones are empty."""
-        rows: list[tuple[int, list[Cell]]] = [(line, [text_of(cell) for cell in row]) for line, row in self.rows]
-        return Lines(self.path, self.header, rows, self.format, self.place)
-
 
 def text_of(cell: Cell) -> str:
     """A cell as text: whole numbers without a point, dates as in ISO 8601."""
