@@ -6,7 +6,8 @@
 A run measures 50 rows in 10 plates and is told all objectives of each. Its score is the hypervolume of what it measured
 as a share of that of the whole table, from the worst value of every objective in the table. BoTorch's qLogNEHVI has one
 Gaussian process per objective on one-hot columns, that same reference point, and begins with a random plate; the
-mixture has the same columns as words of a table, and nothing else.
+mixture has the same columns as words of a table, and nothing else. Runs of BoTorch that the file has are kept, because
+they take minutes; the others are played anew.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from alexp.decision.hypervolume import hypervolume, non_dominated
 
 PLATE, PLATES = 5, 10
 FIRST_SEED = 97_000
+MIXTURE, BOTORCH = "EvidenceMixture", "BoTorch qLogNEHVI"
 OBJECTIVES: dict[str, dict[str, bool]] = {  # of a table's columns: whether larger is better
     "arylation_cost": {"y": True, "cost": False},
     "lnp3": {"y": True, "y2": True, "y3": True},
@@ -135,8 +137,8 @@ def botorch(problem: ObjectivesTable, seed: int) -> IntArray:
 
 
 ENTRIES: dict[str, Callable[[ObjectivesTable, int], IntArray]] = {
-    "EvidenceMixture": mixture,
-    "BoTorch qLogNEHVI": botorch,
+    MIXTURE: mixture,
+    BOTORCH: botorch,
     "random": random_rows,
 }
 
@@ -177,7 +179,7 @@ def summary(path: Path) -> list[str]:
         cells = [interval(shares[:, n // PLATE - 1]) for n in (25, 50)]
         lines.append(f"| {table} | {entry} | {len(runs)} | {cells[0]} | {cells[1]} |")
     for table in sorted({table for table, _ in found}):
-        own, other = (found.get((table, entry), {}) for entry in ("EvidenceMixture", "BoTorch qLogNEHVI"))
+        own, other = (found.get((table, entry), {}) for entry in (MIXTURE, BOTORCH))
         if both := sorted(own.keys() & other.keys()):
             gaps = np.array([own[seed][-1] - other[seed][-1] for seed in both])
             lines += ["", f"{table}: mixture less BoTorch after 50, on {len(both)} seeds: {interval(gaps)}."]
@@ -185,7 +187,7 @@ def summary(path: Path) -> list[str]:
 
 
 def main() -> None:
-    """Play runs that the file lacks, or show what it has."""
+    """Play, or show what a file has."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("play", "show"))
     parser.add_argument("path", type=Path, help="The folder of tables, or the file of runs.")
@@ -199,19 +201,18 @@ def main() -> None:
         print("\n".join(summary(given.path)))
         return
     problem = ObjectivesTable.read(given.path / f"{given.table}.npz")
-    known = {(run["table"], run["entry"], int(run["seed"])) for run in read(given.out)}
-    fresh = not given.out.exists()
-    with given.out.open("a", newline="") as file:
+    seeds = range(given.first, given.first + given.seeds)
+    wanted = [(problem.name, entry, seed) for seed in seeds for entry in given.entry or ENTRIES]
+    kept = {(run["table"], run["entry"], int(run["seed"])): run for run in read(given.out)}
+    kept = {key: run for key, run in kept.items() if key[1] == BOTORCH or key not in wanted}
+    with given.out.open("w", newline="") as file:
         writer = csv.DictWriter(file, ["table", "entry", "seed", "seconds", "shares"], lineterminator="\n")
-        if fresh:
-            writer.writeheader()
-        for seed in range(given.first, given.first + given.seeds):
-            for entry in given.entry or ENTRIES:
-                if (problem.name, entry, seed) not in known:
-                    run = play(problem, entry, seed)
-                    writer.writerow(run)
-                    file.flush()
-                    print(run, flush=True)
+        writer.writeheader()
+        writer.writerows(kept.values())
+        for key in wanted:
+            if key not in kept:
+                writer.writerow(play(problem, *key[1:]))
+                file.flush()
 
 
 if __name__ == "__main__":
