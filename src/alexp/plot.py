@@ -330,11 +330,10 @@ def _sentences(view: StudyView) -> dict[str, str]:
     waiting = f"; {counts['pending']} pending" if counts["pending"] else ""
     repeated = f", {counts['told']} rewards in all" if known and counts["told"] > measured else ""
     out = {"measured": f"{measured}{known or ' rounds'} measured{repeated}{waiting}."}
+    compromises = {"compromises": " ".join(said)} if (said := compromise_sentences(view)) else {}
     if counts["told"] == 0:
-        return out | {"next": "Next: ask() for a trial, and tell() its reward."}
-    facts = {"models": _leader(view), "to watch": _worry(view)}
-    if compromises := compromise_sentences(view):
-        facts = {"compromises": " ".join(compromises)} | facts
+        return out | compromises | {"next": "Next: ask() for a trial, and tell() its reward."}
+    facts = compromises | {"models": _leader(view), "to watch": _worry(view)}
     if view.pareto is None:
         facts |= {"found": _found(view), "stopping": "" if view.stopping is None else f"{view.stopping}."}
     order = ("compromises", "models", "found", "stopping", "to watch")

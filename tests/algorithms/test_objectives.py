@@ -358,3 +358,10 @@ def test_added_candidates_bring_their_costs_and_known_objectives():
     listed = alexp.EvidenceMixture(TABLE, cost=[1.0] * 28, random_state=0)
     with pytest.raises(ValueError, match="make the run with the name of a column"):
         listed.add_candidates(alexp.Table.from_frame(pd.DataFrame([row])))
+
+
+def test_candidates_are_dicts_in_tables_of_trials_and_the_budget_is_told_before_the_first_reward():
+    opt = alexp.EvidenceMixture(TABLE, cost="price", budget=30.0, random_state=0)
+    trial = opt.ask()
+    assert opt.trials_dataframe()["x"].tolist() == [trial.x.to_dict()]
+    assert f"Spent: {trial.x['price']:.6g} of a budget of 30;" in str(opt.summary())

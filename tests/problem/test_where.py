@@ -111,7 +111,9 @@ def test_random_conditions_agree_with_masks():
         ("celsius in 60", 11, "'(' and a list of values"),
         ("celsius in (60, )", 16, "a number or a word in quotes"),
         ("solvent = 'DMF", 10, "never closed"),
-        ("celsius > 1,5", 11, "'and', 'or' or the end"),
+        ("celsius > 1,5", 11, "the condition was expected here; numbers have a decimal point and no unit"),
+        ("celsius > 60 %", 13, "this is no number, name, quoted word or comparison; numbers have a decimal point"),
+        ("celsius > 60 K", 13, "the condition was expected here; numbers have a decimal point and no unit"),
         ("celsius > 60 & dry = true", 13, "this is no number"),
         ("celsius.__class__ = 1", 0, "is no column"),
         ("__import__('os').system('true')", 16, "this is no number"),
@@ -128,6 +130,14 @@ def test_errors_point_at_the_place(where, place, why):
     assert f"at character {place + 1}:" in text
     *_, shown, caret = text.split("\n")
     assert where[place : place + 5] == shown[caret.index("^") :][:5]
+
+
+def test_columns_that_are_not_one_word_are_named_where_their_quotes_are_missing():
+    table = alexp.FiniteSet(pd.DataFrame({"Temp.": [60, 80], "base": ["KOAc", "CsOAc"], "hot plate": [1, 2]}))
+    for where in ("Temp. <= 60", "hot plate = 1"):
+        with pytest.raises(ValueError, match="columns that are not one word have quotes: 'Temp.', 'hot plate'"):
+            holds(where, table)
+    assert holds("'Temp.' <= 60 and 'hot plate' = 1", table).tolist() == [0]
 
 
 def test_what_has_no_columns_or_no_candidates():

@@ -116,7 +116,8 @@ def test_files_carry_notes_and_exports_are_observed_again(storage, tmp_path):
     assert [row["told_by"] for row in table[:3]] == ["carol"] * 3
     (tmp_path / "e.csv").write_text(run("export", "s"))
     new(storage, "t")
-    assert "added 2 observations; 2 rewards in all" in run("observe", "t", str(tmp_path / "e.csv"))
+    with pytest.warns(UserWarning, match=r"\(1 failed, 1 abandoned, 1 pending\)"):
+        assert "added 2 observations; 2 rewards in all" in run("observe", "t", str(tmp_path / "e.csv"))
     assert [trial.index for trial in load_study("t", storage).algorithm.pending()] == []
     third = new(storage, "u")
     assert len(third.add_observations(study.trials_dataframe())) == 2

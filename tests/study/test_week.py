@@ -53,9 +53,8 @@ def test_a_week(tmp_path, monkeypatch):
     assert "Konz. (M)      number  0,1      a number from 0.1 to 0.2 M; decimal commas" in said
     assert "no studies" in run("list")
     run("create", "week", "--candidates", "reaktionen.xlsx", "--range", "0", "100", "--seed", "1")
-    assert "'T (°C)', 'Konz. (M)' (in quotes where they are not one word)" in run(
-        "ask", "week", "--where", "T < 9", code=1
-    )
+    said = run("ask", "week", "--where", "T < 9", code=1)
+    assert "columns that are not one word have quotes: 'T (°C)', 'Konz. (M)'" in said
     limits = ["--where", "'T (°C)' <= 105 and Ligand != 'PPh3'", "--at-most", "Ligand=2"]
     run("ask", "week", "-n", "6", *limits, "--out", "plate.xlsx", "--worker", "Ada")
     plate = fill_in("plate.xlsx", ["71,2; 72,9; 70,8", "failed", "54,3", "61.0"])

@@ -797,12 +797,13 @@ def typos_among(known: FloatArray, new: FloatArray) -> list[str | None]:
 def trials_frame(log: TrialLog, domain: Domain) -> pd.DataFrame:
     """One row per trial; `reward` is missing while pending, `model` when no single model proposed it.
 
+    Candidates of a data frame are dicts by column.
     Where objectives are measured, every one has a column in place of `reward`.
     """
     import pandas as pd  # slow to import, and needed here only
 
     rewards = {name: log.values(k) for k, name in enumerate(log.objectives)} or {"reward": log.values(0)}
-    played = [domain[i] for i in log.index] if log.offers is None else log.offers.actions
+    played = [_plain(domain[i]) for i in log.index] if log.offers is None else log.offers.actions
     return pd.DataFrame(
         {
             "id": np.arange(len(log)),
@@ -814,6 +815,11 @@ def trials_frame(log: TrialLog, domain: Domain) -> pd.DataFrame:
         }
         | rewards
     )
+
+
+def _plain(x: Action) -> Action:
+    """An action as a cell of a table: rows of a data frame as a dict by column."""
+    return x.to_dict() if hasattr(x, "iloc") else x
 
 
 def rounds_frame(log: TrialLog, domain: Domain) -> pd.DataFrame:

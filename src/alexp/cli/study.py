@@ -422,8 +422,8 @@ def status(name: Name, storage: Where = DEFAULT) -> None:
         typer.echo(printable(f"{view.name}: {view.algorithm}, {aim}, in {view.where}"))
         typer.echo(", ".join(f"{value} {key}" for key, value in view.counts.items()))
         if view.standing is not None:
-            leading = (f"{leader.name} {leader.q:.3f}" for leader in view.standing.leaders)
-            typer.echo(printable("models: " + ", ".join(leading)))
+            leading = (f"{leader.name}: {leader.q:.3f}" for leader in view.standing.leaders)
+            typer.echo(printable("models: " + "; ".join(leading)))
         if view.best is not None:
             what = f"{view.best.label} (candidate {view.best.index})"
             typer.echo(printable(f"best: {what}, estimated {view.best.value:.4g}"))

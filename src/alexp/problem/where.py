@@ -39,7 +39,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 _KEYWORDS = ("and", "or", "not", "in", "true", "false")
 _DEEPEST = 50  # parentheses and negations within each other
 _LONGEST = 10_000  # characters
-_SHOWN = 5  # values of a column that a message lists
+_SHOWN = 5  # values of a column, and columns, that a message lists
+_NUMBERS = "; numbers have a decimal point and no unit"
 
 
 def named_columns(domain: Domain, why: str) -> Mapping[str, list[Any]]:
@@ -55,8 +56,7 @@ def named_columns(domain: Domain, why: str) -> Mapping[str, list[Any]]:
 
 def unknown_column(name: object, columns: Mapping[str, object]) -> str:
     """What to say of a name that is no column."""
-    quoted = "" if all(one.isidentifier() for one in columns) else " (in quotes where they are not one word)"
-    return f"{name!r} is no column{did_you_mean(name, columns)}; columns are {', '.join(map(repr, columns))}{quoted}"
+    return f"{name!r} is no column{did_you_mean(name, columns)}; columns are {', '.join(map(repr, columns))}"
 
 
 def holds(where: str, domain: Domain) -> IntArray:
@@ -99,7 +99,8 @@ class _Parser:
         """For which candidates the whole condition holds."""
         out = self._condition()
         if self._peek.kind != "end":
-            self._refuse(self._peek, "'and', 'or' or the end of the condition was expected here")
+            hint = _NUMBERS if self._tokens[self._next - 1].kind == "number" else ""
+            self._refuse(self._peek, f"'and', 'or' or the end of the condition was expected here{hint}")
         return out
 
     def _split(self) -> list[Token]:
@@ -108,11 +109,11 @@ class _Parser:
             found = _TOKEN.match(self.text, at)
             if found is None:
                 start = at + len(self.text[at:]) - len(self.text[at:].lstrip())
-                quote = self.text[start] in "'\""
-                self._refuse(
-                    Token("wrong", self.text[start], start),
-                    "this quote is never closed" if quote else "this is no number, name, quoted word or comparison",
-                )
+                wrong = Token("wrong", self.text[start], start)
+                if wrong.text in "'\"":
+                    self._refuse(wrong, "this quote is never closed")
+                hint = _NUMBERS if tokens and tokens[-1].kind == "number" else self._quotes()
+                self._refuse(wrong, f"this is no number, name, quoted word or comparison{hint}")
             kind = str(found.lastgroup)
             text = found[kind]
             if kind == "name" and text.lower() in _KEYWORDS:
@@ -120,6 +121,11 @@ class _Parser:
             tokens.append(Token(kind, text, found.start(found.lastgroup or 0)))
             at = found.end()
         return [*tokens, Token("end", "", end)]
+
+    def _quotes(self) -> str:
+        """A remark on quotes, where a column needs them."""
+        odd = [repr(name) for name in self.columns if not name.isidentifier()]
+        return f"; columns that are not one word have quotes: {', '.join(odd[:_SHOWN])}" if odd else ""
 
     @property
     def _peek(self) -> Token:
@@ -186,7 +192,7 @@ class _Parser:
             self._refuse(token, f"a column was expected here; columns are {', '.join(map(repr, self.columns))}")
         name = _unquoted(token.text) if token.kind == "quoted" else token.text
         if name not in self.columns:
-            self._refuse(token, unknown_column(name, self.columns))
+            self._refuse(token, unknown_column(name, self.columns) + self._quotes())
         return name, self.columns[name]
 
     def _value(self, name: str, column: list[Any]) -> tuple[Token, Value]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from alexp.algorithms.naming import find_trial
 from alexp.common.cells import to_csv
 from alexp.common.files import read_bytes, write_text
 from alexp.common.validation import did_you_mean
+from alexp.common.warning import caution
 from alexp.problem.domains import ContextualDomain
 from alexp.problem.objectives import Reward, plain_reward
 from alexp.study.candidates import candidate_columns, column_names, trial_columns
@@ -82,10 +84,18 @@ def _without_unrewarded(lines: Lines, column: str) -> Lines:
     if "state" not in titles or column.lower() not in titles:
         return lines
     state, reward = titles.index("state"), titles.index(column.lower())
-    rows = [row for row in lines.rows if row[1][reward] is not None or row[1][state] in ("told", "observed", None)]
-    if not rows:
+    kept, left = [], Counter[str]()
+    for number, row in lines.rows:
+        if row[reward] is not None or row[state] in ("told", "observed", None):
+            kept.append((number, row))
+        else:
+            left[text_of(row[state])] += 1
+    if not kept:
         raise FileError(f"{lines.path} holds no rewards")
-    return replace(lines, rows=rows)
+    if left:
+        what = ", ".join(f"{number} {word}" for word, number in left.items())
+        caution(f"{lines.path}: lines of trials without a reward are left out ({what})", UserWarning)
+    return replace(lines, rows=kept)
 
 
 def read_results(
@@ -328,8 +338,8 @@ def plate_sheet(study: Study, trials: Sequence[Numbered], wells: int | None = No
 def export(study: Study) -> Iterator[list[str]]:
     """Lines of a file with all trials: candidate, model, propensity, reward, state, note, times, workers, corrections.
 
-    `told_at` and `told_by` are of the latest reward or failure. `entries` has all of them, with workers and times, for
-    trials that were corrected; `replicate_of` is there if there are replicates.
+    `told_at` and `told_by` are of the latest reward or failure; times are UTC. `entries` has all of them, with workers
+    and times, for trials that were corrected; `replicate_of` is there if there are replicates.
     """
     import pandas as pd
 
@@ -342,10 +352,10 @@ def export(study: Study) -> Iterator[list[str]]:
             told.setdefault(event["trial"], []).append(event)
     frame = view.trials.dataframe().drop(columns="label").rename(columns={"id": "trial", "index": "candidate"})
     frame["model"] = [None if j is None else algorithm.models.names[j] for j in view.trials.model]
-    frame["asked_at"] = [asked[trial]["at"] for trial in frame["trial"]]
+    frame["asked_at"] = [_utc(asked[trial]["at"]) for trial in frame["trial"]]
     settled = frame[reward_columns(algorithm)[0]].notna() | (frame["state"] == "failed")
     last = [told[trial][-1] if has else None for trial, has in zip(frame["trial"], settled, strict=True)]
-    frame["told_at"] = [None if one is None else one["at"] for one in last]
+    frame["told_at"] = [None if one is None else _utc(one["at"]) for one in last]
     frame["asked_by"] = [asked[trial]["worker"] for trial in frame["trial"]]
     frame["told_by"] = [None if one is None else one["worker"] for one in last]
     frame["entries"] = [_history(told.get(trial, [])) for trial in frame["trial"]]
