@@ -51,6 +51,20 @@ def formula():
     return out.getvalue()
 
 
+def percentages(*shown):
+    """Cells that Excel shows as percentages: 0.025 as 2.5 %."""
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for k, value in enumerate(["loading", 0.025, 0.1, 0.07], 1):
+        book.active.append([("name", "a", "b", "c")[k - 1], value])
+    for line in shown:
+        book.active.cell(line, 2).number_format = "0.0%"
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
 def parquet():
     import pandas as pd
 
@@ -376,4 +390,87 @@ CASES = [
         "percent_or_share", text("name,ee", "a,85%", "b,0.9"), error=("line 3, column 'ee': this number has no unit",)
     ),
     Case("header_only_xlsx", workbook([["name", "x"]]), error=("header and at least one line",), suffix="xlsx"),
+    # Played by hand: what was silently wrong, or refused with the wrong remedy.
+    Case("utf16_big_endian", "\ufeffname;x\na;0,5\nb;1,5\n".encode("utf-16-be"), PLAIN, {"x": [0.5, 1.5]}),
+    Case("mixed_line_ends", b"name,x\r\na,0.5\nb,1.5\rc,2.25\r\n", PLAIN, HALVES),
+    Case(
+        "line_in_a_cell",
+        b'name,"T\n(K)",x\na,"300",1\nb,310,tar\nc,320,2\n',
+        error=("line 4, column 'x': 'tar' is not a number",),
+    ),
+    Case("delimiters_behind", text("name;x", "a;0,5;", "b;1,5;"), PLAIN, {"x": [0.5, 1.5]}),
+    Case("ids_like_dates", text("id,x", "1-2,1", "SEPT2,2", "007,3"), cells={"id": ["1-2", "SEPT2", "007"]}),
+    Case(
+        "ids_like_numbers", text("Sample,x", "1E5,1", "2E3,2", "100000,3"), cells={"Sample": ["1E5", "2E3", "100000"]}
+    ),
+    Case("no_break_thousands", text("name;m", "a;1\u00a0234,5 g", "b;12\u00a0345,0 g"), cells={"m": [1234.5, 12345.0]}),
+    Case("percent_in_quotes", b'name,ee\na,"3,5 %"\nb,"12,25 %"\n', {"ee": "number"}, {"ee": [3.5, 12.25]}),
+    Case("percent_cells", percentages(2, 3, 4), {"loading": "number"}, {"loading": [2.5, 10.0, 7.0]}, suffix="xlsx"),
+    Case(
+        "some_percent_cells",
+        percentages(2, 4),
+        error=("line 3, column 'loading': this number has no unit, others of the column have '%'",),
+        suffix="xlsx",
+    ),
+    Case(
+        "two_forms_of_umlauts",
+        "name,solvent,x\na,Äther,1\nb,A\u0308ther,2\nc,THF,3\n".encode(),
+        {"solvent": "words"},
+        {"solvent": ["Äther", "Äther", "THF"]},
+    ),
+    Case(
+        "away_from_the_corner",
+        workbook([[], [], [None, "name", None, "x"], [None, "a", None, 0.5], [None, "b", None, 1.5]]),
+        PLAIN,
+        {"x": [0.5, 1.5]},
+        suffix="xlsx",
+    ),
+    Case(
+        "same_names_beside_a_gap", text(";name;x;x", ";a;1;2", ";b;2;3"), error=("columns 3 and 4 have the same name",)
+    ),
+    Case(
+        "units_line_xlsx",
+        workbook([["name", "T", "t"], [None, "°C", "h"], ["a", 60, 1], ["b", 80, 2], ["c", 90, 3]]),
+        error=("line 2: this line has texts ('°C', 'h')", "skip=[2]"),
+        suffix="xlsx",
+    ),
+    Case(
+        "hidden_sheet",
+        workbook([["name", "x"], ["a", 1], ["b", 2]], [["DMF"], ["THF"]], titles=["Daten", "Listen"]),
+        error=("has 2 sheets with cells ('Daten', 'Listen')", "sheet='Daten'"),
+        suffix="xlsx",
+    ),
+    Case(
+        "two_summaries",
+        text("name;x", "a;1,5", "b;2,5", "c;4,5", ";", "Mittelwert;2,83", "Stabw.;1,2"),
+        error=("line 6, column 'name': 'Mittelwert' looks like a summary", "skip=[6, 7]"),
+    ),
+    Case(
+        "printed_by",
+        text("name;x;y", "a;1,5;1", "b;2,5;2", "", "Gedruckt am 12.03.2024"),
+        error=("line 5: 1 cells, but the header has 3", "skip=[5]"),
+    ),
+    Case(
+        "error_among_words",
+        text("name;solvent;x", "a;DMF;1", "b;#REF!;2", "c;DMF;3"),
+        error=("line 3, column 'solvent': '#REF!' is an error of the spreadsheet", "replace={'#REF!': ...}"),
+    ),
+    Case(
+        "error_replaced",
+        text("name;solvent;x", "a;DMF;1", "b;#BEZUG!;2", "c;DMF;3"),
+        {"solvent": "words"},
+        {"solvent": ["DMF", "THF", "DMF"]},
+        options={"replace": {"#BEZUG!": "THF"}},
+    ),
+    Case("powers_of_ten", text("name;k", "a;1,2·10^-3", "b;3,4·10^-5"), error=("'1,2·10^-3' has several numbers",)),
+    Case(
+        "points_beside_semicolons",
+        text("name;x;base", "a;1.234;KOAc", "b;12.345;CsOAc"),
+        error=("line 2, column 'x': '1.234' may be 1234.0 or 1.234", "decimal={'x': '.'}"),
+    ),
+    Case("sure_points", text("name;x;y", "a;1.234;0.5", "b;12.345;0.75"), cells={"x": [1.234, 12.345]}),
+    Case("stated_points", text("name;x", "a;1.234", "b;2.345"), cells={"x": [1.234, 2.345]}, options={"decimal": "."}),
+    Case(
+        "stated_point_of_one", text("name;x", "a;1.234", "b;2.345"), cells={"x": [1234, 2345]}, options={"decimal": ","}
+    ),
 ]

@@ -25,8 +25,8 @@ MISSING: tuple[Missing, ...] = get_args(Missing)
 MOST_WORDS = 500  # different ones of a column that is one-hot encoded
 MOST_LISTED = 10  # cells that an error names
 
-BLANK = {"n/a", "na", "n.a.", "nan", "-", "--", "–", "—", "#n/a", "null", "none", "nd", "n.d.", "?", "missing"}
-_BLANK_WORDS = {"n/a", "#n/a", "nan"}  # the others may be words: a ligand "none", "Na"
+BLANK = {"n/a", "na", "n.a.", "nan", "-", "--", "–", "—", "#n/a", "#nv", "null", "none", "nd", "n.d.", "?", "missing"}
+_BLANK_WORDS = {"n/a", "#n/a", "#nv", "nan"}  # the others may be words: a ligand "none", "Na"
 _YES_NO = [{"no": 0, "yes": 1}, {"n": 0, "y": 1}, {"false": 0, "true": 1}, {"nein": 0, "ja": 1}, {"non": 0, "oui": 1},
            {"falsch": 0, "wahr": 1}, {"faux": 0, "vrai": 1}]  # fmt: skip
 _MONTH = r"(?:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*\.?"
@@ -37,7 +37,11 @@ _DATE = re.compile(
 )
 _PADDED = re.compile(r"0\d+|\d{17,}")  # codes: as numbers they would lose zeros, or digits
 _NUMBER = r"[+-]?\d+(?:[.,]\d+)?\s*%?"
-_TWO_NUMBERS = re.compile(rf"{_NUMBER}\s*(?:±|\+/?-|:|/|–|-|to|bis|x|×)\s*{_NUMBER}|\d+:\d\d:\d\d", re.IGNORECASE)
+_TWO_NUMBERS = re.compile(
+    rf"{_NUMBER}\s*(?:±|\+/?-|:|/|–|-|to|bis|x|×)\s*{_NUMBER}|{_NUMBER}\s*[x×·*]\s*10\^?[-+−⁻\d¹²³⁴-⁹]+|\d+:\d\d:\d\d",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(r"#[A-ZÄÖÜÉ/0-9]+[!?]")  # of a spreadsheet: #REF!, #NAME?, #DIV/0!
 _SERIAL = re.compile(r"\b(date|datum|dato|fecha|data)\b", re.IGNORECASE)  # in the name of a column of dates
 _SERIALS = (20_000.0, 80_000.0)  # days since 1900, as Excel counts them: 1954 to 2119
 
@@ -176,6 +180,7 @@ def as_id(lines: Lines, k: int) -> Column:
     """The column of ids; blank and repeated ones are refused."""
     seen: dict[str, int] = {}
     texts = [text_of(row[k]) for _, row in lines.rows]
+    _check_errors(lines, k, texts)
     for row, text in enumerate(texts):
         if not text:
             raise FileError(f"{lines.at(row, k)}: the id is blank; every candidate needs one of its own")
@@ -191,7 +196,7 @@ def understand(lines: Lines, k: int, options: Options) -> Column:
     """A column as what it is; raises FileError where that is in doubt."""
     name, stated = lines.header[k], options.kinds.get(lines.header[k])
     cells = [_replaced(row[k], options.replace) for _, row in lines.rows]
-    if stated is None and (found := _plain_numbers(cells)) is not None:
+    if stated is None and options.decimal_of(name) != "," and (found := _plain_numbers(cells)) is not None:
         _check_serial_dates(lines, k, found)
         return _numeric(lines, k, cells, found, unit_in(name), [], "." if _pointed(cells) else None)
     if stated is None and options.decimal_of(name) is None and (found := _comma_numbers(cells)) is not None:
@@ -464,12 +469,14 @@ def in_doubt(lines: Lines, k: int, row: int, text: str) -> FileError:
 
 
 def check_points(lines: Lines, columns: Sequence[Column], places: Sequence[int], options: Options) -> None:
-    """Raise if a column with points could be one of thousands, because others of the file have decimal commas."""
-    commas = next((column.name for column in columns if column.decimal == ","), None)
-    if commas is None:
+    """Raise if a column with points could be one of thousands: others of the file have decimal commas, or it is
+    separated by semicolons, as where commas are decimal signs, and no other column has points that are sure."""
+    commas = any(column.decimal == "," for column in columns)
+    if not commas and not lines.format.endswith("semicolons"):
         return
+    doubts, sure = list[FileError](), False
     for column, k in zip(columns, places, strict=True):
-        if column.decimal != "." or options.decimal_of(column.name) is not None:
+        if column.decimal != ".":
             continue
         texts = [text_of(row[k]) for _, row in lines.rows]
         found = convention(
@@ -478,8 +485,11 @@ def check_points(lines: Lines, columns: Sequence[Column], places: Sequence[int],
                 for text, (_, row) in zip(texts, lines.rows, strict=True)
             ]
         )
-        if found.open is not None and found.point is None:
-            raise in_doubt(lines, k, found.open, texts[found.open])
+        sure = sure or found.point is not None or options.decimal_of(column.name) == "."
+        if found.open is not None and found.point is None and options.decimal_of(column.name) is None:
+            doubts.append(in_doubt(lines, k, found.open, texts[found.open]))
+    if doubts and (commas or not sure):
+        raise doubts[0]
 
 
 def _pair(texts: list[str]) -> dict[str, int] | None:
@@ -505,7 +515,18 @@ def _yes_no(lines: Lines, k: int, texts: list[str], example: str) -> Column:
     return Column(lines.header[k], "yes/no", cells, values, blanks, example)
 
 
+def _check_errors(lines: Lines, k: int, texts: Sequence[str]) -> None:
+    """Raise if a cell is an error of a spreadsheet."""
+    for row, text in enumerate(texts):
+        if text.startswith("#") and _ERROR.fullmatch(text):
+            raise FileError(
+                f"{lines.at(row, k)}: {text!r} is an error of the spreadsheet; correct it, or say what to read in its "
+                f"place: replace={{{text!r}: ...}}"
+            )
+
+
 def _words(lines: Lines, k: int, texts: list[str], example: str, stated: bool = False, remark: str = "") -> Column:
+    _check_errors(lines, k, texts)
     blanks = [row for row, text in enumerate(texts) if not text or text.lower() in _BLANK_WORDS]
     blank = set(blanks)
     cells = ["" if row in blank else text for row, text in enumerate(texts)]

@@ -15,6 +15,7 @@ from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 from alexp.common.cells import from_csv
 from alexp.common.files import read_bytes
@@ -29,6 +30,7 @@ _SEEN = 40  # lines that the separator is found from
 _MOST_UNPACKED = 2**30  # bytes of a workbook
 _ENCODINGS = ("utf", "cp", "iso8859", "mac", "koi8", "gb", "big5", "shift", "euc", "ascii")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
+_PERCENT = re.compile(rb'numFmtId="(?:9|10)"|formatCode="[^"]*%')  # in the styles of a workbook
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -113,7 +115,7 @@ def lines_of(
         if sheet is not None:
             raise FileError(f"{path} is a text, which has no sheets; leave sheet out, got {sheet!r}")
         text, named = (data, "text") if isinstance(data, str) else _decoded(data, path, encoding)
-        rows, format = _separated(text, path, header, named, columns)
+        rows, format = _separated(normalize("NFC", text), path, header, named, columns)
     return _named(rows, path, header, skip, format, columns)
 
 
@@ -233,7 +235,8 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
         titles = [one.title for one in book.worksheets]
         wanted = titles if sheet is None else [sheet] if sheet in titles else []
-        filled = {title: _sheet(book[title]) for title in wanted}
+        has_percent = "xl/styles.xml" in names and _has_percent(data)
+        filled = {title: _sheet(book[title], has_percent) for title in wanted}
         if any(None in row for rows in filled.values() for _, row in rows):
             _check_formulas(data, path, filled)
     except FileError:
@@ -273,13 +276,29 @@ def _check_formulas(data: bytes, path: Path | str, filled: Mapping[str, list[tup
                     )
 
 
-def _sheet(sheet: Any) -> list[tuple[int, list[Cell]]]:
-    """(line, cells) of the rows that are not blank, all of one length."""
+def _has_percent(data: bytes) -> bool:
+    """Whether a workbook may have cells that are shown as percentages."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return _PERCENT.search(archive.read("xl/styles.xml")) is not None
+
+
+def _sheet(sheet: Any, has_percent: bool) -> list[tuple[int, list[Cell]]]:
+    """(line, cells) of the rows that are not blank, all of one length; 0.025 that is shown as 2.5 % is read as that."""
     sheet.reset_dimensions()
-    rows = [(line, [_plain(cell) for cell in row]) for line, row in enumerate(sheet.iter_rows(values_only=True), 1)]
+    plain = _shown if has_percent else _plain
+    found = enumerate(sheet.iter_rows(values_only=not has_percent), 1)
+    rows = [(line, [plain(cell) for cell in row]) for line, row in found]
     rows = [(line, row) for line, row in rows if any(cell is not None for cell in row)]
     width = max((len(row) for _, row in rows), default=0)
     return [(line, row + [None] * (width - len(row))) for line, row in rows]
+
+
+def _shown(cell: Any) -> Cell:
+    """A cell of a workbook with percentages, as it is shown."""
+    value = _plain(cell.value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and "%" in str(cell.number_format):
+        return f"{100.0 * value:.12g} %"
+    return value
 
 
 def _plain(value: object) -> Cell:
@@ -287,7 +306,7 @@ def _plain(value: object) -> Cell:
     if value is None or isinstance(value, bool | int | date):
         return value if value == value else None  # not a time is a date
     if isinstance(value, str):
-        return value.strip() or None
+        return normalize("NFC", value).strip() or None
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real | Decimal):
@@ -372,25 +391,27 @@ def _named(
     names = names[:width]
     for line, row in rows[1:]:
         if len(row) != width and (len(row) < width or any(cell is not None for cell in row[width:])):
-            comma = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
-            hint = comma if len(row) > width and "commas" in format else ""
+            hint = f"; if it is no line of the table, remove it, or say skip=[{line}]" if len(row) < width else ""
+            if len(row) > width and "commas" in format:
+                hint = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
             raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {width}{hint}")
+    filled = [k for k, name in enumerate(names) if name or any(row[k] is not None for _, row in rows[1:])]
     whole = next((line for line, row in rows[1:] if None not in row[:width]), rows[1][0])
-    if sum(name != "" for name in names) == 1 and width > 1:
+    if sum(name != "" for name in names) == 1 and len(filled) > 1:
         raise FileError(
-            f"{path}, line {first}: only one of {width} columns has a name; if this line is a title, say in which "
-            f"line the names of the columns are: header={whole}"
+            f"{path}, line {first}: only one of {len(filled)} columns has a name; if this line is a title, say in "
+            f"which line the names of the columns are: header={whole}"
         )
     if width == 1:
         _check_one_column(path, names[0], rows, first)
-    for k, name in enumerate(names):
-        if not name:
+    for k in filled:
+        if not names[k]:
             raise FileError(
                 f"{path}, line {first}: column {k + 1} has no name (merged cells?); write one name above every column, "
                 f"or, if the names are in a line below, say which: header={rows[1][0]}"
             )
     _check_distinct(names, path, f", line {first}")
-    return Lines(path, names, [(line, row[:width]) for line, row in rows[1:]], format)
+    return Lines(path, [names[k] for k in filled], [(line, [row[k] for k in filled]) for line, row in rows[1:]], format)
 
 
 def _check_one_column(path: Path | str, name: str, rows: list[tuple[int, list[Cell]]], first: int) -> None:
@@ -415,5 +436,5 @@ def _check_one_column(path: Path | str, name: str, rows: list[tuple[int, list[Ce
 
 def _check_distinct(names: list[str], path: Path | str, where: str) -> None:
     for k, name in enumerate(names):
-        if name in names[:k]:
+        if name and name in names[:k]:
             raise FileError(f"{path}{where}: columns {names.index(name) + 1} and {k + 1} have the same name {name!r}")

@@ -56,8 +56,9 @@ OWN = "table"  # the name of the models of the table's own columns
 _OWN_COLUMNS, _IN_ORDER = "columns of the table", "matched by the order of lines"  # how a description is matched
 _IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "experiment", "reaction", "code", "key",
         "no", "no.", "nr", "nr.", "number", "label", "well", "molecule"}  # fmt: skip
-_SUMMARIES = {"total", "sum", "mean", "average", "median", "std", "sd", "stdev", "summe", "gesamt", "mittelwert",
-              "somme", "moyenne", "totale", "media"}  # fmt: skip
+_SUMMARIES = {"total", "sum", "mean", "average", "median", "std", "sd", "rsd", "stdev", "std dev", "summe", "gesamt",
+              "mittelwert", "stabw", "standardabweichung", "somme", "moyenne", "totale", "media"}  # fmt: skip
+_MOST_SUMMARIES = 6  # lines at the end that may be such
 _RESERVED = ("trial", "reward")  # columns of files of results
 _MOST_LOOKED_AT = 50  # lines that tell whether the first is one of names or units
 _MOST_LISTED_COLUMNS = 1_000  # columns of a description that `understood` lists one by one
@@ -487,7 +488,7 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
     columns = [understand(lines, k, options) for k in places]
     check_points(lines, columns, places, options)
     named = [] if ids is None else [as_id(lines, ids)]
-    _check_last_line(lines, ids)
+    _check_last_lines(lines, ids)
     everything = list(range(len(lines.rows)))
     blank = {row for column in columns if column.is_feature for row in column.blanks}
     kept, remarks = everything, list[str]()
@@ -584,14 +585,19 @@ def _check_one_header(lines: Lines, options: Options) -> None:
         )
 
 
-def _check_last_line(lines: Lines, ids: int | None) -> None:
-    """Raise if the last line looks like a sum or a mean of the others, as spreadsheets have them."""
-    number, row = lines.rows[-1]
-    name = text_of(row[ids or 0]).strip().rstrip(":").lower()
-    if len(lines.rows) > 2 and name in _SUMMARIES:
+def _check_last_lines(lines: Lines, ids: int | None) -> None:
+    """Raise if the last lines look like sums or means of the others, as spreadsheets have them."""
+    k = ids or 0
+    names = [text_of(row[k]) for _, row in lines.rows]
+    found = [
+        row
+        for row in range(max(2, len(names) - _MOST_SUMMARIES), len(names))
+        if names[row].strip().rstrip(":.").lower() in _SUMMARIES
+    ]
+    if found:
         raise FileError(
-            f"{lines.at(len(lines.rows) - 1, ids or 0)}: {text_of(row[ids or 0])!r} looks like a summary of the lines "
-            f"above, not a candidate; remove it, or say skip=[{number}]"
+            f"{lines.at(found[0], k)}: {names[found[0]]!r} looks like a summary of the lines above, not a candidate; "
+            f"remove it, or say skip={[lines.rows[row][0] for row in found]}"
         )
 
 
