@@ -47,7 +47,7 @@ notebooks: install
 
 # Numbers and figures of the documentation: which are stale (minutes), and what is stale made anew (up to hours). The
 # list, with every command, is docs/pages.toml; PAGES='clicks headline' names entries. ALEXP_TABLES is the folder of
-# real tables that some commands read.
+# real tables that some commands read, ALEXP_BOARD that of tables of words and several objectives.
 pages-check: install
 	$(BIN)/python tools/pages.py check $(PAGES)
 

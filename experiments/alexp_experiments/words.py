@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -33,13 +34,16 @@ Runs = dict[tuple[str, str], list[float]]  # regrets by table and models
 
 
 def read(path: Path) -> tuple[Table, FloatArray]:
-    """The words of a table and its rewards (N,) as z-scores; of several substrates, the substrate is a word."""
+    """The table as its file has it, words and amounts, and its rewards (N,) as z-scores; a substrate is a word."""
     with np.load(path, allow_pickle=False) as data:
-        words, rewards = np.asarray(data["cats"]), np.asarray(data["y"], dtype=np.float64)
+        levels, rewards = json.loads(str(data["levels"])), np.asarray(data["y"], dtype=np.float64)
+        columns = {
+            name: np.array(own)[codes] for (name, own), codes in zip(levels.items(), data["cats"].T, strict=True)
+        }
         if "task" in data:
             whole = np.asarray(data["complete"], dtype=bool)
-            words, rewards = np.column_stack([data["task"], words])[whole], rewards[whole]
-    columns = {f"component {k}": [f"w{level}" for level in column] for k, column in enumerate(words.T)}
+            columns, rewards = {"substrate": data["task_names"][data["task"]], **columns}, rewards[whole]
+            columns = {name: cells[whole] for name, cells in columns.items()}
     return Table.from_frame(pd.DataFrame(columns)), (rewards - rewards.mean()) / rewards.std()
 
 

@@ -84,6 +84,10 @@ def test_files_by_name_with_replicates(study, storage, tmp_path):
     assert "line 2: no candidate has the name 'Z9'" in tell("compound,reward\nZ9,5\n", code=1)
     assert "line 2: this trial has compound" in tell(f"trial,compound,reward\n3,{a},5\n", code=1)
     assert "line 2: reward must be a number" in tell(f"compound,reward\n{d},5; x\n", code=1)
+    amended = CliRunner().invoke(app, ["study", "amend", "s", "0", "70.8", "--storage", storage])
+    assert "trial 0: 71.2; 72.9; 70.8 became 70.8" in amended.output
+    wrong = CliRunner().invoke(app, ["study", "amend", "s", "0", "70,8", "--storage", storage], env={"COLUMNS": "300"})
+    assert "reward must be a number with a decimal point" in wrong.output
     exported = CliRunner().invoke(app, ["study", "export", "s", "--storage", storage]).output.splitlines()
     at = exported[0].split(",").index("replicate_of")
     assert [line.split(",")[at] for line in exported[1:]].count("0") == 2

@@ -307,10 +307,10 @@ def amend(
     """
     with _opened(name, storage) as study:
         told = study.refresh().check_amend(trial, _told(reward))
-        before = study.algorithm.log.entry(told.trial)
+        before, measured = study.algorithm.log.entry(told.trial), study.algorithm.log.measurements(told.trial)
         with _sure(study.algorithm.suspects([told]).values(), yes):
             study.amend(told.trial, _told(reward))
-        had = str(before) if isinstance(before, float) else "no reward" if before is None else "a failure"
+        had = "; ".join(map(str, measured)) or ("no reward" if before is None else "a failure")
         typer.echo(f"trial {told.trial}: {had} became {told.reward}")
 
 
@@ -698,7 +698,8 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"reward must be a number, or NAME=NUMBER for every objective, got {text!r}") from None
+        what = "a number with a decimal point, or NAME=NUMBER for every objective"
+        raise ValueError(f"reward must be {what}, got {text!r}") from None
 
 
 def _value(text: str) -> Any:

@@ -124,7 +124,8 @@ def create_study(
     if not created:
         if not load_if_exists:
             raise StudyExistsError(
-                f"study {name!r} exists already in {where.describe()}; pass load_if_exists=True to open it"
+                f"study {name!r} exists already in {where.describe()}; choose another name, or pass "
+                "load_if_exists=True to open it"
             )
         _check_agreement(row, new, None if random_state is None else seed, expired)
         more = {key: settings[key] for key in settings.keys() - {"repeats", "goal"}}  # these two are stored
