@@ -6,7 +6,7 @@ import { field, fill, h, mark, newId, note, option } from "./dom.js";
 import { IntervalPart, numeric, TablePart } from "./problems.js";
 
 const ALGORITHMS = [
-  ["evidence-mixture", "Evidence mixture (recommended)"],
+  ["evidence-mixture", "Evidence mixture (default)"],
   ["alexp", "ALExp: follows models by their returns"],
   ["lm-ucb", "LMUCB: the likeliest model decides"],
   ["linucb", "LinUCB: one model of all columns"],
@@ -230,12 +230,16 @@ export function showCreate(place) {
           field("Seed", seed),
         ),
         h(
-          "p",
-          { class: "choice" },
-          repeats,
-          h("label", { for: repeats.id }, "A measured candidate may be proposed again"),
+          "div",
+          { class: "choices" },
+          h(
+            "p",
+            { class: "choice" },
+            repeats,
+            h("label", { for: repeats.id }, "A measured candidate may be proposed again"),
+          ),
+          h("p", { class: "choice" }, shape, h("label", { for: shape.id }, "Measurement errors are bell-shaped")),
         ),
-        h("p", { class: "choice" }, shape, h("label", { for: shape.id }, "Measurement errors are bell-shaped")),
       ),
       message,
       h("div", { class: "buttons start" }, button),
