@@ -127,7 +127,11 @@ def violations(plates: int, seed: int) -> tuple[int, int, int]:
         at_most = {name: int(rng.integers(1, 4)) for name in LEVELS if rng.random() < 0.5}
         together = [name for name in LEVELS if rng.random() < 0.25]
         hottest = int(rng.choice(LEVELS["celsius"]))
-        asked = {"at_most": at_most or None, "together": together or None, "where": f"celsius <= {hottest}"}
+        asked: dict[str, Any] = {
+            "at_most": at_most or None,
+            "together": together or None,
+            "where": f"celsius <= {hottest}",
+        }
         try:
             plate = FRAME.iloc[[trial.index for trial in run.ask(int(rng.integers(2, 9)), **asked)]]
         except ValueError:

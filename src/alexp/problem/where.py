@@ -104,7 +104,7 @@ class _Parser:
         return out
 
     def _split(self) -> list[Token]:
-        tokens, at, end = [], 0, len(self.text.rstrip())
+        tokens, at, end = list[Token](), 0, len(self.text.rstrip())
         while at < end:
             found = _TOKEN.match(self.text, at)
             if found is None:
