@@ -86,6 +86,19 @@ def test_numbers_of_a_sheet_have_no_decimal_sign(lab):
     assert [log.measurements(trial) for trial in range(3)] == [(71.25,), (55.5, 56.1), ()]
 
 
+def test_results_typed_as_percentages_are_what_the_sheet_shows(lab):
+    """Excel keeps a typed "71.2%" as 0.712, and shows it as it was typed."""
+    run("ask", "s", "-n", 3, "--out", "plate.xlsx")
+    fill("plate.xlsx", [0.712, 55.5, 0.07])
+    book = openpyxl.load_workbook("plate.xlsx")
+    header = [cell.value for cell in book.active[1]]
+    for line in (2, 4):
+        book.active.cell(line, header.index("reward") + 1).number_format = "0.00%"
+    book.save("plate.xlsx")
+    run("tell", "s", "plate.xlsx")
+    assert load_study("s").algorithm.log.reward[:3].tolist() == [71.2, 55.5, 7.0]
+
+
 def test_a_plate_map_in_csv(lab):
     run("ask", "s", "-n", 7, "--plate-map", 24, "--out", "plate.csv")
     plate = pd.read_csv("plate.csv", dtype=str)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 OWN = "table"  # the name of the models of the table's own columns
 _OWN_COLUMNS, _IN_ORDER = "columns of the table", "matched by the order of lines"  # how a description is matched
 _IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "experiment", "reaction", "code", "key",
-        "no", "no.", "nr", "nr.", "number", "label", "well", "molecule"}  # fmt: skip
+        "no", "no.", "nr", "nr.", "#", "number", "label", "well", "vial", "molecule"}  # fmt: skip
 _SUMMARIES = {"total", "sum", "mean", "average", "median", "std", "sd", "rsd", "stdev", "std dev", "summe", "gesamt",
               "mittelwert", "stabw", "standardabweichung", "somme", "moyenne", "totale", "media"}  # fmt: skip
 _MOST_SUMMARIES = 6  # lines at the end that may be such
@@ -552,7 +552,7 @@ def _id_column(lines: Lines, options: Options) -> int | None:
         return lines.header.index(options.id)
     titles = [title.lower() for title in lines.header]
     if lines.header[0] not in options.kinds:
-        if titles[0] in _IDS or titles[0].endswith((" id", "_id", "-id")):
+        if titles[0] in _IDS or titles[0].rstrip(".").endswith((" id", "_id", "-id", " nr", "-nr")):
             return 0
         first = [row[0] for _, row in lines.rows]
         distinct = all(isinstance(cell, str) for cell in first) and len(set(first)) == len(first)
