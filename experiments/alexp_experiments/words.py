@@ -3,10 +3,10 @@
     python -m alexp_experiments.words "$ALEXP_BOARD" --out docs/words.csv
 
 Rewards are z-scores. A run measures 100 different rows, the first five at random; its regret is the sum of the 100 best
-rewards less that of those collected. *Linear* models have one column of 0 and 1 per word, *words* are the default:
-products, sums and joined distances of kernels on the components. Single models of these are played as well: the best
-of them in hindsight says what choosing among them could reach. Buchwald A and Suzuki I were looked at while defaults
-were chosen, and are not reported.
+rewards less that of those collected. *Linear* models have one column of 0 and 1 per word and one per amount, *words*
+are the default: products, sums and joined distances of kernels on the components. Single models of these are played as
+well: the best of them in hindsight says what choosing among them could reach. Variants were tried on Buchwald A and
+Suzuki I, which are not reported.
 """
 
 from __future__ import annotations
