@@ -44,6 +44,7 @@ from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.backends import enumerating_card
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
+from alexp.common.extensions import Registry
 from alexp.common.schema import Check, record, text
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
@@ -273,7 +274,7 @@ class Algorithm(Guarded, ABC):
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
-    registry: ClassVar[dict[str, type[Any]]] = {}  # every algorithm by its name
+    registry: ClassVar[Registry] = Registry()  # every algorithm by its name
     models: ModelClass
     domain: Domain
     stated: Stated

@@ -14,7 +14,6 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.warming import warm_up
 from alexp.common.memory import is_lack_of_memory
 from alexp.study import logbook, records
-from alexp.study.chain import row_checksum
 from alexp.study.errors import (
     HistoryReplacedError,
     ReplayError,
@@ -36,7 +35,7 @@ from alexp.study.logbook import (
     unknown_outcome,
     write_snapshot,
 )
-from alexp.study.records import Head, StudyRow
+from alexp.study.records import Head, StudyRow, row_checksum
 from alexp.study.replay import Replica
 from alexp.study.storage import Storage
 

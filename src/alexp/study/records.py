@@ -30,8 +30,8 @@ from sqlalchemy.engine import Connection
 from alexp.common.arrays import AnyArray
 from alexp.common.codec import fingerprint, inflate
 from alexp.common.memory import is_lack_of_memory
-from alexp.study import chain
 from alexp.study.errors import StudyNotFoundError, damaged
+from alexp.study.events import digest
 from alexp.study.view import StudySummary
 
 VERSION = 1  # of the tables below; when they change, add 1 and a step to `storage.UPGRADES`
@@ -56,7 +56,7 @@ studies = Table(
     Column("n_events", Integer, nullable=False),
     Column("snapshot_at", Integer, nullable=False),  # events in the newest snapshot; 0 if there is none
     Column("when_expired", String(10), nullable=False),  # "offer" or "abandon": see `create_study`
-    Column("checksum", LargeBinary, nullable=False),  # of the columns above except the two counts; see `chain`
+    Column("checksum", LargeBinary, nullable=False),  # of the columns above except the two counts; see `events`
     Column("chain", LargeBinary, nullable=False),  # checksum of the last event
     UniqueConstraint("name", name="alexp_studies_name"),
     sqlite_autoincrement=True,  # the id of a deleted study is never used again
@@ -174,6 +174,12 @@ class StudyRow:
     when_expired: str
 
 
+def row_checksum(row: StudyRow) -> bytes:
+    """c_0, the checksum of the row of a study. The row refers to the arrays of the problem by their hashes."""
+    facts = (row.name, row.algorithm, row.settings, row.entropy, row.problem, row.probe, row.library, row.created_at)
+    return digest(b"", ("alexp study", *facts, row.when_expired))
+
+
 class Head(NamedTuple):
     """The end of a log: number of events, number of events in the newest snapshot, checksum of the last event."""
 
@@ -210,7 +216,7 @@ def set_problem(connection: Connection, study: int, problem: str, probe: str) ->
     this = studies.c.id == study
     connection.execute(studies.update().where(this).values(problem=problem, probe=probe))
     row = StudyRow(*connection.execute(sa.select(*_ROW_COLUMNS).where(this)).one())
-    first = chain.row_checksum(row)
+    first = row_checksum(row)
     connection.execute(studies.update().where(this).values(checksum=first, chain=first))
     return row
 
@@ -228,7 +234,7 @@ def find_study(connection: Connection, name: str) -> StudyRow | None:
 def _verified(*values: Any) -> StudyRow:
     row = StudyRow(*values[:-1])
     with damage_errors(f"what is stored about study {row.name!r} itself"):
-        if chain.row_checksum(row) == values[-1]:
+        if row_checksum(row) == values[-1]:
             return row
     raise damaged(f"what is stored about study {row.name!r} itself has a wrong checksum")
 

@@ -6,7 +6,9 @@ import ctypes
 import os
 import re
 import sqlite3
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +21,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from alexp.common.memory import OutOfMemoryError, is_lack_of_memory, out_of_memory
 from alexp.study.errors import StorageError, UnknownOutcomeError
-from alexp.study.forking import Forked, Transactions, watch
+from alexp.study.forking import Forked, watch
 from alexp.study.openfile import Condition, Inode, OpenFile, inode_of
 from alexp.study.records import VERSION, VERSION_TABLE, metadata, studies, versions
 
@@ -155,6 +157,46 @@ _RESTORE = (
 _inherited: list[Engine | None] = []  # of the parent process; referenced here so that they are never closed
 _torn_files: set[str] = set()  # files on which the parent process had an open transaction at the fork
 _overwritten: set[Inode | None] = set()  # files that were overwritten while this process had them open
+
+
+class Transactions:
+    """Counts the open transactions of every thread; a fork waits until there is none."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: Counter[int] = Counter()  # by thread
+        self._halted = False
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """A block that counts as one transaction; waits while the process forks."""
+        me = threading.get_ident()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._halted or me in self._inside)
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= Counter((me,))
+                self._changed.notify_all()
+
+    def halt(self, timeout: float) -> bool:
+        """Block new transactions, wait for those of other threads, and return whether none is left.
+
+        A transaction of the calling thread is not waited for: it cannot end meanwhile.
+        """
+        me = threading.get_ident()
+        with self._changed:
+            self._halted = True
+            self._changed.wait_for(lambda: not self._inside.keys() - {me}, timeout)
+            return not self._inside
+
+    def resume(self) -> None:
+        """After `halt`."""
+        with self._changed:
+            self._halted = False
+            self._changed.notify_all()
 
 
 class _Connection(sqlite3.Connection):
