@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import alexp
 from alexp.study import Storage, create_study, records, replay as replay_module
 from alexp.study.events import Event, event_checksum
-from alexp.study.records import events, studies
+from alexp.study.storage import events, studies
 
 _numbers = itertools.count()
 

@@ -26,7 +26,7 @@ from alexp.study import (
 )
 from alexp.study.events import Event, verify, with_checksums
 from alexp.study.logbook import snapshot_checksum
-from alexp.study.records import VERSION_TABLE, snapshots
+from alexp.study.storage import VERSION_TABLE, snapshots
 
 from .conftest import in_memory, new_study, play, resealed
 

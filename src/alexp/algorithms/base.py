@@ -1227,7 +1227,8 @@ class Algorithm(Guarded, ABC):
     @property
     def decides_on(self) -> str | None:
         """Name of the device that decisions are computed on; None for the CPU."""
-        return self.models.device or enumerating_card(self.models.enumerated_on)
+        enumerated_on = self.models.enumerated_on
+        return self.models.device or (enumerating_card(enumerated_on) if enumerated_on else None)
 
     # -- rewards, for tells here and in studies ---------------------------------------------------------------------
 

@@ -75,9 +75,9 @@ def device_for(given: Mapping[str, object], device: str | ComputeDevice | None) 
     return cast("ComputeDevice | None", backend("device_for")(given, device))
 
 
-def enumerating_card(device: str | None) -> str | None:
-    """The name of the card that subsets are enumerated on; None for the CPU, or where they are listed."""
-    if device is None or device == "cpu":
+def enumerating_card(device: str) -> str | None:
+    """The name of the card that subsets are enumerated on; None for the CPU."""
+    if device == "cpu":
         return None
     return cast("str | None", backend("enumerating_card")(device))
 

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class Registry(MutableMapping[str, type[Any]]):
-    """Classes by name. The modules `providers` add theirs when imported: at the first name that is missing, or a list."""
+    """Classes by name. A missing name, or a listing, first imports the modules `providers`, which add theirs."""
 
     def __init__(self) -> None:
         self.providers: list[str] = []

@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
 from math import floor, log
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
-from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
+from alexp.algorithms.capabilities import SumsReturns, WeighsModels, provides
 from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
@@ -311,15 +311,17 @@ def belief(algorithm: Algorithm) -> BeliefRecord | None:
 
 def probabilities_of(algorithm: object) -> FloatArray | None:
     """Probability of every model, shape (M,); None where the algorithm has none."""
-    if not offers(algorithm, WeighsModels):
+    if not provides(type(algorithm), WeighsModels):
         return None
     listable = getattr(getattr(algorithm, "models", None), "is_listable", True)  # stand-ins of tests have no models
-    return np.asarray(algorithm.probabilities) if listable else None
+    return np.asarray(cast(WeighsModels, algorithm).probabilities) if listable else None
 
 
 def returns_of(algorithm: object) -> FloatArray | None:
     """Cumulative return of every model, shape (M,); None where the algorithm has none."""
-    return np.asarray(algorithm.cumulative_returns) if offers(algorithm, SumsReturns) else None
+    if not provides(type(algorithm), SumsReturns):
+        return None
+    return np.asarray(cast(SumsReturns, algorithm).cumulative_returns)
 
 
 def leading_models(q: FloatArray) -> IntArray:

@@ -23,8 +23,8 @@ from alexp.study.errors import StorageError, StorageWarning, StudyError, StudyEx
 from alexp.study.events import Event, follows
 from alexp.study.logbook import StoredSnapshot
 from alexp.study.opening import Location, find_row, load_study, storage_at
-from alexp.study.records import StudyRow, arrays, events, row_checksum, snapshots, studies
-from alexp.study.storage import DEFAULT, Storage, stored_version
+from alexp.study.records import StudyRow, row_checksum
+from alexp.study.storage import DEFAULT, Storage, arrays, events, snapshots, stored_version, studies
 from alexp.study.study import Study
 
 _TOLERANCE = 1e-6  # of numbers that another version of the library may compute differently
@@ -102,7 +102,7 @@ def _check_file(connection: Connection, row: StudyRow, report: CheckReport) -> N
 
 
 def _check_log(connection: Connection, row: StudyRow, report: CheckReport) -> None:
-    head, newest = records.head(connection, row.id, lock=False), row_checksum(row)
+    head, newest = logbook.head(connection, row.id, lock=False), row_checksum(row)
     report.events = head.n_events
     for event in logbook.read_all(connection, row.id, head.n_events, newest):
         newest, report.intact = event.chain, event.seq + 1
@@ -112,7 +112,7 @@ def _check_log(connection: Connection, row: StudyRow, report: CheckReport) -> No
 
 
 def _check_snapshots(connection: Connection, row: StudyRow, report: CheckReport) -> None:
-    head, kept = records.head(connection, row.id, lock=False), logbook.snapshots_of(connection, row.id)
+    head, kept = logbook.head(connection, row.id, lock=False), logbook.snapshots_of(connection, row.id)
     report.snapshots, spoiled = len(kept), set[int]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StorageWarning)

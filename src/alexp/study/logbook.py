@@ -16,8 +16,7 @@ from sqlalchemy.engine import Connection
 
 from alexp.algorithms.saving import FORMAT
 from alexp.common.warning import caution
-from alexp.study import records
-from alexp.study.errors import StorageError, StorageWarning, UnknownOutcomeError, damaged
+from alexp.study.errors import StorageError, StorageWarning, StudyNotFoundError, UnknownOutcomeError, damaged
 from alexp.study.events import (
     AMENDS,
     FAILED,
@@ -35,8 +34,7 @@ from alexp.study.events import (
     verify,
     with_checksums,
 )
-from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
-from alexp.study.storage import Storage
+from alexp.study.storage import Storage, damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.view import PendingAsk
 
 if TYPE_CHECKING:
@@ -50,6 +48,10 @@ _MOST_BYTES = 2**26  # of details read at a time: contextual rounds may store up
 _COLUMNS = [events.c[field.name] for field in fields(Event)]
 
 # Built once: these run at every ask and tell.
+_HEAD = sa.select(studies.c.n_events, studies.c.snapshot_at, studies.c.chain).where(
+    studies.c.id == sa.bindparam("study")
+)
+_LOCK = _HEAD.with_for_update()
 _RANGE = (
     events.c.study_id == sa.bindparam("study"),
     events.c.seq >= sa.bindparam("start"),
@@ -70,6 +72,23 @@ _before = events.alias("before")
 _PAIRS = sa.select(*_COLUMNS, _before.c.chain.label("chain_before")).select_from(
     events.outerjoin(_before, sa.and_(_before.c.study_id == events.c.study_id, _before.c.seq == events.c.seq - 1))
 )
+
+
+class Head(NamedTuple):
+    """The end of a log: number of events, number of events in the newest snapshot, checksum of the last event."""
+
+    n_events: int
+    snapshot_at: int
+    chain: bytes
+
+
+def head(connection: Connection, study: int, lock: bool) -> Head:
+    """The end of the log; with `lock`, no other process can append until the commit."""
+    with damage_errors("the end of the log of the study"):
+        row = connection.execute(_LOCK if lock else _HEAD, {"study": study}).first()
+        if row is not None:
+            return Head(int(row[0]), int(row[1]), bytes(row[2] or b""))
+    raise StudyNotFoundError("the study has been deleted")
 
 
 def append(connection: Connection, study: int, new: Sequence[Event], before: bytes, key: str) -> bytes:
@@ -368,7 +387,7 @@ def write_snapshot(
 
     `spoiled` are the numbers of events of damaged snapshots, which are deleted, too.
     """
-    latest = records.head(connection, study, lock=True).snapshot_at
+    latest = head(connection, study, lock=True).snapshot_at
     if latest >= n_events and latest not in spoiled:
         return  # another process has written one
     own = snapshots.c.study_id == study
@@ -471,7 +490,7 @@ def find_lost_call(storage: Storage, study: int, key: str, wrote: Sequence[Event
     what = describe(wrote)
 
     def stored(connection: Connection) -> list[Event]:
-        records.head(connection, study, lock=True)
+        head(connection, study, lock=True)
         return events_of_call(connection, study, key)
 
     def unknown(why: str) -> UnknownOutcomeError:

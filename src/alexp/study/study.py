@@ -34,7 +34,7 @@ from alexp.problem.domains import Available, Domain, FiniteSet
 from alexp.problem.objectives import Measurements, Reward
 from alexp.problem.offers import Offer
 from alexp.problem.plates import check_unrestricted
-from alexp.study import leases, logbook, records
+from alexp.study import leases, logbook
 from alexp.study.candidates import (
     TrialLine,
     contextual_observations,
@@ -56,6 +56,7 @@ from alexp.study.leases import (
     check_lease,
 )
 from alexp.study.logbook import LogCache, describe, same_call, same_rewards
+from alexp.study.records import StudyRow
 from alexp.study.replay import Replica, as_stored, offer_from, recordable
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
@@ -105,9 +106,7 @@ class Study:
     is therefore in the database, and all processes agree on every trial.
     """
 
-    def __init__(
-        self, storage: Storage, row: records.StudyRow, make: Callable[[], Algorithm], first: Algorithm
-    ) -> None:
+    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
         self._id, self._is_contextual = row.id, first.is_contextual
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
@@ -732,7 +731,7 @@ class Study:
         """
         start, most = count("since", since, 0), None if limit is None else count("limit", limit)
         with self.storage.reading() as connection:
-            stop = records.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
+            stop = logbook.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
             stop = stop if most is None else min(stop, start + most)
             return logbook.public_events(connection, self._id, start, stop)
 
@@ -741,7 +740,7 @@ class Study:
         import pandas as pd  # slow to import, and needed here only
 
         with self.storage.reading() as connection:
-            head = records.head(connection, self._id, lock=False)
+            head = logbook.head(connection, self._id, lock=False)
             rows = logbook.event_times(connection, self._id, head.n_events)
         frame = pd.DataFrame(rows, columns=["kind", "trial", "at", "worker"])
         frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
@@ -750,7 +749,7 @@ class Study:
     def beliefs(self) -> list[tuple[int, BeliefRecord]]:
         """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
         with self.storage.reading() as connection:
-            head = records.head(connection, self._id, lock=False)
+            head = logbook.head(connection, self._id, lock=False)
             return logbook.beliefs(connection, self._id, 0, head.n_events)
 
     # -- keeping up --------------------------------------------------------------------------------------------
