@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from inspect import Parameter
-from itertools import islice
+from itertools import islice, repeat
 from math import isnan, nan
+from operator import is_not
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
@@ -49,7 +50,7 @@ from alexp.common.schema import Check, record, text
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
 from alexp.estimation.announcing import announce
-from alexp.problem.candidates import CandidateTable, Pending, PendingList, Round
+from alexp.problem.candidates import NOTHING, CandidateTable, Pending, PendingList, Round
 from alexp.problem.domains import (
     Arms,
     Available,
@@ -100,7 +101,7 @@ _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_candidates
     check_fail check_observation check_offers check_retract check_reward check_rewards check_tell choosable
     computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball
-    needs_columns needs_table of_first_objective plate_limits plays_balls registry restriction resume ridges_per_model
+    needs_columns needs_table of_first_objective plate_limits plays_balls registry resume ridges_per_model
     settings state suspect_observations suspects take_candidates take_failure take_in take_observation take_trial
     weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
@@ -271,6 +272,7 @@ class Algorithm(Guarded, ABC):
     ridges_per_model: ClassVar[int] = 0  # posteriors that are kept of each model, for estimates of time and memory
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
     forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
+    budget: float | None = None  # what all trials may cost together; None where nothing limits that
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
@@ -400,7 +402,7 @@ class Algorithm(Guarded, ABC):
         announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         self._n_candidates = domain.n_candidates
         self._log = TrialLog(self._new_offers(), self._measured)
-        self._waiting = self._log, 0, PendingList(models.n_columns)
+        self._waiting = self._log, 0, PendingList()
         self._notes = {}  # of pending trials
         self._known = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
@@ -512,16 +514,21 @@ class Algorithm(Guarded, ABC):
             check_unrestricted(where, at_most, together)
             trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
-            limits = self.plate_limits(at_most, together)
-            wanted, allowed = self.check_ask(1 if n is None else n, available, where, limits)
-            restriction, trials = self.restriction(allowed), list[Trial]()
-            for k in range(wanted):
+            is_limited = at_most is not None or together is not None or self.budget is not None
+            limits = self.plate_limits(at_most, together) if is_limited else None
+            wanted, allowed, free = self._check_ask(1 if n is None else n, available, where, limits)
+            listed, pending, trials = self._listed, self._pending_now(), list[Trial]()
+            restriction = self._restriction(allowed)
+            while len(trials) < wanted:
                 if limits is not None:
-                    free = self.choosable(allowed)
-                    left = limits.choices(free, [trial.index for trial in trials], wanted - k)
-                    allowed = left if left.size < free.size else allowed
-                    restriction = self.restriction(allowed)
-                trials.append(self._propose(self._open(allowed), restriction, scores=scores))
+                    left = limits.choices(free, [trial.index for trial in trials], wanted - len(trials))
+                    if left.size < free.size:
+                        allowed = free = left
+                        restriction = self._restriction(allowed)
+                trials.append(self._propose(listed.round(free, pending), restriction, scores=scores))
+                if len(trials) < wanted:
+                    pending, free = self._pending_now(), free[free != trials[-1].index]
+                    free = free if free.size else self._free(allowed, pending.indices)  # each has one more pending
             self._end()  # all of them or none
         return trials[0] if n is None else trials
 
@@ -547,9 +554,9 @@ class Algorithm(Guarded, ABC):
             round_, n = self._open_offer(offer), len(offer)
         else:
             limits = self.plate_limits()
-            _, allowed = self.check_ask(1, available, limits=limits)
-            allowed = allowed if limits is None else limits.choices(self.choosable(allowed), [], 1)
-            round_, n = self._open(allowed), self.domain.n_candidates
+            _, _, free = self._check_ask(1, available, None, limits)
+            free = free if limits is None else limits.choices(free, [], 1)
+            round_, n = self._listed.round(free, self._pending_now()), self.domain.n_candidates
         return propensities(self._decision(round_).play, round_, n)
 
     def best(
@@ -979,25 +986,35 @@ class Algorithm(Guarded, ABC):
         self, n: int, available: Available = None, where: str | None = None, limits: PlateLimits | None = None
     ) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
-        wanted, allowed = count("n", n), check_where(available, where, self.domain)
-        whose = ("candidate" if allowed is None else "available candidate") + (
-            "" if where is None else f" with {where}"
-        )
-        if self._log.failed and self.repeats and not self.choosable(allowed).size:
-            raise ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
-        if not self.repeats and (left := self.choosable(allowed).size) < wanted:
-            failed = ", has failed" if self._log.failed else ""
-            if left == 0:
-                raise ValueError(
-                    f"every {whose} has been measured{failed} or is pending; tell or abandon what is pending, allow "
-                    "more, or construct the algorithm with repeats=True"
-                )
-            raise ValueError(
-                f"n must be at most {left}, every other {whose} has been measured{failed} or is pending; got {n}"
-            )
+        return self._check_ask(n, available, where, limits)[:2]
+
+    def _check_ask(
+        self, n: int, available: Available, where: str | None, limits: PlateLimits | None
+    ) -> tuple[int, IntArray | None, IntArray]:
+        """Number of trials, allowed candidates, and those of them that the first trial chooses from."""
+        wanted = count("n", n)
+        allowed = None if available is None and where is None else check_where(available, where, self.domain)
+        free = self._free(allowed, self._pending_now().indices)
+        if free.size < (1 if self.repeats else wanted):
+            whose = "candidate" if allowed is None else "available candidate"
+            raise self._refusal(n, free.size, whose if where is None else f"{whose} with {where}")
         if limits is not None:
-            limits.check(self.choosable(allowed), wanted)
-        return wanted, allowed
+            limits.check(free, wanted)
+        return wanted, allowed, free
+
+    def _refusal(self, n: int, left: int, whose: str) -> ValueError:
+        """What to raise where n trials are more than the candidates that are left."""
+        if self.repeats:
+            return ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
+        failed = ", has failed" if self._log.failed else ""
+        if left == 0:
+            return ValueError(
+                f"every {whose} has been measured{failed} or is pending; tell or abandon what is pending, allow more, "
+                "or construct the algorithm with repeats=True"
+            )
+        return ValueError(
+            f"n must be at most {left}, every other {whose} has been measured{failed} or is pending; got {n}"
+        )
 
     def plate_limits(
         self, at_most: Mapping[str, int] | None = None, together: Sequence[str] | str | None = None
@@ -1014,19 +1031,18 @@ class Algorithm(Guarded, ABC):
         return self._free(allowed, self._pending_now().indices)
 
     def _free(self, allowed: IntArray | None, pending: IntArray) -> IntArray:
-        n = self._n_candidates
-        if allowed is None and not self.repeats:
-            free = np.ones(n, dtype=bool)
-            free[pending] = free[self._log.told_candidates()] = free[self._log.failed_candidates()] = False
-            return np.flatnonzero(free)
-        taken = np.bincount(pending, minlength=n)
+        """The same, with the candidates of the pending trials."""
+        left, n = self._not_failed(allowed), self._n_candidates
+        if left is None:
+            left = np.arange(n)
         if not self.repeats:
-            taken[self._log.told_candidates()] += 1
-        own = self._not_failed(allowed)
-        if own is None:
-            own = np.arange(taken.size)
-        least = taken[own].min(initial=taken.max(initial=0)) if self.repeats else 0
-        return np.asarray(own[taken[own] == least])
+            closed = np.zeros(n, dtype=bool)
+            closed[pending] = closed[self._log.told_candidates()] = True
+            return np.asarray(left[~closed[left]])
+        if pending.size and left.size:
+            taken = np.bincount(pending, minlength=n)[left]
+            return np.asarray(left[taken == taken.min()])
+        return left
 
     def _not_failed(self, allowed: IntArray | None) -> IntArray | None:
         """Those of the allowed candidates that have not failed; None for all candidates."""
@@ -1038,23 +1054,21 @@ class Algorithm(Guarded, ABC):
 
     def _open(self, allowed: IntArray | None) -> Round:
         """The round of an ask: what may be chosen, and the pending trials."""
-        listed = self._listed
-        if self.repeats and not self._log.pending:
-            return listed.round(self._not_failed(allowed))
         pending = self._pending_now()
-        return listed.round(self._free(allowed, pending.indices), pending or None)
+        return self._listed.round(self._free(allowed, pending.indices), pending)
 
     def _pending_now(self) -> Pending:
         """The pending trials on a fixed domain; of those that were there at the last call, only new ones are added."""
         log, (of, n_settled, known) = self._log, self._waiting
         if of is not log or n_settled != log.n_settled:
-            known = PendingList(self.models.n_columns)
+            known = PendingList()
             self._waiting = log, log.n_settled, known
-        if (n_new := len(log.pending) - len(known)) > 0:
+        if (n_new := len(log.pending) - known.now.trials.size) > 0:
+            assert self._candidates is not None
             new = list(islice(reversed(log.pending.items()), n_new))[::-1]
-            indices = np.array([index for _, index in new], dtype=np.int64)
-            known.extend([trial for trial, _ in new], indices, self._listed.rows(indices))
-        return known.now()
+            trials, indices = np.array(new, dtype=np.int64).T
+            known.extend(trials, indices, self._candidates.rows(indices))
+        return known.now
 
     def _check_offer(self, available: Available = None, **presented: Unpack[RoundArguments]) -> Offer:
         """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
@@ -1105,7 +1119,7 @@ class Algorithm(Guarded, ABC):
 
         Of many pending trials only the newest count: rewards of clicks may take days, and fantasies take time for each.
         """
-        k, pending = len(self._log), None
+        k, pending = len(self._log), NOTHING
         if wait and self._log.pending:
             newest = tuple(islice(reversed(self._log.pending), _MOST_PENDING))[::-1]
             indices = np.array([self._log.pending[trial] for trial in newest], dtype=np.int64)
@@ -1151,7 +1165,7 @@ class Algorithm(Guarded, ABC):
         if offer is None and self.asks_matter():
             round_ = self._open(allowed)
             position = int(np.flatnonzero(round_.indices == index)[0])
-            self._propose(round_, self.restriction(allowed), Proposal(position, model, explored, propensity))
+            self._propose(round_, self._restriction(allowed), Proposal(position, model, explored, propensity))
         else:
             self._changing = True
             self._log.append(index, model, explored, propensity, offer=offer)
@@ -1169,7 +1183,7 @@ class Algorithm(Guarded, ABC):
         decision = self._decision(round_)
         self._changing = True
         self._commit(round_, decision)
-        proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
+        proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log.index)))
         index = int(round_.indices[proposal.position])
         proposal.propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
         note = self._note(decision, proposal)
@@ -1218,7 +1232,7 @@ class Algorithm(Guarded, ABC):
         """Rewards as users see them, cut off at the ends of `reward_range` where that is stated."""
         return values if self.reward_range is None else self.reward_range.clip(values)
 
-    def restriction(self, allowed: IntArray | None) -> bytes | None:
+    def _restriction(self, allowed: IntArray | None) -> bytes | None:
         """What must be remembered of the candidates that an ask was allowed to choose, so that it can be repeated."""
         if allowed is None or not self.asks_matter():
             return None
@@ -1574,7 +1588,7 @@ class Algorithm(Guarded, ABC):
 
 def any_given(presented: RoundArguments) -> bool:
     """Whether any of it was given."""
-    return any(value is not None for value in presented.values())
+    return any(map(is_not, presented.values(), repeat(None)))
 
 
 def offers_for(

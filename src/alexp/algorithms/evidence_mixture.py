@@ -497,8 +497,10 @@ class EvidenceMixture(SeveralObjectives):
             play = self.rule.play(self._cached("belief", partial(MixtureBelief, self)), round_)
         else:
             play = self.rule.play(self._cached("objectives", self._several), round_)
-        gamma = max(self.floor, min(1.0, self.gamma * (self._log.n_told + 1) ** (-1.0 / 3.0)))
-        return Decision(Explore(gamma, len(round_), None, play) if gamma > 0.0 else play)
+        if self.gamma == self.floor == 0.0:
+            return Decision(play)
+        share = max(self.floor, min(1.0, self.gamma * (self._log.n_told + 1) ** (-1.0 / 3.0)))
+        return Decision(Explore(share, len(round_), None, play))
 
     def _learn(self, seen: Observation) -> None:
         if not self._replays.hold(seen.index, seen.reward):  # the same candidate has given exactly the same before

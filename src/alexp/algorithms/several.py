@@ -104,7 +104,6 @@ class SeveralObjectives(Certified):
     power: float
     objectives: Objectives | None
     cost: str | tuple[float, ...] | None
-    budget: float | None
     _others: list[Any]  # runs of the further objectives
     _success: SuccessMixture | None
     _stated_by_name: dict[str, Any]

@@ -541,7 +541,7 @@ class RidgeBank:
             run_parts(task, [n * part // parts for part in range(parts + 1)], parts)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Part:
     """What one cell contributes to a mixture: some models with their shares and noise variances.
 
@@ -554,15 +554,6 @@ class Part:
     members: IntArray
     shares: FloatArray
     variances: FloatArray
-
-
-@dataclass(frozen=True)
-class Fantasies:
-    """Some models of a cell with pending trials absorbed."""
-
-    members: IntArray
-    pending: Pending
-    bank: RidgeBank
 
 
 class RidgeGrid:
@@ -596,7 +587,8 @@ class RidgeGrid:
         self.cells = [RidgeBank(columns, offsets, ridge, intercept, forget=forget) for ridge in ridges]
         if self._lazy:
             self._determinants = np.zeros((len(ridges), self.n_models))  # lower bounds for sleeping models
-        self._fantasies: dict[int, Fantasies] = {}  # by cell, since its last reward
+        # Pending trials, and numbers and fits with them by cell, since the last reward.
+        self._fantasies: tuple[Pending, dict[int, tuple[IntArray, RidgeBank]]] = (NOTHING, {})
         self._residuals: FloatArray | None = None  # since the last reward, if no model may sleep
 
     @property
@@ -611,7 +603,7 @@ class RidgeGrid:
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; it does not matter which candidate it is of."""
-        self._fantasies, self._residuals = {}, None
+        self._fantasies, self._residuals = (NOTHING, {}), None
         for bank in self.cells:
             bank.update(row, y)
 
@@ -722,26 +714,25 @@ class RidgeGrid:
 
         Fits with fantasies are kept until the next reward: one pending trial more is absorbed alone, to the same bits.
         """
-        active, kept = [], 0.0
+        parts, total = list[Part](), 0.0
         for cell, row in enumerate(weights):
             own = np.flatnonzero(row > least)
-            kept += float(row[own].sum())
+            total += float(row[own].sum())
             if own.size:
-                active.append((cell, own))
-        parts = []
-        for cell, own in active:
-            bank, members = self.cells[cell], own
-            if pending:
-                known = self._fantasies.get(cell)
-                if known is None or not np.array_equal(known.members, own) or not pending.begins_with(known.pending):
-                    bank = bank.with_fantasies(pending.rows, own)
-                elif len(new := pending.rows[len(known.pending) :]):
-                    bank = known.bank.with_fantasies(new)
+                parts.append(Part(cell, self.cells[cell], own, own, row[own], variances[cell, own]))
+        for part in parts:
+            part.shares /= total
+        if pending.trials.size:
+            known, banks = self._fantasies if pending.begins_with(self._fantasies[0]) else (NOTHING, {})
+            new = pending.rows[known.trials.size :]
+            for part in parts:
+                numbers, bank = banks.get(part.cell, (None, part.bank))
+                if numbers is None or not np.array_equal(numbers, part.numbers):
+                    part.bank = part.bank.with_fantasies(pending.rows, part.numbers)
                 else:
-                    bank = known.bank
-                self._fantasies[cell] = Fantasies(own, pending, bank)
-                members = np.arange(own.size)
-            parts.append(Part(cell, bank, own, members, weights[cell, own] / kept, variances[cell, own]))
+                    part.bank = bank.with_fantasies(new) if len(new) else bank
+                part.members = np.arange(part.numbers.size)
+            self._fantasies = pending, {part.cell: (part.numbers, part.bank) for part in parts}
         return parts
 
     def _by_coefficients(self, n_active: int, n_candidates: int) -> bool:
@@ -804,7 +795,7 @@ class RidgeGrid:
 
     def restore(self, state: list[FactorState]) -> None:
         """Continue from `state`."""
-        self._fantasies, self._residuals = {}, None
+        self._fantasies, self._residuals = (NOTHING, {}), None
         for bank, saved in zip(self.cells, sequence("cells", state, len(self.cells)), strict=True):
             bank.restore(saved)
             same("n_observations of a cell", bank.n_observations, self.cells[0].n_observations, "as in the first")
