@@ -114,6 +114,9 @@ class Study:
         self._log_cache: tuple[Replica, LogCache] | None = None
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
 
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - {"counting", "explanation", "refresh"})  # for the service and the shell
+
     # -- asking ------------------------------------------------------------------------------------------------
 
     @overload
@@ -187,8 +190,8 @@ class Study:
 
         def check(replica: Replica) -> AskRequest:
             if not is_contextual:
-                limits, wanted = replica.algorithm.plate_limits(at_most, together), 1 if n is None else n
-                return AskRequest(*replica.check_ask(wanted, available, distinct, where, limits), limits=limits)
+                limits = replica.algorithm.plate_limits(at_most, together)
+                return AskRequest(*replica.check_ask(n, available, distinct, where, limits), limits=limits)
             if not replica.still_offers(rounds):  # an arm was added meanwhile
                 rounds[:] = offers_for(replica.algorithm.models, replica.algorithm.domain, n, available, presented)
             return AskRequest(len(rounds), None, offers=tuple(replica.check_offers(rounds, distinct)))
