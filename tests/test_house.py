@@ -8,10 +8,12 @@ is no longer needed fails the test.
 
 import ast
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 import alexp
@@ -315,3 +317,33 @@ def test_reaching_into_private_modules_would_be_noticed(text, by, broken):
 def test_cycles_would_be_noticed():
     assert cycles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [frozenset("abc")]
     assert cycles({"a": ["b"], "b": ["c"], "c": []}) == []
+
+
+def way_of(call):
+    """Calls of functions of the library, and its files, on the way of one call."""
+    seen = []
+
+    def profile(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(str(Path(alexp.__file__).parent)):
+            seen.append(frame.f_code.co_filename)
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return len(seen), len(set(seen))
+
+
+def test_a_warm_plate_takes_a_short_way():
+    rng = np.random.default_rng(0)
+    maps = {"a": rng.normal(size=(200, 5)), "b": rng.normal(size=(200, 8))}
+    rewards = maps["a"] @ rng.normal(size=5)
+    models, domain = alexp.ModelClass.from_matrices(maps), alexp.FiniteSet(range(200))
+    opt = alexp.EvidenceMixture(models, domain, repeats=False, random_state=0)
+    for _ in range(3):
+        for trial in opt.ask(8):
+            opt.tell(trial, float(rewards[trial.index]))
+    calls, files = way_of(lambda: opt.ask(8))
+    assert 200 < calls <= 500
+    assert files <= 12

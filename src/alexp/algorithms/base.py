@@ -1065,14 +1065,15 @@ class Algorithm(Guarded, ABC):
     def _pending_now(self) -> Pending:
         """The pending trials on a fixed domain; of those that were there at the last call, only new ones are added."""
         log, (of, n_settled, known) = self._log, self._waiting
+        if not log.pending:
+            return NOTHING
         if of is not log or n_settled != log.n_settled:
             known = PendingList()
             self._waiting = log, log.n_settled, known
         if (n_new := len(log.pending) - known.now.trials.size) > 0:
-            assert self._candidates is not None
             new = list(islice(reversed(log.pending.items()), n_new))[::-1]
             trials, indices = np.array(new, dtype=np.int64).T
-            known.extend(trials, indices, self._candidates.rows(indices))
+            known.extend(trials, indices, self._listed.rows(indices))
         return known.now
 
     def _check_offer(self, available: Available = None, **presented: Unpack[RoundArguments]) -> Offer:

@@ -112,6 +112,10 @@ class RidgeBank:
 
     def update(self, row: npt.ArrayLike, y: float) -> None:
         """Absorb one observation: ``row`` (P,) is the dictionary at the action taken, ``y`` its reward."""
+        self.absorb(*self.checked(row, y))
+
+    def checked(self, row: npt.ArrayLike, y: float) -> tuple[FloatArray, float]:
+        """An observation as `absorb` takes it; raises unless both are numbers, and of these columns."""
         features = np.ascontiguousarray(row, dtype=np.float64)
         if features.ndim != 1 or features.shape[0] < self._n_columns:
             raise ValueError(f"row must have shape (P,) with P >= {self._n_columns}, got {features.shape}")
@@ -120,7 +124,12 @@ class RidgeBank:
             raise ValueError(f"y must be a finite number, got {reward}")
         if not kernels.all_finite(features):
             raise ValueError("row must hold finite numbers only, got NaN or infinity")
-        self.fade()
+        return features, reward
+
+    def absorb(self, features: FloatArray, reward: float) -> None:
+        """Take in an observation that was `checked`."""
+        if self.forget is not None:
+            self.fade()
         self._solved = None
         if self.is_awake is None:
             self._over_models(kernels.absorb, *self.layout(), features, reward)
@@ -131,11 +140,11 @@ class RidgeBank:
         self.n_observations += 1
 
     def fade(self) -> None:
-        """Give all rewards so far the weight of those that one more has followed; nothing where they keep it."""
-        if self.forget is not None:
-            self._solved = None
-            old = (self._factor, self._starts, self._offsets, self._lead, self._ridge, self.forget)
-            self._over_models(kernels.fade, *old)
+        """Where rewards are forgotten, give all so far the weight of those that one more has followed."""
+        assert self.forget is not None
+        self._solved = None
+        old = (self._factor, self._starts, self._offsets, self._lead, self._ridge, self.forget)
+        self._over_models(kernels.fade, *old)
 
     # -- fantasies ---------------------------------------------------------------------------------------------
 
@@ -604,8 +613,9 @@ class RidgeGrid:
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; it does not matter which candidate it is of."""
         self._fantasies, self._residuals = (NOTHING, {}), None
+        seen = self.cells[0].checked(row, y)
         for bank in self.cells:
-            bank.update(row, y)
+            bank.absorb(*seen)
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
