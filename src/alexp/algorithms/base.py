@@ -62,7 +62,7 @@ from alexp.problem.domains import (
     domain_from_dict,
 )
 from alexp.problem.models import ModelClass
-from alexp.problem.objectives import Measurements, Reward
+from alexp.problem.objectives import Measurements, Objectives, Reward, Value, first_of
 from alexp.problem.offers import (
     Ids,
     Offer,
@@ -178,11 +178,12 @@ class Observation:
     Attributes
     ----------
     row : (P,) the dictionary at the action.
-    reward : the reward, to be maximised.
+    reward : the reward, to be maximised; that of the first objective where several are measured.
     trial : the trial's id.
     index : the action's number among the candidates; None where candidates have no numbers.
     model : whose agent proposed it; None if no single one did, and for measurements from elsewhere.
     note : what the algorithm wanted to remember when it was asked; None for measurements from elsewhere.
+    further : the rewards of the other objectives that are measured, to be maximised.
     """
 
     row: FloatArray
@@ -191,13 +192,14 @@ class Observation:
     index: int | None
     model: int | None = None
     note: Packable = None
+    further: tuple[float, ...] = ()
 
 
 class ExternalObservation(NamedTuple):
     """A measurement that was not asked for: candidate and reward, and of a contextual round what it offered."""
 
     candidate: int
-    reward: float
+    reward: Value
     offer: Offer | None = None
     propensity: float = nan
 
@@ -206,9 +208,9 @@ class CheckedTell(NamedTuple):
     """What a checked tell will do: take in the reward of a pending trial, skip one that is known, or amend one."""
 
     trial: int
-    reward: float
+    reward: Value
     action: Literal["tell", "skip", "amend"]
-    more: tuple[float, ...] = ()  # further measurements of the same experiment
+    more: tuple[Value, ...] = ()  # further measurements of the same experiment
     note: str = ""
 
 
@@ -272,6 +274,7 @@ class Algorithm(Guarded, ABC):
     ridges_per_model: ClassVar[int] = 0  # posteriors that are kept of each model, for estimates of time and memory
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
     forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
+    objectives: Objectives | None = None  # where there are several
     budget: float | None = None  # what all trials may cost together; None where nothing limits that
 
     name: ClassVar[str]
@@ -594,8 +597,8 @@ class Algorithm(Guarded, ABC):
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
         told, seen = self.check_tell(trial, reward, if_told, candidate, note), self._log.seen
-        plain = told.action == "tell" and not told.more and not self._log.objectives
-        if not (plain and seen.low <= told.reward <= seen.high):  # which most rewards are
+        plain = told.action == "tell" and not told.more and not isinstance(told.reward, dict)
+        if not (plain and seen.low <= first_of(told.reward) <= seen.high):  # which most rewards are
             warn_of(self.suspects([told]).values())
         self.take_in(told)
 
@@ -1226,9 +1229,15 @@ class Algorithm(Guarded, ABC):
         value = float(self.within_range(np.array(self._sign * value)))
         return Recommendation(x, index, value, model), position
 
-    def _to_maximise(self, reward: float) -> float:
-        """A reward such that larger is better."""
-        return self._sign * reward
+    def _observation(
+        self, row: FloatArray, reward: Value, trial: int, index: int | None, model: int | None = None
+    ) -> Observation:
+        """What is learned of a reward: all numbers such that larger is better."""
+        if not isinstance(reward, dict):
+            return Observation(row, self._sign * reward, trial, index, model, self._notes.get(trial))
+        assert self.objectives is not None
+        first, *further = (self.objectives.sign(name) * number for name, number in reward.items())
+        return Observation(row, first, trial, index, model, self._notes.get(trial), tuple(further))
 
     def of_first_objective(self) -> Algorithm:
         """The run as far as its first measured objective is concerned, for reading; itself where there is only one."""
@@ -1266,14 +1275,14 @@ class Algorithm(Guarded, ABC):
         trial_id = find_trial(self._log, self.domain, trial, candidate)
         value, *more = values = self.check_rewards(reward)
         text = check_remark("note", note) if note != "" else ""
-        known = self._log.value(trial_id)
+        known = self._log.reward[trial_id]
         if trial_id in self._log.failed and if_told == "amend":
             self._check_repeatable()
             return CheckedTell(trial_id, value, "amend", tuple(more), text)
         if isnan(known) or if_told == "raise":
             return CheckedTell(self._log.check_is_pending(trial_id), value, "tell", tuple(more), text)
         renoted = if_told == "amend" and text not in ("", self._log.remarks.get(trial_id))
-        if value == known and values == self._log.measurements(trial_id) and not renoted:
+        if values == self._log.measurements(trial_id) and not renoted:
             return CheckedTell(trial_id, value, "skip", tuple(more))
         if if_told == "same":
             had, said = _listed(self._log.measurements(trial_id)), _listed(values)
@@ -1283,8 +1292,10 @@ class Algorithm(Guarded, ABC):
             )
         return CheckedTell(trial_id, value, "amend", tuple(more), text)
 
-    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
+    def check_rewards(self, reward: Measurements) -> tuple[Value, ...]:
         """The measurements of one experiment: a reward, or a list of them; raises if any is wrong."""
+        if self.objectives is not None:
+            reward = self.objectives.listed(reward)
         if not isinstance(reward, list | tuple | np.ndarray) or not np.ndim(reward):
             return (self.check_reward(cast(Reward, reward)),)
         if self.is_contextual:
@@ -1293,12 +1304,17 @@ class Algorithm(Guarded, ABC):
             raise ValueError(f"reward must be 1 to {_MOST_REPLICATES} measurements, got {len(reward)}")
         return tuple(self.check_reward(one) for one in reward)
 
-    def check_reward(self, reward: Reward) -> float:
-        """A reward as a float; raises unless it is finite, and within `reward_range` where that is stated."""
+    def check_reward(self, reward: Reward) -> Value:
+        """A reward as a float, or as numbers by name where several objectives are measured.
+
+        Raises unless it is finite, and within `reward_range` where that is stated.
+        """
+        if self.objectives is not None:
+            return self.objectives.check(reward)
         value = check_reward(reward)
         return value if self.reward_range is None else self.reward_range.check(value)
 
-    def entries(self, one: CheckedTell | CheckedFail) -> tuple[dict[int, Entry], tuple[float, ...]]:
+    def entries(self, one: CheckedTell | CheckedFail) -> tuple[dict[int, Entry], tuple[Value, ...]]:
         """What an amendment changes, by trial: the trial and its replicates; and measurements that come in addition.
 
         Replicates that there are no longer are withdrawn.
@@ -1320,26 +1336,27 @@ class Algorithm(Guarded, ABC):
     def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors beside all others, by trial, and why."""
         bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
-        all_told = (told._replace(reward=one) for told in tells for one in (told.reward, *told.more))
-        new = [told for told in all_told if told.action != "skip" and abs(told.reward) > bound]
+        all_told = ((told.trial, first_of(one)) for told in _new(tells) for one in (told.reward, *told.more))
+        new = [(trial, reward) for trial, reward in all_told if abs(reward) > bound]
         if len(new) == 1:  # the usual case takes no longer for a long run
-            found = [looks_like_a_typo(self._log.seen_beside(new[0].trial), new[0].reward)]
+            found = [looks_like_a_typo(self._log.seen_beside(new[0][0]), new[0][1])]
         else:
             known = np.array(self._log.reward, dtype=np.float64)
-            known[[told.trial for told in new]] = np.nan
-            found = typos_among(known[~np.isnan(known)], np.array([told.reward for told in new]))
+            known[[trial for trial, _ in new]] = np.nan
+            found = typos_among(known[~np.isnan(known)], np.array([reward for _, reward in new]))
         reasons = zip(new, self._if_diverse(found), strict=True)
-        return {told.trial: f"trial {told.trial}: {reason}" for told, reason in reasons if reason is not None}
+        return {trial: f"trial {trial}: {reason}" for (trial, _), reason in reasons if reason is not None}
 
-    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
+    def suspect_observations(self, rewards: Sequence[Value]) -> list[str | None]:
         """For each of some measurements from elsewhere, why it looks like a typing error; None where it does not."""
-        if len(rewards) == 1:
-            found = [looks_like_a_typo(self._log.seen, rewards[0])]
+        new = [first_of(reward) for reward in rewards]
+        if len(new) == 1:
+            found = [looks_like_a_typo(self._log.seen, new[0])]
         else:
             known = np.array(self._log.reward, dtype=np.float64)
-            found = typos_among(known[~np.isnan(known)], np.array(rewards, dtype=np.float64))
+            found = typos_among(known[~np.isnan(known)], np.array(new, dtype=np.float64))
         bound = self.stated.reward_bound or 0.0
-        possible = [None if abs(reward) <= bound else why for reward, why in zip(rewards, found, strict=True)]
+        possible = [None if abs(reward) <= bound else why for reward, why in zip(new, found, strict=True)]
         return self._if_diverse(possible)
 
     def _if_diverse(self, found: list[str | None]) -> list[str | None]:
@@ -1360,20 +1377,20 @@ class Algorithm(Guarded, ABC):
         if told.action != "tell":
             return
         index, model = self._log.index[told.trial], self._log.model[told.trial]
-        row, note = self._row(told.trial), self._notes.get(told.trial)
-        seen = Observation(row, self._to_maximise(told.reward), told.trial, index, None if model < 0 else model, note)
+        row = self._row(told.trial)
+        seen = self._observation(row, told.reward, told.trial, index, None if model < 0 else model)
         self._changing = True
         self._learn(seen)
         self._log.record(told.trial, told.reward)
         self._known.clear()
         self._notes.pop(told.trial, None)
         for value in told.more:
-            self._learn(Observation(row, self._to_maximise(value), len(self._log), index))
+            self._learn(self._observation(row, value, len(self._log), index))
             self._log.observe(index, value, replicate_of=told.trial)
         if told.note:
             self._log.remark(told.trial, told.note)
         self._end()
-        self._beware(told.reward)
+        self._beware(first_of(told.reward))
 
     def check_fail(
         self,
@@ -1456,7 +1473,7 @@ class Algorithm(Guarded, ABC):
     def take_observation(
         self,
         index: int,
-        value: float,
+        value: Value,
         offer: Offer | None = None,
         propensity: float = nan,
         replicate_of: int | None = None,
@@ -1464,11 +1481,11 @@ class Algorithm(Guarded, ABC):
         """Do what `observe` does, with what has been checked; for a further measurement of a trial, too."""
         row, trial_id = self._listed.row(index) if offer is None else offer.rows[index], len(self._log)
         self._changing = True
-        self._learn(Observation(row, self._to_maximise(value), trial_id, index))
+        self._learn(self._observation(row, value, trial_id, index))
         self._log.observe(index, value, propensity, offer, replicate_of)
         self._known.clear()
         self._end()
-        self._beware(value)
+        self._beware(first_of(value))
         return self._log.trial(trial_id, self.domain)
 
     def _beware(self, value: float) -> None:
@@ -1633,7 +1650,11 @@ def rows_of(log: TrialLog, candidates: CandidateTable | None, trials: IntArray) 
     return candidates.rows(np.array(log.index, dtype=np.int64)[trials])
 
 
-def _listed(values: Sequence[float]) -> str:
+def _new(tells: Sequence[CheckedTell]) -> list[CheckedTell]:
+    return [told for told in tells if told.action != "skip"]
+
+
+def _listed(values: Sequence[Value]) -> str:
     return str(values[0]) if len(values) == 1 else str(list(values))
 
 

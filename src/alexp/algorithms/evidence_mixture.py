@@ -17,7 +17,7 @@ from alexp.algorithms.base import (
     Observation,
     RoundArguments,
 )
-from alexp.algorithms.several import GRIDS, SeveralObjectives, SharedByObjective, value_of
+from alexp.algorithms.several import GRIDS, SeveralObjectives, SharedByObjective
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -507,8 +507,8 @@ class EvidenceMixture(SeveralObjectives):
             for candidate, reward in self._replays.release():
                 self._mixture.update(self._listed.row(candidate), reward, candidate)
             self._mixture.update(seen.row, seen.reward, seen.index)
-        for part, name in zip(self._others, self._measured[1:], strict=True):
-            part._mixture.update(seen.row, value_of(seen.reward, name), seen.index)
+        for part, reward in zip(self._others, seen.further, strict=True):
+            part._mixture.update(seen.row, reward, seen.index)
         if self._success is not None:
             self._success.update(seen.row, True, seen.index)
 

@@ -18,7 +18,7 @@ from alexp.common.notebook import table
 from alexp.common.schema import a_dict, booleans, floats, integers, record, same
 from alexp.common.validation import LARGEST
 from alexp.problem.domains import Domain
-from alexp.problem.objectives import NamedReward
+from alexp.problem.objectives import Value, numbers_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,7 +272,7 @@ class Failure(NamedTuple):
     reason: str = ""
 
 
-Entry = float | Failure | None  # of a trial: its reward, its failure, or nothing
+Entry = Value | Failure | None  # of a trial: its reward, its failure, or nothing
 
 
 def check_remark(name: str, text: object) -> str:
@@ -382,7 +382,7 @@ class TrialLog:
     def observe(
         self,
         index: int,
-        reward: float,
+        reward: Value,
         propensity: float = nan,
         offer: Offer | None = None,
         replicate_of: int | None = None,
@@ -403,23 +403,24 @@ class TrialLog:
         self.reward.append(float("nan"))
         return len(self.index) - 1
 
-    def record(self, trial_id: int, reward: float) -> None:
+    def record(self, trial_id: int, reward: Value) -> None:
         """Store the reward of a trial; NaN if it was withdrawn."""
         self.events.told(trial_id)
         self._set(trial_id, reward)
 
-    def _set(self, trial_id: int, reward: float) -> None:
-        self.reward[trial_id] = reward
-        if isinstance(reward, NamedReward):
-            self.further[trial_id] = tuple(reward.named.values())[1:]
+    def _set(self, trial_id: int, reward: Value) -> None:
+        first, *further = numbers_of(reward)
+        self.reward[trial_id] = first
+        if further:
+            self.further[trial_id] = tuple(further)
         self._settle(trial_id)
-        if isnan(reward):
+        if isnan(first):
             self.abandoned.add(trial_id)
             self.retracted.add(trial_id)
         else:
-            self.seen = self.seen.including(reward)
+            self.seen = self.seen.including(first)
         if self.offers is not None:
-            self.offers.settle(trial_id, self.index[trial_id], isnan(reward))
+            self.offers.settle(trial_id, self.index[trial_id], isnan(first))
 
     def _settle(self, trial_id: int) -> None:
         if self.pending.pop(trial_id, None) is not None:
@@ -458,12 +459,12 @@ class TrialLog:
             return Failure(self.remarks.get(trial_id, ""))
         return None if isnan(self.reward[trial_id]) else self.value(trial_id)
 
-    def value(self, trial_id: int) -> float:
-        """The reward of a trial: NaN where it has none, and `NamedReward` where several objectives are measured."""
+    def value(self, trial_id: int) -> Value:
+        """The reward of a trial: NaN where it has none, and numbers by name where several objectives are measured."""
         reward = self.reward[trial_id]
         if trial_id not in self.further or isnan(reward):
             return reward
-        return NamedReward(dict(zip(self.objectives, (reward, *self.further[trial_id]), strict=True)))
+        return dict(zip(self.objectives, (reward, *self.further[trial_id]), strict=True))
 
     def values(self, objective: int) -> FloatArray:
         """The rewards of all trials as far as one of the measured objectives is concerned; NaN where there is none."""
@@ -481,10 +482,10 @@ class TrialLog:
         out.objectives, out.further = (), {}
         return out
 
-    def measurements(self, trial_id: int) -> tuple[float, ...]:
+    def measurements(self, trial_id: int) -> tuple[Value, ...]:
         """All rewards of the experiment of a trial, its own first."""
-        own = (self.value(k) for k in (trial_id, *self.replicates.get(trial_id, ())))
-        return tuple(reward for reward in own if not isnan(reward))
+        own = (trial_id, *self.replicates.get(trial_id, ()))
+        return tuple(self.value(k) for k in own if not isnan(self.reward[k]))
 
     def head_of(self, trial_id: int) -> int:
         """The trial that a replicate belongs to; other trials belong to themselves."""

@@ -22,15 +22,14 @@ from alexp.estimation.mixture.success import SuccessMixture
 from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Available, ContextualDomain, Domain
 from alexp.problem.objectives import (
-    Measurements,
-    NamedReward,
     Objectives,
-    Reward,
+    Value,
     check_cost,
     column_names,
     costs_of,
     known_column,
     numbers_in,
+    numbers_of,
 )
 from alexp.problem.offers import Offer
 from alexp.problem.plates import Purse
@@ -69,12 +68,6 @@ class SharedByObjective(TypedDict, total=False):
     log_features: LogFeatures | None
     reward_range: Sequence[float] | Mapping[str, Sequence[float]] | None
     noise: Noise | None
-
-
-def value_of(reward: float, name: str) -> float:
-    """The value of one objective in a reward of several."""
-    assert isinstance(reward, NamedReward)
-    return reward.named[name]
 
 
 def by_objective(key: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -179,7 +172,6 @@ class SeveralObjectives(Certified):
     goal: str
     rule: Rule
     power: float
-    objectives: Objectives | None
     cost: str | tuple[float, ...] | None
     _others: list[Any]  # runs of the further objectives
     _success: SuccessMixture | None
@@ -195,7 +187,6 @@ class SeveralObjectives(Certified):
     ) -> list[Shared]:
         """Sets `objectives`; what was stated for each measured one, or as it is where a reward is a number."""
         if given is None:
-            self.objectives: Objectives | None = None
             return [cast(Shared, shared)]
         if self.goal != "best":
             raise ValueError('objectives= needs goal="best": sums of rewards have one objective')
@@ -346,33 +337,22 @@ class SeveralObjectives(Certified):
             frame[name] = known_column("objectives", self.domain, name)[frame["index"]]
         return frame
 
-    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
-        """The measurements of one experiment; with objectives, by their names."""
-        return super().check_rewards(reward if self.objectives is None else self.objectives.listed(reward))
-
-    def check_reward(self, reward: Reward) -> float:
-        """A reward as a number, or as `NamedReward` where several objectives are measured; raises if it is wrong."""
-        return super().check_reward(reward) if self.objectives is None else self.objectives.check(reward)
-
-    def _to_maximise(self, reward: float) -> float:
-        if not isinstance(reward, NamedReward) or self.objectives is None:
-            return super()._to_maximise(reward)
-        return NamedReward({name: self.objectives.sign(name) * value for name, value in reward.named.items()})
-
     def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors, in any objective, by trial, and why."""
         found = super().suspects(tells)
         for k, name in enumerate(self._measured[1:], 1):
-            own = [told._replace(reward=value_of(told.reward, name)) for told in tells]
-            own = [one._replace(more=tuple(value_of(value, name) for value in one.more)) for one in own]
+            own = [
+                told._replace(reward=numbers_of(told.reward)[k], more=tuple(numbers_of(one)[k] for one in told.more))
+                for told in tells
+            ]
             found |= {trial: f"{why} ({name})" for trial, why in self._part(k).suspects(own).items()}
         return found
 
-    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
+    def suspect_observations(self, rewards: Sequence[Value]) -> list[str | None]:
         """For each of some measurements, why it looks like a typing error in any objective."""
         found = super().suspect_observations(rewards)
-        for k, name in enumerate(self._measured[1:], 1):
-            own = self._part(k).suspect_observations([value_of(reward, name) for reward in rewards])
+        for k in range(1, len(self._measured)):
+            own = self._part(k).suspect_observations([numbers_of(reward)[k] for reward in rewards])
             found = [first or second for first, second in zip(found, own, strict=True)]
         return found
 

@@ -30,7 +30,7 @@ from alexp.algorithms.capabilities import SumsReturns, WeighsModels, provides
 from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
-from alexp.problem.objectives import NamedReward, plain_reward
+from alexp.problem.objectives import Value
 from alexp.study.errors import damaged
 from alexp.table.encoding import Arrivals
 
@@ -230,21 +230,21 @@ def detail_of(event: Event) -> Detail:
     return detail
 
 
-def noted(note: str, reward: float | None = None) -> bytes | None:
+def noted(note: str, reward: Value | None = None) -> bytes | None:
     """The detail of an event with a note, or with a reward of several objectives; None without both."""
     detail = rewarded(reward) | ({"note": note} if note else {})
     return compress(detail) if detail else None
 
 
-def rewarded(reward: float | None) -> Detail:
+def rewarded(reward: Value | None) -> Detail:
     """What an event stores of a reward beyond the column for it."""
-    return {"values": reward.named} if isinstance(reward, NamedReward) else {}
+    return {"values": reward} if isinstance(reward, dict) else {}
 
 
-def reward_of(event: Event) -> float | None:
+def reward_of(event: Event) -> Value | None:
     """The reward of an event, of all objectives where several are measured."""
-    values = detail_of(event).get("values") if event.detail else None
-    return event.reward if values is None else NamedReward(values)
+    values: dict[str, float] | None = detail_of(event).get("values") if event.detail else None
+    return event.reward if values is None else values
 
 
 def public_event(event: Event) -> EventDict:
@@ -258,7 +258,7 @@ def public_event(event: Event) -> EventDict:
         "model": event.model,
         "explored": event.explored,
         "propensity": event.propensity,
-        "reward": None if reward is None else plain_reward(reward),
+        "reward": reward,
         "at": event.at,
         "worker": event.worker,
     }

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from alexp.algorithms.saving import FORMAT
 from alexp.common.warning import caution
+from alexp.problem.objectives import Value
 from alexp.study.errors import StorageError, StorageWarning, StudyNotFoundError, UnknownOutcomeError, damaged
 from alexp.study.events import (
     AMENDS,
@@ -531,7 +532,7 @@ def same_rewards(
     key: str,
     events: Sequence[Event],
     heads: Sequence[int],
-    rewards: Mapping[int, tuple[float, ...] | None],
+    rewards: Mapping[int, tuple[Value, ...] | None],
 ) -> None:
     """Raise if the key was used before for other results; `heads` are the trials that the events are about.
 

@@ -31,7 +31,7 @@ from alexp.algorithms.statements import DELTA
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.domains import Available, Domain, FiniteSet
-from alexp.problem.objectives import Measurements, Reward
+from alexp.problem.objectives import Measurements, Reward, Value
 from alexp.problem.offers import Offer
 from alexp.problem.plates import check_unrestricted
 from alexp.study import leases, logbook
@@ -787,7 +787,7 @@ class Study:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"
 
 
-def _check_plausible(algorithm: Algorithm, rewards: Sequence[float]) -> None:
+def _check_plausible(algorithm: Algorithm, rewards: Sequence[Value]) -> None:
     found = enumerate(algorithm.suspect_observations(rewards))
     if reasons := [f"observation {k}: {reason}" for k, reason in found if reason is not None]:
         raise SuspiciousRewardError("\n".join(reasons))
@@ -826,7 +826,7 @@ def _check_result(replica: Replica, one: TrialResult, if_told: IfTold) -> Checke
     return replica.check_tell(one.trial, one.reward, if_told, one.candidate, one.note)
 
 
-def _measurements(replica: Replica, reward: AnyReward) -> tuple[float, ...] | None:
+def _measurements(replica: Replica, reward: AnyReward) -> tuple[Value, ...] | None:
     """The measurements of a result; None for a failure."""
     return None if isinstance(reward, str) else replica.algorithm.check_rewards(reward)
 
@@ -855,10 +855,10 @@ def _tells(results: Sequence[Checked]) -> list[CheckedTell]:
     return [one for one in results if isinstance(one, CheckedTell)]
 
 
-def _amendments(replica: Replica, results: Sequence[Checked]) -> tuple[dict[int, Entry], dict[int, tuple[float, ...]]]:
+def _amendments(replica: Replica, results: Sequence[Checked]) -> tuple[dict[int, Entry], dict[int, tuple[Value, ...]]]:
     """Entries that change, and measurements that are added, by trial."""
     changes: dict[int, Entry] = {}
-    added: dict[int, tuple[float, ...]] = {}
+    added: dict[int, tuple[Value, ...]] = {}
     for one in results:
         if one.action == "amend":
             own, added[one.trial] = replica.algorithm.entries(one)
