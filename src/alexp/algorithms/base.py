@@ -31,8 +31,6 @@ from alexp.algorithms.log import (
     check_remark,
     looks_like_a_typo,
     pack_restriction,
-    read_log,
-    read_notes,
     rounds_frame,
     trials_frame,
     typos_among,
@@ -40,7 +38,7 @@ from alexp.algorithms.log import (
 from alexp.algorithms.naming import Name, find_trial
 from alexp.algorithms.offer_log import LogFeatures, OfferLog, check_log_features
 from alexp.algorithms.rerun import Rerun
-from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_stored
+from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_log, read_notes, read_stored
 from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.backends import enumerating_card
@@ -1336,8 +1334,8 @@ class Algorithm(Guarded, ABC):
     def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors beside all others, by trial, and why."""
         bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
-        all_told = ((told.trial, first_of(one)) for told in _new(tells) for one in (told.reward, *told.more))
-        new = [(trial, reward) for trial, reward in all_told if abs(reward) > bound]
+        rewards = ((told.trial, one) for told in tells if told.action != "skip" for one in (told.reward, *told.more))
+        new = [(trial, number) for trial, one in rewards if abs(number := first_of(one)) > bound]
         if len(new) == 1:  # the usual case takes no longer for a long run
             found = [looks_like_a_typo(self._log.seen_beside(new[0][0]), new[0][1])]
         else:
@@ -1648,10 +1646,6 @@ def rows_of(log: TrialLog, candidates: CandidateTable | None, trials: IntArray) 
         return log.offers.rows(trials.tolist())
     assert candidates is not None
     return candidates.rows(np.array(log.index, dtype=np.int64)[trials])
-
-
-def _new(tells: Sequence[CheckedTell]) -> list[CheckedTell]:
-    return [told for told in tells if told.action != "skip"]
 
 
 def _listed(values: Sequence[Value]) -> str:

@@ -6,17 +6,15 @@ from array import array
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import inf, isclose, isnan, nan
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
-from alexp.common.codec import Packable, State, jsonable
+from alexp.common.codec import State, jsonable
 from alexp.common.notebook import table
-from alexp.common.schema import a_dict, booleans, floats, integers, record, same
-from alexp.common.validation import LARGEST
+from alexp.common.schema import integers, record, same
 from alexp.problem.domains import Domain
 from alexp.problem.objectives import Value, numbers_of
 
@@ -637,127 +635,6 @@ def _number(trial: object) -> object:
     """Ids as they come from keys of JSON objects and from labels, as whole numbers."""
     digits = trial.removeprefix("#") if isinstance(trial, str) else ""
     return int(digits) if digits.isascii() and digits.isdigit() else trial
-
-
-_CERTAIN = 1.0 + 1e-6  # the largest propensity, up to rounding
-
-
-def read_log(
-    state: State,
-    n_candidates: int,
-    n_models: int,
-    offers: OfferLog | None = None,
-    objectives: tuple[str, ...] = (),
-) -> TrialLog:
-    """Invert `TrialLog.state`.
-
-    Rounds of contextual runs are read into `offers`, and every one has its own number of candidates; `objectives`
-    names those that are measured, where there are several.
-    """
-    n = len(record("log", state, {"index": integers(None)})["index"])
-    if offers is not None:
-        offers.restore(record("log", state, {"offers": a_dict})["offers"], n)
-        n_candidates = max(offers.n_candidates, default=1)
-    ids = integers(None, low=0, high=n - 1)
-    checks = {
-        "index": integers(n, low=0, high=n_candidates - 1),
-        "model": integers(n, low=-1, high=n_models - 1),
-        "explored": booleans(n),
-        "propensity": floats(n, low=0.0, high=_CERTAIN, missing=True),
-        "reward": floats(n, low=-LARGEST, high=LARGEST, missing=True),
-        "abandoned": ids,
-        "retracted": ids,
-        "events": a_dict,
-        "failed": ids,
-        "remarks": a_dict,
-        "replicates": ids,
-        "further": floats(None, low=-LARGEST, high=LARGEST),
-        "arrivals": integers(None, low=0),
-    }
-    known = record("log", state, checks, optional=["failed", "remarks", "replicates", "further", "arrivals"])
-    out = TrialLog(offers, objectives)
-    for name in ("index", "model", "explored", "propensity", "reward"):
-        getattr(out, name).frombytes(known[name].tobytes())  # a truth value is one byte, here and there
-    out.abandoned = set(known["abandoned"].tolist())
-    out.retracted = set(known["retracted"].tolist())
-    out.seen = SeenRewards.of(known["reward"])
-    missing = np.flatnonzero(np.isnan(known["reward"])).tolist()
-    if not out.retracted <= out.abandoned <= set(missing):
-        raise ValueError("log['abandoned'] must be trials without a reward, log['retracted'] some of them")
-    out.failed = set(known["failed"].tolist()) if "failed" in known else set()
-    if not out.failed <= out.abandoned - out.retracted:
-        raise ValueError("log['failed'] must be trials in log['abandoned'] that are not in log['retracted']")
-    out.replicates = _read_replicates(known.get("replicates", np.empty(0, dtype=np.int64)), out.index)
-    out.remarks = _read_remarks(known.get("remarks", {}), n)
-    out.further = _read_further(known.get("further", np.empty(0)), known["reward"], len(objectives) - 1)
-    out.arrivals = _read_arrivals(known.get("arrivals", np.empty(0, dtype=np.int64)), n, n_candidates)
-    out.pending = {i: out.index[i] for i in missing if i not in out.abandoned}
-    if offers is not None:
-        offers.check(out)
-    out.events = EventLog.read(known["events"], [*(candidates for _, candidates in out.arrivals), n_candidates])
-    _check_events(out)
-    return out
-
-
-def _read_replicates(flat: IntArray, index: Sequence[int]) -> dict[int, list[int]]:
-    pairs = flat.tolist()
-    out: dict[int, list[int]] = {}
-    for head, one in zip(pairs[::2], pairs[1::2], strict=False):
-        out.setdefault(head, []).append(one)
-    own = pairs[1::2]
-    if len(pairs) % 2 or len(set(own)) != len(own) or any(a >= b or index[a] != index[b] for a in out for b in out[a]):
-        raise ValueError("log['replicates'] must be pairs of a trial and a later one of the same candidate")
-    return out
-
-
-def _read_further(flat: FloatArray, rewards: FloatArray, n: int) -> dict[int, tuple[float, ...]]:
-    """Values of n further objectives, for all trials with a reward."""
-    told = np.flatnonzero(~np.isnan(rewards)).tolist()
-    if n < 1 or not told:
-        same("length of log['further']", flat.size, 0, "that of a run with one objective")
-        return {}
-    same("length of log['further']", flat.size, len(told) * n, "rewards times further objectives")
-    return {trial: tuple(own) for trial, own in zip(told, flat.reshape(-1, n).tolist(), strict=True)}
-
-
-def _read_arrivals(flat: IntArray, n: int, n_candidates: int) -> list[tuple[int, int]]:
-    pairs = list(zip(flat[::2].tolist(), flat[1::2].tolist(), strict=False))
-    trials, candidates = [pair[0] for pair in pairs], [*(pair[1] for pair in pairs), n_candidates]
-    growing = all(a < b for a, b in pairwise(candidates)) and candidates[0] > 0
-    if flat.size % 2 or trials != sorted(trials) or any(one > n for one in trials) or not growing:
-        raise ValueError("log['arrivals'] must be growing numbers of trials and of candidates, in pairs")
-    return pairs
-
-
-def _read_remarks(stored: State, n: int) -> dict[int, str]:
-    if not all(isinstance(key, str) and key.isdigit() and int(key) < n and stored[key] for key in stored):
-        raise ValueError(f"log['remarks'] must be texts by the numbers of trials, below {n}")
-    return {int(trial): check_remark("log['remarks']", text) for trial, text in stored.items()}
-
-
-def _check_events(log: TrialLog) -> None:
-    """Raise unless the events are those of the trials of the log, in a possible order."""
-    steps, trials = log.events.as_arrays()
-    creates = np.isin(steps, ("ask", "observe"))
-    if int(creates.sum()) != len(log) or np.any(trials >= np.cumsum(creates)):
-        raise ValueError(f"log['events'] must create the {len(log)} trials of the log, each before its other events")
-    has_reward = ~np.isnan(np.array(log.reward, dtype=np.float64))
-    has_reward[list(log.retracted)] = True
-    if not np.array_equal(np.sort(trials[np.isin(steps, ("tell", "observe"))]), np.flatnonzero(has_reward)):
-        raise ValueError("log['events'] must have every reward in log['reward'] once, and of no others")
-    if not np.array_equal(np.sort(trials[steps == "abandon"]), sorted(log.abandoned - log.retracted)):
-        raise ValueError("log['events'] must have every trial in log['abandoned'] once, and of no others")
-    by_chance = ~np.isnan(np.array(log.propensity, dtype=np.float64))
-    asked = trials[steps == "ask"]
-    if not np.array_equal(asked, np.flatnonzero(by_chance)) and (log.offers is None or not by_chance[asked].all()):
-        raise ValueError("log['propensity'] must be missing for observations, and for them alone")
-
-
-def read_notes(name: str, notes: Packable) -> dict[int, Packable]:
-    """What was noted about trials, which is stored by their ids as text."""
-    if not isinstance(notes, dict) or not all(isinstance(key, str) and key.isdigit() for key in notes):
-        raise ValueError(f"{name} must be a dict by the numbers of trials")
-    return {int(trial): note for trial, note in notes.items()}
 
 
 def looks_like_a_typo(seen: SeenRewards | Sequence[float] | FloatArray, reward: float) -> str | None:
