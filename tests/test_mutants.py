@@ -82,7 +82,7 @@ def test_a_run_in_pieces_goes_on_where_it_ended(tool, tmp_path, capsys, monkeypa
     tool.main(["--survey"])
     capsys.readouterr()
     tool.main(["--out", str(out), "--minutes", "0"])
-    assert capsys.readouterr().out.split("all")[1].split() == ["0", "0", "0", "0", "0", "2"]
+    assert "all " + " ".join(["0"] * 5) + " 2" in " ".join(capsys.readouterr().out.split())
     tool.main(["--out", str(out), "--part", "1/2"])
     tool.main(["--out", str(out), "--part", "2/2"])
     with out.open("a") as file:
@@ -148,7 +148,8 @@ def test_the_tests_that_execute_a_change_are_chosen(tool):
     tool.modules.cache_clear()
     assert chosen("x + self.step", "moved") == ["test_small"]
     mutant = tool.Mutant("M", "", "src/alexp/moved.py", "unseen(x)", "x")
-    assert survey.choose(mutant, 60.0, "tests/test_double.py::test_large") == [
+    runs = survey.choose(mutant, 60.0, "tests/test_double.py::test_large")
+    assert [sorted(run) for run in runs] == [
         ["tests/test_double.py::test_large"], [f"tests/test_double.py::{name}" for name in callers],
     ]  # fmt: skip
 

@@ -60,7 +60,7 @@ from typing import Any
 
 HOOK = Path(__file__).with_name("mutants_hook")
 sys.path.append(str(HOOK))
-from mutants_plugin import picked  # noqa: E402
+from mutants_plugin import KEPT, picked  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("src", "experiments")
@@ -124,7 +124,7 @@ class Mutant:
         name = parts[2] if parts[0] == "src" else parts[0]
         return f"tests/{name}/" if (ROOT / "tests" / name).is_dir() else "tests/"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Names the change: a verdict holds for it alone."""
         return hashlib.sha256(repr((self.file, self.text())).encode()).hexdigest()[:16]
@@ -311,6 +311,8 @@ class Survey:
                     for key in (_key(file, function, text), _key(function, text), _key(file, function), _key(function)):
                         if function and tests:
                             places[key] |= tests
+                            if len(places[key]) > 4 * KEPT:  # memory
+                                places[key] = set(picked(places[key], seconds))
         number = {test: index for index, test in enumerate(seconds)}
         sets: dict[tuple[int, ...], int] = {}
         kept = {
@@ -404,7 +406,7 @@ class Log:
     def of(self, mutant: Mutant, tests: str) -> Outcome | None:
         """The verdict, if there was one: a kill is final, anything else holds for these tests as they are."""
         for line in self._lines:
-            same = (line["id"], line["change"]) == (mutant.id, mutant.digest)
+            same = line["id"] == mutant.id and line["change"] == mutant.digest
             if same and (line["verdict"] == "killed" or line["tests"] == tests):
                 return Outcome(mutant, line["verdict"], line["detail"], line["seconds"])
         return None
@@ -449,7 +451,8 @@ class Runner:
         except OutOfTime:
             return Outcome(mutant, "open")
         outcome = Outcome(mutant, verdict, detail, time.monotonic() - began)
-        self.log.write(outcome, tests)
+        if verdict != "error":
+            self.log.write(outcome, tests)
         return outcome
 
     def _try(self, mutant: Mutant, text: str, runs: Sequence[Sequence[str]]) -> tuple[str, str]:
@@ -479,7 +482,8 @@ class Runner:
         while True:
             broken = tuple(test.partition("[")[0] for test, sound in list(self.sound.items()) if not sound)
             chosen = [test for test in tests if not test.startswith(broken)] if broken else tests
-            code, failed, output = self._pytest(chosen, place, **extra) if chosen else (5, "", "")
+            without = [f"--deselect={test}" for test in broken if _file(test) in chosen]
+            code, failed, output = self._pytest(chosen, place, *without, **extra) if chosen else (5, "", "")
             if code == 5:  # none of the tests exists
                 return None
             if code == 0:
@@ -588,6 +592,8 @@ def report(outcomes: Sequence[Outcome]) -> str:
         lines.append(f"{folder:<14}" + "".join(f"{counts[v]:>10}" for v in verdicts))
     totals = {v: sum(counts[v] for counts in folders.values()) for v in verdicts}
     lines.append(f"{'all':<14}" + "".join(f"{totals[v]:>10}" for v in verdicts))
+    decided = totals["killed"] + totals["survived"]
+    lines.append(f"{totals['survived']} of {decided} decided survive, {totals['survived'] / max(decided, 1):.1%}")
     for verdict in verdicts[1:]:
         for outcome in outcomes if verdict != "open" else ():
             if outcome.verdict == verdict:
@@ -629,11 +635,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit(f"no such mutants: {' '.join(sorted(unknown))}")
     mutants = [m for m in mutants if not chosen.only or m.id in chosen.only]
     mutants = [m for m in mutants if not chosen.files or fnmatch(m.file, chosen.files)]
-    order = [mutant.id for mutant in mutants]
-    random.Random(0).shuffle(mutants)
-    if chosen.part:
-        k, n = map(int, chosen.part.split("/"))
-        mutants = mutants[k - 1 :: n]
     if chosen.list or chosen.relocate:
         stale = [mutant for mutant in mutants if mutant.text() is None]
         for mutant in mutants:
@@ -641,6 +642,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{'stale' if mutant in stale else 'ready'}  {_label(mutant)}{moved}")
         print(f"{len(mutants)} mutants, {len(stale)} stale")
         return 1 if stale else 0
+    order = [mutant.id for mutant in mutants]
+    random.Random(0).shuffle(mutants)
+    if chosen.part:
+        k, n = map(int, chosen.part.split("/"))
+        mutants = mutants[k - 1 :: n]
     outcomes: list[Outcome] = []
     survey = Survey(code / "survey.json.gz")
     modules()  # Python 3.11 cannot parse in several threads at once
