@@ -6,8 +6,8 @@ overwritten; such commits are lost with the process. Three things are compared:
 - device and inode of the database, of its `-wal` and of its `-shm` file with those that were opened;
 - the last frame that the `-shm` file knows with that frame in the `-wal` file. Its checksum covers the whole log before
   it. Formats: https://www.sqlite.org/walformat.html;
-- time and size of the database: in WAL mode only checkpoints may change them. SQLite deletes the log of an empty database
-  when it opens that next.
+- time and size of the database: in WAL mode only checkpoints may change them. When SQLite opens an empty database, it
+  deletes the log.
 
 The files are read through SQLite's own descriptors: POSIX drops all locks of a process on a file as soon as the process
 closes any descriptor of it. Where descriptors cannot be listed, inodes alone are compared.
