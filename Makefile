@@ -64,7 +64,8 @@ mutants: install
 	$(BIN)/python tools/mutants.py --jobs 2
 
 # Not part of `make test` either: interrupts, threads, damaged states, killed workers and more, at full size. It prints
-# figures; `make pages PAGES=soak` puts them into docs/reliability.md. SOAK='--only interrupts --scale 2 --seed 7' runs some of it.
+# figures; `make pages PAGES=soak` puts them into docs/reliability.md. SOAK='--only interrupts --scale 2 --seed 7' runs some of it,
+# SOAK='--only kills --into docs/reliability.md' replaces one row of the page (then `python tools/pages.py stamp soak`).
 soak: install
 	$(BIN)/python -m tests.adversarial.soak $(SOAK)
 

@@ -89,7 +89,8 @@ class Options:
         for name in [*named, *(self.decimal if isinstance(self.decimal, Mapping) else ())]:
             if name not in lines.header:
                 there = ", ".join(map(repr, lines.header))
-                raise FileError(f"{lines.path} has no column {name!r}{did_you_mean(name, lines.header)} It has {there}")
+                meant = did_you_mean(name, lines.header) or "."
+                raise FileError(f"{lines.path} has no column {name!r}{meant} It has {there}")
         kinds: dict[str, Stated] = {**dict.fromkeys(self.ignore, "label"), **self.kinds}
         return replace(self, kinds=kinds)
 
