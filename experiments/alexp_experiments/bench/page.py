@@ -194,7 +194,7 @@ def verdicts(records: Sequence[Measurement]) -> tuple[list[str], list[list[str]]
     for target in TARGETS:
         value = target.measured(records)
         if value is not None:
-            limit = f"{'at least' if target.at_least else 'at most'} {target.limit:,g}"
+            limit = f"{'≥' if target.at_least else '≤'} {target.limit:,g}"
             rows.append([target.text, limit, f"{value:,.3g}" if value < 1000 else f"{value:,.0f}",
                          "yes" if target.met(value) else "**no**"])  # fmt: skip
     return ["target", "limit", "measured", "met"], rows
@@ -318,14 +318,14 @@ def _section(name: str, rows: Sequence[Measurement]) -> list[str]:
     """Words and a compact table of one benchmark."""
     if name == "routes":
         return [_routes(rows)]
-    if name == "startup":
-        return [PROSE.line("startup")]  # the targets have its numbers
+    if name in ("startup", "memory"):
+        return [PROSE.line(name)]  # the targets have their numbers
     if name == "gpu":
         peak = next((row["peak_gb_s"] for row in rows if row.get("peak_gb_s")), float("nan"))
         return [
             PROSE.line("gpu", peak=peak),
             grid(*_gpu_times(rows)),
-            *([PROSE.line("gpu, decisions"), grid(*decisions)] if (decisions := _gpu_decisions(rows))[1] else []),
+            *_gpu_decisions(rows),
         ]
     over = sum((row.get("peak_mb") or 0.0) > (row.get("limit_mb") or float("inf")) for row in rows)
     compact = COMPACT[name](rows) if name in COMPACT else table(name, rows)
@@ -397,11 +397,6 @@ def _lasso_table(rows: Sequence[Measurement]) -> Table:
     return ["instance", "alexp, ms per step", *(f"{rival} / alexp" for rival in rivals)], lines
 
 
-def _memory_table(rows: Sequence[Measurement]) -> Table:
-    columns: list[Column] = [_MS, ("peak MB", "peak_mb", _ms), ("growth MB", "growth_mb", _ms)]
-    return _only(rows, columns)
-
-
 def _only(rows: Sequence[Measurement], columns: Sequence[Column]) -> Table:
     """Some of the columns. An instance is named once; what all rows have in common is not said again."""
     lines = [[row["instance"], row["subject"], *_cells(row, columns)] for row in rows]
@@ -451,18 +446,20 @@ def _gpu_times(rows: Sequence[Measurement]) -> Table:
     return _only([row for row in rows if row["median_ms"] is not None], columns)
 
 
-def _gpu_decisions(rows: Sequence[Measurement]) -> Table:
+def _gpu_decisions(rows: Sequence[Measurement]) -> list[str]:
+    """How often the GPU decided as the CPU: with the same numbers, and with numbers that were not rounded."""
     own = [row for row in rows if row.get("agreement") is not None]
-    subjects = _subjects(own)
-    cells = {(row["instance"], row["subject"]): _number(4)(row["agreement"]) for row in own}
-    instances = _instances(own)
-    return ["run", *subjects], [[one, *(cells.get((one, s), "") for s in subjects)] for one in instances]
+    rounded = [row["agreement"] for row in own if "not rounded" in row["subject"]]
+    same = [row["agreement"] for row in own if "not rounded" not in row["subject"]]
+    if not same:
+        return []
+    least = min(rounded, default=None)
+    return [PROSE.line("gpu, decisions", runs=len(same), same=min(same), least=least, most=max(rounded, default=None))]
 
 
 COMPACT: dict[str, Callable[[Sequence[Measurement]], Table]] = {
     "step": lambda rows: _by_subject(rows, _subjects(rows)),
     "lasso": _lasso_table,
-    "memory": _memory_table,
     "wide": _wide,
     "context": _context,
     "service": _service,

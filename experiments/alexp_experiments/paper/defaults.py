@@ -193,7 +193,6 @@ def about_stability(table: pd.DataFrame) -> str:
         least=least[best],
         default=Schedules(),
         below="below" if below else "not always below",
-        weakest=table.iloc[int(np.argmin(table["ordered"].to_numpy()))].to_dict(),
         every=", ".join(f"{int(number)} at eta = {rate:g}" for rate, number in stuck.items()),
     )
 

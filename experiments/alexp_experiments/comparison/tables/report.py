@@ -294,8 +294,9 @@ def _section(runs: pd.DataFrame, goal: str, repeats: bool) -> list[str]:
     kept = [column for column in columns if column is not None]
     against = "n times the best reward of the table" if repeats else "the sum of the n best rewards of the table"
     said = PROSE("columns") if kept else ""
-    parts = [PROSE.line("sum", against=against, seeds=seeds, columns=f" {said.strip()}" if said else "")]
-    parts += [_grid(found, names, tables, _regret, kept)]
+    error = "mean" if repeats else "mean ± standard error"
+    parts = [PROSE.line("sum", against=against, error=error, seeds=seeds, columns=f" {said.strip()}" if said else "")]
+    parts += [_grid(found, names, tables, _mean_regret if repeats else _regret, kept)]
     if repeats and (kernels := columns[0] and columns[0][1](OURS)):
         single = by_table(best_of_one(runs))
         pairs = {table: (found[OURS, table].regret.mean, single[BEST_OF_ONE, table].regret.mean) for table in tables}
@@ -306,6 +307,10 @@ def _section(runs: pd.DataFrame, goal: str, repeats: bool) -> list[str]:
 
 def _regret(own: Summed) -> str:
     return f"{own.regret.mean:.1f} ± {own.regret.error:.1f}"
+
+
+def _mean_regret(own: Summed) -> str:
+    return f"{own.regret.mean:.1f}"
 
 
 def _gap(own: Summed) -> str:

@@ -262,7 +262,7 @@ def _ratio(one: FloatArray, other: FloatArray) -> str:
     rng = np.random.default_rng(0)
     picks = rng.integers(one.size, size=(2000, one.size))
     low, high = np.quantile(one[picks].mean(axis=1) / other[picks].mean(axis=1), [0.025, 0.975])
-    return f"{one.mean() / other.mean():.2f} ({low:.2f} to {high:.2f})"
+    return f"{one.mean() / other.mean():.2f} [{low:.2f}, {high:.2f}]"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -265,13 +265,12 @@ def measured_1(runs: pd.DataFrame, black_box: bool = False) -> tuple[Line, list[
 
 def yardsticks(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     """Those that no row is about."""
-    head = ("method", "on", "exponent in n", "exponent in p", "last regret", "remark")
+    head = ("method", "on", "exponent in n", "exponent in p", "last regret")
     lines: list[Line] = []
     for name in _playing(runs):
         if ENTRANTS[name].row == "":
             slope, growth = in_rounds(runs, name), in_width(runs, name)
-            where, note = ENTRANTS[name].family, ENTRANTS[name].note
-            lines.append((label(name), where, _exponent(slope), _exponent(growth), _last(slope), note))
+            lines.append((label(name), ENTRANTS[name].family, _exponent(slope), _exponent(growth), _last(slope)))
     return head, lines
 
 
