@@ -201,8 +201,8 @@ def main() -> None:
     parser.add_argument("--cases", type=int, nargs="*", default=range(len(CASES)), help="which problems, from 0")
     parser.add_argument("--processes", type=int, default=2)
     chosen = parser.parse_args()
-    names = ("", "good one found at", *RULES, "certified", "report and estimate false at some look")
-    names += ("their epsilon after 40", "alarms")
+    names = ["", "good one found at", *RULES, "certified", "report and estimate false at some look"]
+    names += ["their epsilon after 40", "alarms"]
     print(f"|{' | '.join(names)} |\n{'|---' * len(names)}|")
     with ProcessPoolExecutor(chosen.processes) as pool:
         for case in (CASES[number] for number in chosen.cases):

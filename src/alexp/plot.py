@@ -1,4 +1,4 @@
-"""Figures by one call, and a summary: of an optimiser, a study, a view, simulated runs, or values of policies.
+"""Figures by one call, and a summary: of an optimiser, a study, a view, simulated runs, values of policies, or bounds.
 
     opt.plot(), study.plot(), run.plot()    the figures that say most, side by side
     opt.plot("models")                      one of them; the same as alexp.plot.models(opt)
@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 
     from alexp.ope import PolicyValue
     from alexp.study.study import Study
+    from alexp.theory import RegretBound
 
     Source: TypeAlias = Algorithm | Study | StudyView
 
 Engine = Literal["matplotlib", "plotly"]
+Pictures: TypeAlias = Mapping[str, figures.Part]  # figures by kind, such as a service sends
 
 __all__ = [
+    "bound",
     "coverage",
     "curve",
     "models",
@@ -127,13 +130,22 @@ def values(
     return _drawn(figures.values(bounded) if bounded else None, ax, engine, missing)
 
 
-def draw(source: Source, name: str | None = None, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+def bound(result: RegretBound, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """A bound on the regret over the rounds, its terms, and the trivial bound; both axes are logarithmic."""
+    return _drawn(figures.bound(result.n, result.terms, result.sum, result.trivial), ax, engine, "there is no round")
+
+
+def draw(
+    source: Source | Pictures, name: str | None = None, ax: Axes | None = None, *, engine: Engine = "matplotlib"
+) -> Any:
     """The figure of that name, or without a name the overview: what `opt.plot` and `study.plot` draw."""
     if name is None:
         if ax is not None or engine != "matplotlib":
             raise ValueError(f"ax and engine are for one figure: name it, one of {', '.join(_KINDS)}")
         return overview(source)
     one_of("kind", name, tuple(_KINDS))
+    if isinstance(source, Mapping):
+        return _drawn(source.get(name), ax, engine, "the study has no data for it")
     return _KINDS[name](source, ax, engine=engine)
 
 
@@ -143,12 +155,20 @@ _KINDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def overview(source: Source) -> Any:
-    """An array of axes of Matplotlib: weights, rewards, predictions, and the curve or the residuals, where known."""
+def pictures(source: Source) -> Pictures:
+    """All figures that there is data for, by kind, as data and layout for Plotly."""
     view = _view(source)
-    drawn = figures.figures(view)
-    if (weights := figures.weights(view)) is not None:
-        drawn["models"] = weights
+    found: dict[str, figures.Part | None] = {**figures.figures(view), "models": figures.weights(view)}
+    if view.explanation is not None:
+        found["coverage"] = figures.coverage(view.explanation)
+    if not isinstance(source, StudyView):
+        found["plates"] = figures.plates(source if isinstance(source, Algorithm) else source.algorithm)
+    return {kind: figure for kind in _KINDS if (figure := found.get(kind)) is not None}
+
+
+def overview(source: Source | Pictures) -> Any:
+    """An array of axes of Matplotlib: weights, rewards, predictions, and the curve or the residuals, where known."""
+    drawn = source if isinstance(source, Mapping) else pictures(source)
     titles = {
         "pareto": "The best compromises",
         "models": "Which model is winning",
@@ -169,12 +189,17 @@ def overview(source: Source) -> Any:
 
 def summary(source: Source) -> str:
     """How many, which model leads with what odds, best measured, recommended, when to stop, what to worry about."""
-    return " ".join(sentence for sentence in _sentences(_view(source)).values() if sentence)
+    return " ".join(sentences(source).values())
 
 
 def html(source: Source) -> str:
     """The same for a notebook, one sentence a line."""
-    return paragraph(repr(source)) + table((what, text) for what, text in _sentences(_view(source)).items() if text)
+    return paragraph(repr(source)) + table(sentences(source).items())
+
+
+def sentences(source: Source) -> dict[str, str]:
+    """The sentences of a summary, by what they are about."""
+    return {what: text for what, text in _sentences(_view(source)).items() if text}
 
 
 _NOT_EXPLAINED = "the algorithm cannot look back, or too few rewards have been told"
@@ -249,6 +274,8 @@ def _draw(figure: figures.Part, ax: Axes) -> None:
         below = y
     for axis, name in ((ax.xaxis, "xaxis"), (ax.yaxis, "yaxis")):
         axis.set_label_text(layout[name]["title"]["text"])
+    if layout["xaxis"].get("type") == "log":
+        ax.set(xscale="log", yscale="log")
     if "range" in layout["xaxis"]:
         ax.set_xlim(*layout["xaxis"]["range"])
     if "range" in layout["yaxis"]:

@@ -316,6 +316,23 @@ def plates(algorithm: Algorithm) -> Part | None:
     return {"data": [marks | {"name": "one trial"}, line], "layout": layout("plate", "reward")}
 
 
+def bound(n: FloatArray, terms: Mapping[str, FloatArray], total: FloatArray, trivial: FloatArray) -> Part | None:
+    """A bound on the regret after n rounds, the trivial one, and the terms of the sum, on logarithmic axes."""
+    if n.size == 0:
+        return None
+    at = np.unique(np.geomspace(1, n.size, min(n.size, 400)).astype(np.int64)) - 1
+    drawn = layout("round", "bound on the regret")
+    for axis in ("xaxis", "yaxis"):
+        drawn[axis] |= {"type": "log"}
+    curves = {"sum of all terms": total, "trivial bound": trivial, **terms}
+    data = [
+        {"type": "scatter", "mode": "lines", "name": text(name), "x": n[at].tolist(), "y": numbers(values[at])}
+        | {"line": {"color": COLOURS[k % len(COLOURS)], "dash": _DASHES[k % len(_DASHES)], "width": 1.5 + (k == 0)}}
+        for k, (name, values) in enumerate(curves.items())
+    ]
+    return {"data": data, "layout": drawn}
+
+
 def regret(curves: Mapping[str, Sequence[FloatArray]]) -> Part | None:
     """Cumulative regret by round: the median of the runs of every name, and a band from the least to the largest."""
     data: list[Part] = []
