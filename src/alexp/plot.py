@@ -252,7 +252,6 @@ _SYMBOLS = {"circle": "o", "diamond": "D", "square": "s"}
 
 def _draw(figure: figures.Part, ax: Axes) -> None:
     """Draw what `alexp.study.figures` describes in Plotly's terms."""
-    from matplotlib.colors import to_rgb
     from matplotlib.ticker import MaxNLocator
 
     layout, below = figure["layout"], np.empty(0)
@@ -264,8 +263,7 @@ def _draw(figure: figures.Part, ax: Axes) -> None:
             ax.barh([_label(name) for name in trace["y"]], trace["x"], color=trace["marker"]["color"])
             ax.invert_yaxis()
         elif trace.get("fill") == "tonexty":
-            colour, opacity = _colour(trace["fillcolor"])
-            opacity *= 2.5 if sum(to_rgb(ax.get_facecolor())) < 1.5 else 1.0  # dark backgrounds hide faint bands
+            colour, opacity = _colour(trace["fillcolor"], ax)
             ax.fill_between(
                 trace["x"], below, y, color=colour, alpha=opacity, linewidth=0, label=_label(trace["name"]) or None
             )
@@ -281,7 +279,7 @@ def _draw(figure: figures.Part, ax: Axes) -> None:
     if "range" in layout["yaxis"]:
         ax.set_ylim(*layout["yaxis"]["range"])
     for note in layout.get("annotations", ()):
-        ax.annotate(note["text"], (note["x"], 0.02), xycoords=("data", "axes fraction"), fontsize=8)
+        ax.annotate(note["text"], (note["x"], 0.02), (4, 0), ("data", "axes fraction"), "offset points", fontsize=8)
     if all(isinstance(value, int) for trace in figure["data"] for value in trace["x"]):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(ax.get_legend_handles_labels()[1]) > 1:
@@ -295,7 +293,8 @@ def _scatter(ax: Axes, trace: figures.Part, x: Any, y: Any) -> None:
         spread = _numbers(trace["error_x"]["array"])
         ax.errorbar(x, y, xerr=spread, fmt="none", ecolor=trace["error_x"]["color"], elinewidth=0.6, zorder=1)
     if "lines" in trace["mode"]:
-        style = {"color": line.get("color"), "linewidth": line.get("width", 1.5), "label": label}
+        colour = "white" if _is_dark(ax) and line.get("color") == "#000000" else line.get("color")
+        style = {"color": colour, "linewidth": line.get("width", 1.5), "label": label}
         where = "steps-post" if line.get("shape") == "hv" else "default"
         ax.plot(x, y, linestyle=_LINES[line.get("dash", "solid")], drawstyle=where, **style)
     if "markers" in trace["mode"]:
@@ -318,7 +317,7 @@ def _ramp(colours: Sequence[tuple[float, str]]) -> Any:
 
 
 def _rectangle(ax: Axes, shape: figures.Part) -> None:
-    colour, opacity = _colour(shape["fillcolor"])
+    colour, opacity = _colour(shape["fillcolor"], ax)
     ax.axhspan(shape["y0"], shape["y1"], color=colour, alpha=opacity, linewidth=0, zorder=0)
 
 
@@ -340,10 +339,16 @@ def _numbers(values: Sequence[object]) -> Any:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _colour(rgba: str) -> tuple[tuple[float, ...], float]:
-    """Colour and opacity of "rgba(0,114,178,0.12)"."""
+def _colour(rgba: str, ax: Axes) -> tuple[tuple[float, ...], float]:
+    """Colour and opacity of "rgba(0,114,178,0.12)"; dark backgrounds would hide faint bands."""
     *rgb, opacity = (float(part) for part in rgba.removeprefix("rgba(").removesuffix(")").split(","))
-    return tuple(part / 255.0 for part in rgb), opacity
+    return tuple(part / 255.0 for part in rgb), opacity * (2.5 if _is_dark(ax) else 1.0)
+
+
+def _is_dark(ax: Axes) -> bool:
+    from matplotlib.colors import to_rgb
+
+    return sum(to_rgb(ax.get_facecolor())) < 1.5
 
 
 # -- in words ----------------------------------------------------------------------------------------------------
