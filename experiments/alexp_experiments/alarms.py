@@ -39,7 +39,7 @@ class World:
 
 
 SETTINGS = (
-    World("all as stated"),
+    World("all as given"),
     World("noise three times as large", noise=3.0),
     World("half outside, repeats", outside=0.5),
     World("half outside, no repeats", outside=0.5, repeats=False),

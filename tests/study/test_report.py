@@ -68,7 +68,7 @@ def test_everything_is_on_the_page(tmp_path):
     assert set(figures) == {"probabilities", "returns", "rewards", "curve"}
     assert {f"figure-{name}" for name in figures} <= set(page.ids)
     for words in (
-        "27 rewards told", "2 pending", "1 abandoned", "recommended", "Which model is winning, and why",
+        "27 rewards", "2 pending", "1 abandoned", "recommended", "Which model is winning, and why",
         "leads with q =",
         "effectively ruled out", "still plausible", "hours pending", "γ_t = min(1, γ t^(-1/4))", "η_t = η / (B √t)",
         "λ_t = c (2σ/√t)", "noise_std", "Estimated reward", "trials it chose",

@@ -6,8 +6,8 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 

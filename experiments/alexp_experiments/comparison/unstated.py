@@ -1,8 +1,8 @@
 """What stating nothing costs, and whether units matter: `python -m alexp_experiments.comparison.unstated`.
 
 `price` compares EvidenceMixture with nothing stated with the one that knows noise and size of the coefficients, on the
-scenarios of `alexp compare` with n = 100; this is the part "unstated" of docs/less-regret.md. `right_models` (`--units`)
-plays one problem in several units and asks whether the true model has the largest probability in the end.
+scenarios of `alexp compare` with n = 100; this is the part "unstated" of docs/less-regret.md. `right_models`
+(`--units`) plays one problem in several units and asks whether the true model has the largest probability in the end.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def to_markdown(prices: Sequence[Price]) -> str:
     least, *_, largest = sorted(prices, key=Price.log_ratio)
     ends = " to ".join(f"{exp(one.log_ratio()):.2f} ({one.scenario})" for one in (least, largest))
     return (
-        f"Regret with neither given over regret with both, {len(prices)} problems, {prices[0].stated.size} seeds in pairs: "
-        f"geometric mean {of_all.mean:.2f}, 95% interval {of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds), "
+        f"Regret with neither given over regret with both, {len(prices)} problems, {prices[0].stated.size} seeds in "
+        f"pairs: geometric mean {of_all.mean:.2f}, 95% interval {of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds), "
         f"from {ends}. On the {len(right)} problems in which a model is true and what is given is right: "
         f"{of_right.mean:.2f} ({of_right.low:.2f} to {of_right.high:.2f})."
     )

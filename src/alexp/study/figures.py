@@ -25,6 +25,7 @@ _MOST_POINTS = 4000  # markers drawn; more make the page slow without showing mo
 
 def layout(x: str, y: str) -> Part:
     """The layout of all figures, with these axis titles."""
+    below = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     axis = {"zeroline": False, "showline": True, "linecolor": "#888", "gridcolor": "#e6e6e6", "ticks": "outside"}
     return {
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#222"},
@@ -33,7 +34,7 @@ def layout(x: str, y: str) -> Part:
         "margin": {"l": 70, "r": 20, "t": 30, "b": 55},
         "height": 360,
         "hovermode": "closest",
-        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+        "legend": below,
         "xaxis": axis | {"title": {"text": x}},
         "yaxis": axis | {"title": {"text": y}},
     }

@@ -90,7 +90,7 @@ def _confidence(certificates: Certificates) -> str:
 
 def _header(view: StudyView, now: float) -> str:
     counts, best, certificates = view.counts, view.best, view.certificates
-    tiles = [(str(counts["told"]), "rewards told"), (str(counts["pending"]), "pending")]
+    tiles = [(str(counts["told"]), "rewards"), (str(counts["pending"]), "pending")]
     if counts["abandoned"]:
         tiles.append((str(counts["abandoned"]), "abandoned"))
     if "failed" in counts:
@@ -338,7 +338,7 @@ def _rewards(view: StudyView) -> str:
     if view.counts["told"] == 0:
         return _section("Rewards", "<p>No reward has been told yet.</p>")
     what = "the mean so far" if view.is_contextual else "the best so far"
-    note = f"Every reward told, in the order of the trials, and {what}."
+    note = f"Every reward, in the order of the trials, and {what}."
     return _section("Rewards", _figure("rewards", note=note))
 
 
