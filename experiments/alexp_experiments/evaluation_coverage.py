@@ -2,8 +2,8 @@
 
 ``python -m alexp_experiments.evaluation_coverage [--logs 100] [--rounds 2000]`` prints the part "coverage" of
 docs/evaluation-results.md: two adaptive loggers, three policies with known values, all kinds of intervals, and the
-i.i.d. interval of textbooks (mean +- 1.96 standard errors, from round 30 on), at the end and read after every round. With
-``--own`` it prints the part "own", about logs of this library's own algorithms.
+i.i.d. interval of textbooks (mean +- 1.96 standard errors, from round 30 on), at the end and read after every round.
+With ``--own`` it prints the part "own", about logs of this library's own algorithms.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def to_markdown(prices: Sequence[Price]) -> str:
     ends = " to ".join(f"{exp(one.log_ratio()):.2f} ({one.scenario})" for one in (least, largest))
     return (
         f"Regret with neither given over regret with both, {len(prices)} problems, {prices[0].stated.size} seeds in "
-        f"pairs: geometric mean {of_all.mean:.2f}, 95% interval {of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds), "
-        f"from {ends}. On the {len(right)} problems in which a model is true and what is given is right: "
+        f"pairs: geometric mean {of_all.mean:.2f}, 95% interval {of_all.low:.2f} to {of_all.high:.2f} (bootstrap over "
+        f"seeds), from {ends}. On the {len(right)} problems in which a model is true and what is given is right: "
         f"{of_right.mean:.2f} ({of_right.low:.2f} to {of_right.high:.2f})."
     )
 

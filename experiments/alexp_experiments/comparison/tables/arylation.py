@@ -127,5 +127,5 @@ def draw_arylation(runs: pd.DataFrame, path: Path) -> None:
         ylim=(20, 102),
         title=f"Direct arylation, {direct_arylation().rewards.size:,} reactions",
     )
-    ax.legend(frameon=False, loc="lower right", fontsize=8)
+    ax.legend(frameon=False, loc="lower right", fontsize=11)
     save_figure(figure, path)
