@@ -58,14 +58,12 @@ __all__ = [
 
 def models(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
     """Weights of the leading models after every reward; bars of the weights now where earlier ones are not known."""
-    return _drawn(
-        figures.weights(_view(source)), ax, engine, "no reward has been told, or the algorithm has no weights"
-    )
+    return _drawn(figures.weights(_view(source)), ax, engine, "there is no reward yet, or the algorithm has no weights")
 
 
 def rewards(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
     """Every reward, and the best so far; the mean so far where rounds have contexts."""
-    return _named("rewards", source, ax, engine, "no reward has been told yet")
+    return _named("rewards", source, ax, engine, "there is no reward yet")
 
 
 def predictions(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
@@ -85,7 +83,7 @@ def odds(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib
 
 def curve(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
     """The reward on an `Interval`: estimate, bands and rewards."""
-    return _named("curve", source, ax, engine, "the domain is no Interval, or no reward has been told yet")
+    return _named("curve", source, ax, engine, "the domain is no Interval, or there is no reward yet")
 
 
 def coverage(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
@@ -96,13 +94,13 @@ def coverage(source: Source, ax: Axes | None = None, *, engine: Engine = "matplo
 
 def pareto(source: Source, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
     """Measured candidates by their first two objectives, and the best compromises."""
-    return _named("pareto", source, ax, engine, "there is one objective only, or no reward has been told yet")
+    return _named("pareto", source, ax, engine, "there is one objective only, or there is no reward yet")
 
 
 def plates(source: Algorithm | Study, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
     """Rewards plate by plate (trials that were asked for before the next reward came), and the best so far."""
     algorithm = source if isinstance(source, Algorithm) else source.algorithm
-    return _drawn(figures.plates(algorithm), ax, engine, "no reward has been told yet")
+    return _drawn(figures.plates(algorithm), ax, engine, "there is no reward yet")
 
 
 def regret(
@@ -179,7 +177,7 @@ def overview(source: Source | Pictures) -> Any:
     }
     chosen = [name for name in titles if name in drawn][:4]
     if not chosen:
-        raise ValueError("there is nothing to draw: no reward has been told yet")
+        raise ValueError("there is nothing to draw: there is no reward yet")
     axes = shown_figure(len(chosen), width=4.4, height=3.8)
     for ax, name in zip(axes, chosen, strict=True):
         _draw(drawn[name], ax)
@@ -202,7 +200,7 @@ def sentences(source: Source) -> dict[str, str]:
     return {what: text for what, text in _sentences(_view(source)).items() if text}
 
 
-_NOT_EXPLAINED = "the algorithm cannot look back, or too few rewards have been told"
+_NOT_EXPLAINED = "the algorithm cannot look back, or there are too few rewards"
 
 
 def _view(source: Source) -> StudyView:
@@ -381,8 +379,8 @@ def _leader(view: StudyView) -> str:
         return f"{standing.n_level} of {view.n_models:,} models share the lead: the rewards do not tell them apart yet."
     first = standing.leaders[0]
     what = "probability" if standing.meaning == "posterior" else "weight"
-    text = f"Of {view.n_models:,} models {first.name} leads with {what} {first.q:.3f}."
-    odds = "" if seen is None else unescape(sub("<[^>]*>", "", odds_sentence(seen)))
+    text = f'Of {view.n_models:,} models "{first.name}" leads with {what} {first.q:.3f}.'
+    odds = "" if seen is None else unescape(sub("</?b>", '"', odds_sentence(seen)))
     return f"{text} {odds}".strip()
 
 

@@ -102,7 +102,7 @@ def test_every_algorithm_has_a_report(tmp_path, name, direction):
     study = new_study(tmp_path / "s.db", algorithm=name, direction=direction, **alexp.Algorithm.registry[name].example)
     empty, figures = read(study, tmp_path / "empty.html")
     assert figures == {}
-    assert "No reward has been told yet." in empty.words
+    assert "There is no reward yet." in empty.words
     play(study, 4)
     _, figures = read(study, tmp_path / "report.html")
     best = next(trace for trace in figures["rewards"]["data"] if trace["name"] == "best so far")["y"]
