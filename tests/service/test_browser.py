@@ -284,7 +284,7 @@ def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, a
     page.get_by_role("cell", name="<b>late</b>").wait_for()
     store.click()
     page.get_by_text("Nothing is pending.").wait_for()
-    page.get_by_text("told: <b>late</b>").wait_for()
+    page.get_by_text("measured: <b>late</b>").wait_for()
     page.locator("input:focus").wait_for()  # the keyboard goes on where it was
 
 
