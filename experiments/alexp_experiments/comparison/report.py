@@ -73,7 +73,6 @@ def advice(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
         unstated=ratio(f"{MIXTURE}, nothing stated"),
         noise_large=beside(table, MIXTURE, "noise stated ×3"),
         noise_small=beside(table, MIXTURE, "noise stated ÷3"),
-        ucb=ratio(f"{MIXTURE}, ucb"),
         light=ratio(f"{MIXTURE}, light"),
         light_time=times(table, f"{MIXTURE}, light", MIXTURE, scenarios, "ms per step"),
         lm_ucb=ratio("lm-ucb"),
