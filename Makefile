@@ -58,11 +58,14 @@ pages: install
 test-all: test test-slow docs pages-check
 
 # Not part of `make test`: breaks the code on purpose, more than seven hundred times, and asks whether the tests notice.
+# The first command runs all tests once, and records which of them execute what.
 mutants: install
+	$(BIN)/python tools/mutants.py --survey --jobs 2
 	$(BIN)/python tools/mutants.py --jobs 2
 
 # Not part of `make test` either: interrupts, threads, damaged states, killed workers and more, at full size. It prints
-# figures; `make pages PAGES=soak` puts them into docs/reliability.md. SOAK='--only interrupts --scale 2 --seed 7' runs some of it.
+# figures; `make pages PAGES=soak` puts them into docs/reliability.md. SOAK='--only interrupts --scale 2 --seed 7' runs some of it,
+# SOAK='--only kills --into docs/reliability.md' replaces one row of the page (then `python tools/pages.py stamp soak`).
 soak: install
 	$(BIN)/python -m tests.adversarial.soak $(SOAK)
 

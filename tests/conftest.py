@@ -43,6 +43,7 @@ SLOW = (
     "test_docs.py",
     "test_first_minutes.py",
     "test_mutants.py",
+    "test_pages.py::test_a_default_that_is_changed*",
 )
 FAST = (
     "gpu/test_devices.py",

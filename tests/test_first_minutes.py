@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import alexp
+from alexp import cli
 from alexp.cli.errors import advice_for
 
 ROOT = Path(__file__).parent.parent
@@ -72,6 +73,21 @@ def test_preflight_of_files_needs_no_database(tmp_path):
 
 def test_modules_of_others_are_not_explained_away():
     assert advice_for(ModuleNotFoundError("No module named 'mine'", name="mine")) is None
+
+
+def test_a_module_that_cannot_be_mapped_is_no_missing_extra(monkeypatch, capsys):
+    """Wherever the command line is when memory runs out, loading itself included."""
+    for error in (ImportError("x.so: failed to map segment", name="sqlalchemy.cyextension"), MemoryError()):
+
+        def short(error=error):
+            raise error
+
+        monkeypatch.setattr(cli, "app", short)
+        with pytest.raises(SystemExit):
+            cli.main()
+        said = capsys.readouterr().err
+        assert said.startswith("error: not enough memory")
+        assert "install" not in said
 
 
 def test_reprs():

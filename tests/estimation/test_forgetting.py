@@ -112,7 +112,7 @@ def test_evidence_of_unknown_noise(intercept):
     scores = np.array(scores)
     expected = np.exp(scores - scores.max())
     assert mixture.weights() == pytest.approx(expected / expected.sum(), rel=1e-8)
-    assert mixture.noise_variances() == pytest.approx(np.array(scales), rel=1e-8)
+    assert mixture.noise_variances == pytest.approx(np.array(scales), rel=1e-8)
     assert mixture.freedom == pytest.approx(2.0 + mass)
 
 

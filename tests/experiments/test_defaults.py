@@ -104,7 +104,6 @@ def test_the_words_follow_from_the_numbers():
     said = " ".join(defaults.about_stability(pd.DataFrame(rows)).split())
     assert "eta = 3: the learning rate" in said
     assert "is the largest (0.900)" in said
-    assert "0.800, at eta = 4 and s = 9" in said
     assert "is below the naive" in said
     assert "Stuck runs: 2 at eta = 3, 2 at eta = 4. " in said
     rows[0]["median"] = 3.5

@@ -77,7 +77,8 @@ def test_the_report_has_a_verdict_for_every_claim_and_shows_every_figure(made):
     verdicts = ("holds", "holds partly", "not shown", "does not hold")
     assert all(any(f"**{v}**" in row for v in verdicts) for row in rows)
     assert all(row.split("|")[4].strip() in verdicts for row in rows[:7])  # with widths chosen as well
-    assert all(f"figures/{stem}.png" in text and f"figures/{stem}.csv" in text for stem in STEMS.values())
+    assert all(f"figures/{stem}.png" in text for stem in STEMS.values())
+    assert all((out / "figures" / f"{stem}.csv").exists() for stem in STEMS.values())
     assert "on 2 new seeds" in text
     assert "Seeds 0 to 1," in text
     assert "Seeds 10000 to 10001:" in text

@@ -106,7 +106,7 @@ def test_a_day_at_the_bench(page, address, storage):
     assert page.get_by_text("This is not a number").is_visible()
     fill_in(page)
     page.get_by_role("button", name="Tell rewards").click()
-    page.get_by_text("6 rewards told.").wait_for()
+    page.get_by_text("6 rewards stored.").wait_for()
     page.locator(".headline strong").first.wait_for()  # somebody leads, and nobody has reloaded the page
     assert "after 6 rewards" in drawn(page)
 
@@ -121,7 +121,7 @@ def test_a_day_at_the_bench(page, address, storage):
     assert load_study("bench 1/2", storage).counts["told"] == 6
     page.get_by_role("button", name="Tell rewards").click()
     question.get_by_role("button", name="Yes, it is right").click()
-    page.get_by_text("2 rewards told.").wait_for()
+    page.get_by_text("2 rewards stored.").wait_for()
     page.wait_for_function(f"() => {PLOT}.includes('after 8 rewards')")
     wrong = drawn(page)
 
@@ -284,7 +284,7 @@ def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, a
     page.get_by_role("cell", name="<b>late</b>").wait_for()
     store.click()
     page.get_by_text("Nothing is pending.").wait_for()
-    page.get_by_text("told: <b>late</b>").wait_for()
+    page.get_by_text("measured: <b>late</b>").wait_for()
     page.locator("input:focus").wait_for()  # the keyboard goes on where it was
 
 
@@ -403,7 +403,7 @@ def test_a_week_in_the_laboratory(page, address, storage, tmp_path):
         row.locator("input.reward").fill(str(true_yield(name)))
         row.get_by_label(re.compile("^Note")).fill("by <b>Bo</b>")
     page.get_by_role("button", name="Tell rewards").click()
-    page.get_by_text("3 rewards told.").wait_for()
+    page.get_by_text("3 rewards stored.").wait_for()
 
     # Friday: a slip is corrected; is it time to stop?
     page.get_by_role("button", name="Correct the reward of trial 1", exact=True).click()
@@ -475,7 +475,7 @@ def test_two_objectives_and_a_budget_from_the_form_to_the_figure(page, address, 
     page.locator(".problem:visible, .note.error").filter(has_text="100").first.wait_for()  # outside its range
     rows[2].locator("input.reward").first.fill("72,5")
     page.get_by_role("button", name="Tell rewards").click()
-    page.get_by_text("3 rewards told.").wait_for()
+    page.get_by_text("3 rewards stored.").wait_for()
     figure = page.locator("[data-plot=pareto]")
     figure.get_by_text("Best compromises").first.wait_for()
     figure.get_by_text("As a table").click()
@@ -522,7 +522,7 @@ def test_the_page_follows_what_another_process_does(page, address, storage, http
             study.tell(trial, 30.0 + 4.0 * float(trial.x["polarity"]) + 0.2 * float(trial.x["celsius"]))
         page.locator(".headline", has_text="polarity leads").wait_for()
         assert re.search(r"polarity has .* after \d rewards", drawn(page))
-        page.locator("#announcer", has_text="8 rewards told").wait_for(state="attached")
+        page.locator("#announcer", has_text="8 rewards stored").wait_for(state="attached")
         waiting = study.ask(lease=60.0)
         page.get_by_text("1 is pending").wait_for()
         page.get_by_label(f"Reward of trial {waiting.id}").fill("12")

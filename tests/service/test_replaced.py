@@ -7,8 +7,17 @@ import pytest
 import alexp
 from alexp.study import HistoryReplacedError, check, load_study
 
-from ..study.test_replaced import closing_writes_the_log, copy_in, move_over
-from .serving import client, create, process
+from ..study.test_replaced import (
+    WAYS,
+    closing_writes_the_log,
+    copy_in,
+    copy_in_without_log,
+    empty,
+    move_over,
+    remove,
+    rename,
+)
+from .serving import INTERVAL, client, create, process
 
 
 def pair(study, reward=0.5):
@@ -24,6 +33,51 @@ def back_up(path, old):
 def health(http):
     got = http.get("/healthz")
     return got.status_code, got.json()["status"]
+
+
+def copy_database(path, old):
+    """The log has all pages, so that nothing is lost and there is no alarm."""
+    path.write_bytes(old.read_bytes())
+
+
+@pytest.mark.parametrize("way", [*WAYS, copy_database], ids=lambda way: way.__name__)
+def test_what_is_told_afterwards_is_in_the_file(way, tmp_path):
+    """Trials asked before and after: what was acknowledged is stored, or no call is answered."""
+    path, old = tmp_path / "served.db", tmp_path / "old.db"
+    with process("--storage", str(path), log=tmp_path / "log") as (running, address), client(address) as http:
+        study = create(http, problem=INTERVAL)
+        (early,) = study.post("ask", n=1)["trials"]
+        back_up(path, old)
+        if way in (move_over, copy_in_without_log, copy_database):
+            closing_writes_the_log(old)
+        pair(study)
+        (late,) = study.post("ask", n=1)["trials"]
+        way(path, old)
+        told, answers = {}, []
+        for number, trial in enumerate([late["id"], early["id"], None, None]):
+            if trial is None:
+                got = http.post(f"{study.base}/ask", json={"n": 1})
+                answers.append(got.status_code)
+                if got.status_code != 200:
+                    continue
+                trial = got.json()["trials"][0]["id"]
+            body = {"results": [{"trial": trial, "reward": 0.1 * number}]}
+            answers.append(http.post(f"{study.base}/tell", json=body).status_code)
+            if answers[-1] == 200:
+                told[trial] = 0.1 * number
+        expected = {move_over: [409, 200, 200, 200, 200, 200], copy_database: [200] * 6}.get(way, [503] * 4)
+        assert answers == expected
+        assert health(http) == ((200, "ok") if told else (503, "storage"))
+        running.kill()
+    if way is rename:
+        os.rename(f"{path}.away", path)
+    if told:
+        assert check("s", path).ok
+        with load_study("s", path) as again:
+            stored = {event["trial"]: event["reward"] for event in again.events() if event["kind"] == "tell"}
+        assert stored.items() >= told.items()
+    elif way not in (remove, empty):
+        assert path.stat().st_size > 0
 
 
 def test_moved_over_and_renamed(tmp_path):

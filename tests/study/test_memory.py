@@ -3,6 +3,7 @@
 import errno
 import json
 import multiprocessing
+import os
 import re
 import resource
 import sqlite3
@@ -18,7 +19,7 @@ import alexp
 from alexp.common import codec
 from alexp.common.memory import OutOfMemoryError, exceeds_memory, is_lack_of_memory
 from alexp.study import Storage, StorageError, check, create_study, load_study, logbook, records, salvage
-from alexp.study.records import damage_errors
+from alexp.study.storage import damage_errors
 
 from .conftest import in_memory, new_study, play, reward
 
@@ -83,8 +84,26 @@ def salvaged(path):
     return [report.lost for report in salvage(path, f"{path}.salvaged")]
 
 
+def exported(path):
+    return len(load_study("s", path).trials_dataframe())
+
+
+def viewed(path):
+    return load_study("s", path).view().counts["told"]
+
+
+def reported(path):
+    target = Path(f"{path}.{os.getpid()}.html")
+    try:
+        return int(load_study("s", path).report(target).stat().st_size > 0) + 1
+    finally:
+        target.unlink(missing_ok=True)
+
+
 @linux
-@pytest.mark.parametrize("task", [opened, checked, salvaged], ids=lambda task: task.__name__)
+@pytest.mark.parametrize(
+    "task", [opened, checked, salvaged, exported, viewed, reported], ids=lambda task: task.__name__
+)
 def test_databases_are_not_called_damaged(task, large):
     short = 0
     for megabytes in HEADROOM if task is opened else HEADROOM[::3]:

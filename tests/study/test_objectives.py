@@ -155,4 +155,4 @@ def test_a_sheet_of_a_plate_has_a_column_per_objective(storage, tmp_path):
         sheet[name] = [measured(trial)[name] for trial in trials]
     sheet.to_excel(tmp_path / "q.xlsx", index=False)
     found = read_results(tmp_path / "q.xlsx", study)
-    assert [one.reward.named for one in found] == [measured(trial) for trial in trials]
+    assert [one.reward for one in found] == [measured(trial) for trial in trials]

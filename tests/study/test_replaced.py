@@ -123,7 +123,11 @@ def copy_in_without_log(path, old):
     shutil.copyfile(old, path)
 
 
-WAYS = [move_over, rename, remove, cut_log, halve_log, remove_log, remove_index, copy_in, copy_in_without_log]
+def empty(path, _old):
+    os.truncate(path, 0)
+
+
+WAYS = [move_over, rename, remove, empty, cut_log, halve_log, remove_log, remove_index, copy_in, copy_in_without_log]
 
 
 def with_backup(tmp_path, pairs=3):
@@ -162,13 +166,13 @@ def test_what_two_processes_acknowledge_is_in_the_file(way, end, tmp_path):
         worker.end(end)
     for text in said.values():
         assert text == "stored" or str(path) in text, said
-        assert "damaged" not in text
+        assert "damaged" not in text or way is empty  # it is
     stored = {key for key, text in said.items() if text == "stored"}
     assert stored == (set(list(said)[2:]) if way is move_over else set()), said
     if way is rename:
         os.rename(f"{path}.away", path)
-    if way is remove:
-        assert not path.exists()
+    if way in (remove, empty):
+        assert path.exists() == (way is empty)
         assert not stored
         return
     assert check("s", path).ok
@@ -179,6 +183,16 @@ def test_what_two_processes_acknowledge_is_in_the_file(way, end, tmp_path):
     play(again, 2)
     if way is move_over:  # each process reports the loss once and goes on
         assert all("HistoryReplacedError" in text for text in list(said.values())[:2]), said
+
+
+def test_an_emptied_database_under_a_log_with_all_pages(tmp_path):
+    """All can still be read from the log, which SQLite will delete when it opens the empty database."""
+    study, path, _ = with_backup(tmp_path)
+    trial = study.ask()
+    empty(path, None)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="was overwritten"):
+            study.tell(trial, 0.5)
 
 
 def test_closing_leaves_an_overwritten_file_alone(tmp_path):

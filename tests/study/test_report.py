@@ -68,7 +68,7 @@ def test_everything_is_on_the_page(tmp_path):
     assert set(figures) == {"probabilities", "returns", "rewards", "curve"}
     assert {f"figure-{name}" for name in figures} <= set(page.ids)
     for words in (
-        "27 rewards told", "2 pending", "1 abandoned", "recommended", "Which model is winning, and why",
+        "27 rewards", "2 pending", "1 abandoned", "recommended", "Which model is winning, and why",
         "leads with q =",
         "effectively ruled out", "still plausible", "hours pending", "γ_t = min(1, γ t^(-1/4))", "η_t = η / (B √t)",
         "λ_t = c (2σ/√t)", "noise_std", "Estimated reward", "trials it chose",
@@ -102,7 +102,7 @@ def test_every_algorithm_has_a_report(tmp_path, name, direction):
     study = new_study(tmp_path / "s.db", algorithm=name, direction=direction, **alexp.Algorithm.registry[name].example)
     empty, figures = read(study, tmp_path / "empty.html")
     assert figures == {}
-    assert "No reward has been told yet." in empty.words
+    assert "There is no reward yet." in empty.words
     play(study, 4)
     _, figures = read(study, tmp_path / "report.html")
     best = next(trace for trace in figures["rewards"]["data"] if trace["name"] == "best so far")["y"]

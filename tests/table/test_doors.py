@@ -112,7 +112,7 @@ def test_the_client_mirrors_it(tmp_path):
         assert client.preview(path, reading={"ignore": ["T"]}).columns == own.understood.columns
         frame = pd.read_csv(path, sep=";")
         assert client.preview(frame).columns == Table.from_frame(frame).understood.columns
-        with pytest.raises(ValueError, match=re.escape("has no column 'Q'")):
+        with pytest.raises(ValueError, match=re.escape("has no column 'Q'. It has ")):
             client.preview(path, reading={"ignore": ["Q"]})
         study = client.create(path, name="remote", reading={"ignore": ["T"]}, random_state=0)
         assert study.ask().x["solvent"] in ("DMF", "water")

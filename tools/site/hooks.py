@@ -1,12 +1,15 @@
-"""Pages of the site that are made from something else: the changelog, and the command line from its own help."""
+"""Pages that are made from something else (the changelog, the command line from its own help), and wide figures."""
 
 from __future__ import annotations
 
+import re
+import struct
 from pathlib import Path
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 from typer.cli import get_docs_for_click
 
 ROOT = Path(__file__).parents[2]
@@ -41,3 +44,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, content in (("changelog.md", changelog()), ("reference/command-line.md", command_line())):
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Figures at least 1,200 pixels wide get the class `wide`: the style sheet lets them scroll on a phone."""
+    folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
+
+    def marked(found: re.Match[str]) -> str:
+        file = folder / found[1]
+        wide = file.exists() and struct.unpack(">I", file.read_bytes()[16:20])[0] >= 1200
+        return found[0].replace("<img ", '<img class="wide" ') if wide else found[0]
+
+    return re.sub(r'<img [^>]*src="([^":]+\.png)"', marked, html)

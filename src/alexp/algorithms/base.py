@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from inspect import Parameter
-from itertools import islice
+from itertools import islice, repeat
 from math import isnan, nan
+from operator import is_not
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
@@ -30,8 +31,6 @@ from alexp.algorithms.log import (
     check_remark,
     looks_like_a_typo,
     pack_restriction,
-    read_log,
-    read_notes,
     rounds_frame,
     trials_frame,
     typos_among,
@@ -39,16 +38,17 @@ from alexp.algorithms.log import (
 from alexp.algorithms.naming import Name, find_trial
 from alexp.algorithms.offer_log import LogFeatures, OfferLog, check_log_features
 from alexp.algorithms.rerun import Rerun
-from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_stored
+from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_log, read_notes, read_stored
 from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.backends import enumerating_card
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
+from alexp.common.extensions import Registry
 from alexp.common.schema import Check, record, text
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
 from alexp.estimation.announcing import announce
-from alexp.problem.candidates import CandidateTable, Pending, PendingList, Round
+from alexp.problem.candidates import NOTHING, CandidateTable, Pending, PendingList, Round
 from alexp.problem.domains import (
     Arms,
     Available,
@@ -60,7 +60,7 @@ from alexp.problem.domains import (
     domain_from_dict,
 )
 from alexp.problem.models import ModelClass
-from alexp.problem.objectives import Measurements, Reward
+from alexp.problem.objectives import Measurements, Objectives, Reward, Value, first_of
 from alexp.problem.offers import (
     Ids,
     Offer,
@@ -72,7 +72,7 @@ from alexp.problem.offers import (
     open_round,
     points_offer,
 )
-from alexp.problem.plates import PlateLimits, check_plate, check_unrestricted, check_where
+from alexp.problem.plates import PlateLimits, Purse, check_plate, check_unrestricted, check_where
 from alexp.problem.ranges import RewardRange
 from alexp.table.arrivals import arriving
 from alexp.table.encoding import Arrivals, extended
@@ -99,7 +99,7 @@ _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_candidates
     check_fail check_observation check_offers check_retract check_reward check_rewards check_tell choosable
     computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball
-    needs_columns needs_table of_first_objective plate_limits plays_balls registry restriction resume ridges_per_model
+    needs_columns needs_table of_first_objective plate_limits plays_balls registry resume ridges_per_model
     settings state suspect_observations suspects take_candidates take_failure take_in take_observation take_trial
     weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
@@ -176,11 +176,12 @@ class Observation:
     Attributes
     ----------
     row : (P,) the dictionary at the action.
-    reward : the reward, to be maximised.
+    reward : the reward, to be maximised; that of the first objective where several are measured.
     trial : the trial's id.
     index : the action's number among the candidates; None where candidates have no numbers.
     model : whose agent proposed it; None if no single one did, and for measurements from elsewhere.
     note : what the algorithm wanted to remember when it was asked; None for measurements from elsewhere.
+    further : the rewards of the other objectives that are measured, to be maximised.
     """
 
     row: FloatArray
@@ -189,13 +190,14 @@ class Observation:
     index: int | None
     model: int | None = None
     note: Packable = None
+    further: tuple[float, ...] = ()
 
 
 class ExternalObservation(NamedTuple):
     """A measurement that was not asked for: candidate and reward, and of a contextual round what it offered."""
 
     candidate: int
-    reward: float
+    reward: Value
     offer: Offer | None = None
     propensity: float = nan
 
@@ -204,9 +206,9 @@ class CheckedTell(NamedTuple):
     """What a checked tell will do: take in the reward of a pending trial, skip one that is known, or amend one."""
 
     trial: int
-    reward: float
+    reward: Value
     action: Literal["tell", "skip", "amend"]
-    more: tuple[float, ...] = ()  # further measurements of the same experiment
+    more: tuple[Value, ...] = ()  # further measurements of the same experiment
     note: str = ""
 
 
@@ -270,10 +272,12 @@ class Algorithm(Guarded, ABC):
     ridges_per_model: ClassVar[int] = 0  # posteriors that are kept of each model, for estimates of time and memory
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
     forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
+    objectives: Objectives | None = None  # where there are several
+    budget: float | None = None  # what all trials may cost together; None where nothing limits that
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
-    registry: ClassVar[dict[str, type[Any]]] = {}  # every algorithm by its name
+    registry: ClassVar[Registry] = Registry()  # every algorithm by its name
     models: ModelClass
     domain: Domain
     stated: Stated
@@ -399,7 +403,7 @@ class Algorithm(Guarded, ABC):
         announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         self._n_candidates = domain.n_candidates
         self._log = TrialLog(self._new_offers(), self._measured)
-        self._waiting = self._log, 0, PendingList(models.n_columns)
+        self._waiting = self._log, 0, PendingList()
         self._notes = {}  # of pending trials
         self._known = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
@@ -512,15 +516,19 @@ class Algorithm(Guarded, ABC):
             trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
             limits = self.plate_limits(at_most, together)
-            wanted, allowed = self.check_ask(1 if n is None else n, available, where, limits)
-            restriction, trials = self.restriction(allowed), list[Trial]()
-            for k in range(wanted):
+            wanted, allowed, free = self._check_ask(n, available, where, limits)
+            listed, pending, trials = self._listed, self._pending_now(), list[Trial]()
+            restriction = self._restriction(allowed)
+            while len(trials) < wanted:
                 if limits is not None:
-                    free = self.choosable(allowed)
-                    left = limits.choices(free, [trial.index for trial in trials], wanted - k)
-                    allowed = left if left.size < free.size else allowed
-                    restriction = self.restriction(allowed)
-                trials.append(self._propose(self._open(allowed), restriction, scores=scores))
+                    left = limits.choices(free, [trial.index for trial in trials], wanted - len(trials))
+                    if left.size < free.size:
+                        allowed = free = left
+                        restriction = self._restriction(allowed)
+                trials.append(self._propose(listed.round(free, pending), restriction, scores=scores))
+                if len(trials) < wanted:
+                    pending, free = self._pending_now(), free[free != trials[-1].index]
+                    free = free if free.size else self._free(allowed, pending.indices)  # each has one more pending
             self._end()  # all of them or none
         return trials[0] if n is None else trials
 
@@ -546,9 +554,9 @@ class Algorithm(Guarded, ABC):
             round_, n = self._open_offer(offer), len(offer)
         else:
             limits = self.plate_limits()
-            _, allowed = self.check_ask(1, available, limits=limits)
-            allowed = allowed if limits is None else limits.choices(self.choosable(allowed), [], 1)
-            round_, n = self._open(allowed), self.domain.n_candidates
+            _, _, free = self._check_ask(None, available, None, limits)
+            free = free if limits is None else limits.choices(free, [], 1)
+            round_, n = self._listed.round(free, self._pending_now()), self.domain.n_candidates
         return propensities(self._decision(round_).play, round_, n)
 
     def best(
@@ -587,8 +595,8 @@ class Algorithm(Guarded, ABC):
         and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
         """
         told, seen = self.check_tell(trial, reward, if_told, candidate, note), self._log.seen
-        plain = told.action == "tell" and not told.more and not self._log.objectives
-        if not (plain and seen.low <= told.reward <= seen.high):  # which most rewards are
+        plain = told.action == "tell" and not told.more and not isinstance(told.reward, dict)
+        if not (plain and seen.low <= first_of(told.reward) <= seen.high):  # which most rewards are
             warn_of(self.suspects([told]).values())
         self.take_in(told)
 
@@ -975,34 +983,50 @@ class Algorithm(Guarded, ABC):
     # -- rounds, for asks here and in studies -----------------------------------------------------------------------
 
     def check_ask(
-        self, n: int, available: Available = None, where: str | None = None, limits: PlateLimits | None = None
+        self, n: int | None, available: Available = None, where: str | None = None, limits: PlateLimits | None = None
     ) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
-        wanted, allowed = count("n", n), check_where(available, where, self.domain)
-        whose = ("candidate" if allowed is None else "available candidate") + (
-            "" if where is None else f" with {where}"
-        )
-        if self._log.failed and self.repeats and not self.choosable(allowed).size:
-            raise ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
-        if not self.repeats and (left := self.choosable(allowed).size) < wanted:
-            failed = ", has failed" if self._log.failed else ""
-            if left == 0:
-                raise ValueError(
-                    f"every {whose} has been measured{failed} or is pending; tell or abandon what is pending, allow "
-                    "more, or construct the algorithm with repeats=True"
-                )
-            raise ValueError(
-                f"n must be at most {left}, every other {whose} has been measured{failed} or is pending; got {n}"
-            )
+        return self._check_ask(n, available, where, limits)[:2]
+
+    def _check_ask(
+        self, n: int | None, available: Available, where: str | None, limits: PlateLimits | None
+    ) -> tuple[int, IntArray | None, IntArray]:
+        """Number of trials, allowed candidates, and those of them that the first trial chooses from."""
+        wanted = 1 if n is None else count("n", n)
+        allowed = None if available is None and where is None else check_where(available, where, self.domain)
+        free = self._free(allowed, self._pending_now().indices)
+        if free.size < (1 if self.repeats else wanted):
+            whose = "candidate" if allowed is None else "available candidate"
+            raise self._refusal(wanted, free.size, whose if where is None else f"{whose} with {where}")
         if limits is not None:
-            limits.check(self.choosable(allowed), wanted)
-        return wanted, allowed
+            limits.check(free, wanted)
+        return wanted, allowed, free
+
+    def _refusal(self, n: int, left: int, whose: str) -> ValueError:
+        """What to raise where n trials are more than the candidates that are left."""
+        if self.repeats:
+            return ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
+        failed = ", has failed" if self._log.failed else ""
+        if left == 0:
+            return ValueError(
+                f"every {whose} has been measured{failed} or is pending; tell or abandon what is pending, allow more, "
+                "or construct the algorithm with repeats=True"
+            )
+        return ValueError(
+            f"n must be at most {left}, every other {whose} has been measured{failed} or is pending; got {n}"
+        )
 
     def plate_limits(
         self, at_most: Mapping[str, int] | None = None, together: Sequence[str] | str | None = None
     ) -> PlateLimits | None:
         """What limits the trials of one ask, or the error that says what is wrong; None where nothing does."""
-        return check_plate(self.domain, at_most, together)
+        if at_most is None and together is None and self.budget is None:
+            return None
+        return check_plate(self.domain, at_most, together, self._purse())
+
+    def _purse(self) -> Purse | None:
+        """What candidates cost and what is left of the budget; None without a budget."""
+        return None
 
     def choosable(self, allowed: IntArray | None = None) -> IntArray:
         """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
@@ -1013,19 +1037,18 @@ class Algorithm(Guarded, ABC):
         return self._free(allowed, self._pending_now().indices)
 
     def _free(self, allowed: IntArray | None, pending: IntArray) -> IntArray:
-        n = self._n_candidates
-        if allowed is None and not self.repeats:
-            free = np.ones(n, dtype=bool)
-            free[pending] = free[self._log.told_candidates()] = free[self._log.failed_candidates()] = False
-            return np.flatnonzero(free)
-        taken = np.bincount(pending, minlength=n)
+        """The same, with the candidates of the pending trials."""
+        left, n = self._not_failed(allowed), self._n_candidates
+        if left is None:
+            left = np.arange(n)
         if not self.repeats:
-            taken[self._log.told_candidates()] += 1
-        own = self._not_failed(allowed)
-        if own is None:
-            own = np.arange(taken.size)
-        least = taken[own].min(initial=taken.max(initial=0)) if self.repeats else 0
-        return np.asarray(own[taken[own] == least])
+            closed = np.zeros(n, dtype=bool)
+            closed[pending] = closed[self._log.told_candidates()] = True
+            return np.asarray(left[~closed[left]])
+        if pending.size and left.size:
+            taken = np.bincount(pending, minlength=n)[left]
+            return np.asarray(left[taken == taken.min()])
+        return left
 
     def _not_failed(self, allowed: IntArray | None) -> IntArray | None:
         """Those of the allowed candidates that have not failed; None for all candidates."""
@@ -1037,23 +1060,22 @@ class Algorithm(Guarded, ABC):
 
     def _open(self, allowed: IntArray | None) -> Round:
         """The round of an ask: what may be chosen, and the pending trials."""
-        listed = self._listed
-        if self.repeats and not self._log.pending:
-            return listed.round(self._not_failed(allowed))
         pending = self._pending_now()
-        return listed.round(self._free(allowed, pending.indices), pending or None)
+        return self._listed.round(self._free(allowed, pending.indices), pending)
 
     def _pending_now(self) -> Pending:
         """The pending trials on a fixed domain; of those that were there at the last call, only new ones are added."""
         log, (of, n_settled, known) = self._log, self._waiting
+        if not log.pending:
+            return NOTHING
         if of is not log or n_settled != log.n_settled:
-            known = PendingList(self.models.n_columns)
+            known = PendingList()
             self._waiting = log, log.n_settled, known
-        if (n_new := len(log.pending) - len(known)) > 0:
+        if (n_new := len(log.pending) - known.now.trials.size) > 0:
             new = list(islice(reversed(log.pending.items()), n_new))[::-1]
-            indices = np.array([index for _, index in new], dtype=np.int64)
-            known.extend([trial for trial, _ in new], indices, self._listed.rows(indices))
-        return known.now()
+            trials, indices = np.array(new, dtype=np.int64).T
+            known.extend(trials, indices, self._listed.rows(indices))
+        return known.now
 
     def _check_offer(self, available: Available = None, **presented: Unpack[RoundArguments]) -> Offer:
         """What a round with these arguments offers, or the error that says what would be right; changes nothing."""
@@ -1104,7 +1126,7 @@ class Algorithm(Guarded, ABC):
 
         Of many pending trials only the newest count: rewards of clicks may take days, and fantasies take time for each.
         """
-        k, pending = len(self._log), None
+        k, pending = len(self._log), NOTHING
         if wait and self._log.pending:
             newest = tuple(islice(reversed(self._log.pending), _MOST_PENDING))[::-1]
             indices = np.array([self._log.pending[trial] for trial in newest], dtype=np.int64)
@@ -1150,7 +1172,7 @@ class Algorithm(Guarded, ABC):
         if offer is None and self.asks_matter():
             round_ = self._open(allowed)
             position = int(np.flatnonzero(round_.indices == index)[0])
-            self._propose(round_, self.restriction(allowed), Proposal(position, model, explored, propensity))
+            self._propose(round_, self._restriction(allowed), Proposal(position, model, explored, propensity))
         else:
             self._changing = True
             self._log.append(index, model, explored, propensity, offer=offer)
@@ -1168,7 +1190,7 @@ class Algorithm(Guarded, ABC):
         decision = self._decision(round_)
         self._changing = True
         self._commit(round_, decision)
-        proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log)))
+        proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log.index)))
         index = int(round_.indices[proposal.position])
         proposal.propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
         note = self._note(decision, proposal)
@@ -1205,9 +1227,15 @@ class Algorithm(Guarded, ABC):
         value = float(self.within_range(np.array(self._sign * value)))
         return Recommendation(x, index, value, model), position
 
-    def _to_maximise(self, reward: float) -> float:
-        """A reward such that larger is better."""
-        return self._sign * reward
+    def _observation(
+        self, row: FloatArray, reward: Value, trial: int, index: int | None, model: int | None = None
+    ) -> Observation:
+        """What is learned of a reward: all numbers such that larger is better."""
+        if not isinstance(reward, dict):
+            return Observation(row, self._sign * reward, trial, index, model, self._notes.get(trial))
+        assert self.objectives is not None
+        first, *further = (self.objectives.sign(name) * number for name, number in reward.items())
+        return Observation(row, first, trial, index, model, self._notes.get(trial), tuple(further))
 
     def of_first_objective(self) -> Algorithm:
         """The run as far as its first measured objective is concerned, for reading; itself where there is only one."""
@@ -1217,7 +1245,7 @@ class Algorithm(Guarded, ABC):
         """Rewards as users see them, cut off at the ends of `reward_range` where that is stated."""
         return values if self.reward_range is None else self.reward_range.clip(values)
 
-    def restriction(self, allowed: IntArray | None) -> bytes | None:
+    def _restriction(self, allowed: IntArray | None) -> bytes | None:
         """What must be remembered of the candidates that an ask was allowed to choose, so that it can be repeated."""
         if allowed is None or not self.asks_matter():
             return None
@@ -1226,7 +1254,8 @@ class Algorithm(Guarded, ABC):
     @property
     def decides_on(self) -> str | None:
         """Name of the device that decisions are computed on; None for the CPU."""
-        return self.models.device or enumerating_card(self.models.enumerated_on)
+        enumerated_on = self.models.enumerated_on
+        return self.models.device or (enumerating_card(enumerated_on) if enumerated_on else None)
 
     # -- rewards, for tells here and in studies ---------------------------------------------------------------------
 
@@ -1244,14 +1273,14 @@ class Algorithm(Guarded, ABC):
         trial_id = find_trial(self._log, self.domain, trial, candidate)
         value, *more = values = self.check_rewards(reward)
         text = check_remark("note", note) if note != "" else ""
-        known = self._log.value(trial_id)
+        known = self._log.reward[trial_id]
         if trial_id in self._log.failed and if_told == "amend":
             self._check_repeatable()
             return CheckedTell(trial_id, value, "amend", tuple(more), text)
         if isnan(known) or if_told == "raise":
             return CheckedTell(self._log.check_is_pending(trial_id), value, "tell", tuple(more), text)
         renoted = if_told == "amend" and text not in ("", self._log.remarks.get(trial_id))
-        if value == known and values == self._log.measurements(trial_id) and not renoted:
+        if values == self._log.measurements(trial_id) and not renoted:
             return CheckedTell(trial_id, value, "skip", tuple(more))
         if if_told == "same":
             had, said = _listed(self._log.measurements(trial_id)), _listed(values)
@@ -1261,8 +1290,10 @@ class Algorithm(Guarded, ABC):
             )
         return CheckedTell(trial_id, value, "amend", tuple(more), text)
 
-    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
+    def check_rewards(self, reward: Measurements) -> tuple[Value, ...]:
         """The measurements of one experiment: a reward, or a list of them; raises if any is wrong."""
+        if self.objectives is not None:
+            reward = self.objectives.listed(reward)
         if not isinstance(reward, list | tuple | np.ndarray) or not np.ndim(reward):
             return (self.check_reward(cast(Reward, reward)),)
         if self.is_contextual:
@@ -1271,12 +1302,17 @@ class Algorithm(Guarded, ABC):
             raise ValueError(f"reward must be 1 to {_MOST_REPLICATES} measurements, got {len(reward)}")
         return tuple(self.check_reward(one) for one in reward)
 
-    def check_reward(self, reward: Reward) -> float:
-        """A reward as a float; raises unless it is finite, and within `reward_range` where that is stated."""
+    def check_reward(self, reward: Reward) -> Value:
+        """A reward as a float, or as numbers by name where several objectives are measured.
+
+        Raises unless it is finite, and within `reward_range` where that is stated.
+        """
+        if self.objectives is not None:
+            return self.objectives.check(reward)
         value = check_reward(reward)
         return value if self.reward_range is None else self.reward_range.check(value)
 
-    def entries(self, one: CheckedTell | CheckedFail) -> tuple[dict[int, Entry], tuple[float, ...]]:
+    def entries(self, one: CheckedTell | CheckedFail) -> tuple[dict[int, Entry], tuple[Value, ...]]:
         """What an amendment changes, by trial: the trial and its replicates; and measurements that come in addition.
 
         Replicates that there are no longer are withdrawn.
@@ -1298,26 +1334,27 @@ class Algorithm(Guarded, ABC):
     def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors beside all others, by trial, and why."""
         bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
-        all_told = (told._replace(reward=one) for told in tells for one in (told.reward, *told.more))
-        new = [told for told in all_told if told.action != "skip" and abs(told.reward) > bound]
+        rewards = ((told.trial, one) for told in tells if told.action != "skip" for one in (told.reward, *told.more))
+        new = [(trial, number) for trial, one in rewards if abs(number := first_of(one)) > bound]
         if len(new) == 1:  # the usual case takes no longer for a long run
-            found = [looks_like_a_typo(self._log.seen_beside(new[0].trial), new[0].reward)]
+            found = [looks_like_a_typo(self._log.seen_beside(new[0][0]), new[0][1])]
         else:
             known = np.array(self._log.reward, dtype=np.float64)
-            known[[told.trial for told in new]] = np.nan
-            found = typos_among(known[~np.isnan(known)], np.array([told.reward for told in new]))
+            known[[trial for trial, _ in new]] = np.nan
+            found = typos_among(known[~np.isnan(known)], np.array([reward for _, reward in new]))
         reasons = zip(new, self._if_diverse(found), strict=True)
-        return {told.trial: f"trial {told.trial}: {reason}" for told, reason in reasons if reason is not None}
+        return {trial: f"trial {trial}: {reason}" for (trial, _), reason in reasons if reason is not None}
 
-    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
+    def suspect_observations(self, rewards: Sequence[Value]) -> list[str | None]:
         """For each of some measurements from elsewhere, why it looks like a typing error; None where it does not."""
-        if len(rewards) == 1:
-            found = [looks_like_a_typo(self._log.seen, rewards[0])]
+        new = [first_of(reward) for reward in rewards]
+        if len(new) == 1:
+            found = [looks_like_a_typo(self._log.seen, new[0])]
         else:
             known = np.array(self._log.reward, dtype=np.float64)
-            found = typos_among(known[~np.isnan(known)], np.array(rewards, dtype=np.float64))
+            found = typos_among(known[~np.isnan(known)], np.array(new, dtype=np.float64))
         bound = self.stated.reward_bound or 0.0
-        possible = [None if abs(reward) <= bound else why for reward, why in zip(rewards, found, strict=True)]
+        possible = [None if abs(reward) <= bound else why for reward, why in zip(new, found, strict=True)]
         return self._if_diverse(possible)
 
     def _if_diverse(self, found: list[str | None]) -> list[str | None]:
@@ -1338,20 +1375,20 @@ class Algorithm(Guarded, ABC):
         if told.action != "tell":
             return
         index, model = self._log.index[told.trial], self._log.model[told.trial]
-        row, note = self._row(told.trial), self._notes.get(told.trial)
-        seen = Observation(row, self._to_maximise(told.reward), told.trial, index, None if model < 0 else model, note)
+        row = self._row(told.trial)
+        seen = self._observation(row, told.reward, told.trial, index, None if model < 0 else model)
         self._changing = True
         self._learn(seen)
         self._log.record(told.trial, told.reward)
         self._known.clear()
         self._notes.pop(told.trial, None)
         for value in told.more:
-            self._learn(Observation(row, self._to_maximise(value), len(self._log), index))
+            self._learn(self._observation(row, value, len(self._log), index))
             self._log.observe(index, value, replicate_of=told.trial)
         if told.note:
             self._log.remark(told.trial, told.note)
         self._end()
-        self._beware(told.reward)
+        self._beware(first_of(told.reward))
 
     def check_fail(
         self,
@@ -1434,7 +1471,7 @@ class Algorithm(Guarded, ABC):
     def take_observation(
         self,
         index: int,
-        value: float,
+        value: Value,
         offer: Offer | None = None,
         propensity: float = nan,
         replicate_of: int | None = None,
@@ -1442,11 +1479,11 @@ class Algorithm(Guarded, ABC):
         """Do what `observe` does, with what has been checked; for a further measurement of a trial, too."""
         row, trial_id = self._listed.row(index) if offer is None else offer.rows[index], len(self._log)
         self._changing = True
-        self._learn(Observation(row, self._to_maximise(value), trial_id, index))
+        self._learn(self._observation(row, value, trial_id, index))
         self._log.observe(index, value, propensity, offer, replicate_of)
         self._known.clear()
         self._end()
-        self._beware(value)
+        self._beware(first_of(value))
         return self._log.trial(trial_id, self.domain)
 
     def _beware(self, value: float) -> None:
@@ -1572,7 +1609,7 @@ class Algorithm(Guarded, ABC):
 
 def any_given(presented: RoundArguments) -> bool:
     """Whether any of it was given."""
-    return any(value is not None for value in presented.values())
+    return any(map(is_not, presented.values(), repeat(None)))
 
 
 def offers_for(
@@ -1611,7 +1648,7 @@ def rows_of(log: TrialLog, candidates: CandidateTable | None, trials: IntArray) 
     return candidates.rows(np.array(log.index, dtype=np.int64)[trials])
 
 
-def _listed(values: Sequence[float]) -> str:
+def _listed(values: Sequence[Value]) -> str:
     return str(values[0]) if len(values) == 1 else str(list(values))
 
 

@@ -27,10 +27,17 @@ import numpy as np
 from alexp.algorithms.assumptions import NotCertified
 from alexp.algorithms.base import Algorithm, RoundArguments, any_given, rows_of
 from alexp.algorithms.capabilities import WeighsModels, offers
-from alexp.algorithms.certifier import Certifier, PlausibleFits, StatedCertifier, condition, missing
+from alexp.algorithms.certifier import (
+    Certifier,
+    PlausibleFits,
+    ShapeCertifier,
+    StatedCertifier,
+    condition,
+    missing,
+    shape_condition,
+)
 from alexp.algorithms.log import TrialLog
 from alexp.algorithms.offer_log import Forgotten
-from alexp.algorithms.shape_certifier import ShapeCertifier, shape_condition
 from alexp.algorithms.statements import DELTA, Band, ModelCheck, StopReport
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import SMALLEST, fraction, positive

@@ -1,10 +1,11 @@
-"""Certificates about some models from the rewards told, where the size of the noise and a bound were stated.
+"""Certificates about some models from the rewards told: what was stated decides which `Certifier` makes them.
 
-The likelihood-mixing argument: average the Gaussian marginal likelihoods of all M models. Divided by the likelihood
-of the truth it is a non-negative supermartingale that starts at one, so by Ville's inequality it exceeds 1/delta at
-any time with probability at most delta. The ridge penalty of the fits is the prior used in that average; any fixed
-value is valid, noise_std over the norm is the natural one. With an unpenalised intercept the first reward fixes the
-constant: delta is split between that reward's noise and all that follows.
+Where the size of the noise and a bound were stated, that is the likelihood-mixing argument: average the Gaussian
+marginal likelihoods of all M models. Divided by the likelihood of the truth it is a non-negative supermartingale that
+starts at one, so by Ville's inequality it exceeds 1/delta at any time with probability at most delta. The ridge penalty
+of the fits is the prior used in that average; any fixed value is valid, noise_std over the norm is the natural one.
+With an unpenalised intercept the first reward fixes the constant: delta is split between that reward's noise and all
+that follows. Where only the shape of the noise was stated, `estimation.shape` has the argument.
 """
 
 from __future__ import annotations
@@ -16,21 +17,28 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from alexp.algorithms.assumptions import NotCertified, Stated
-from alexp.algorithms.statements import ModelCheck
+from alexp.algorithms.statements import DELTA, ModelCheck
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.checking import Ledger, Monitor, Rewards
 from alexp.estimation.credible import log_odds_of_a_constant, typical_norms
 from alexp.estimation.posteriors import Envelope
+from alexp.estimation.shape import ShapeLedger
 from alexp.problem.bounds import NormBounds, curvature_bounds, norm_bounds
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.domains import Domain, Interval
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
+from alexp.problem.ranges import RewardRange
+from alexp.problem.rows import spread
 
 _CHECKED_WORK = 1e9  # squared sizes of all models times rewards; some ten seconds
 _FINEST = 5_000  # points of an interval that are looked at between the candidates
 _GAP_WORK = 2e7  # models times points times squared sizes
+# Where only the shape of the noise was stated:
+_WIDEST, _MOST_COLUMNS = 200, 2000  # features of a model, and columns of all of them together, that are looked at
+_LOOKED_AT = 300  # candidates that show how large the columns are
+_SHOWN = 3  # trials that are named
 
 
 class Bands(Protocol):
@@ -237,3 +245,81 @@ class StatedCertifier(Certifier):
             larger = max(float(gaps.max()) - epsilon, 0.0)
         step = (domain.upper - domain.lower) / cells
         return larger + steepest * step**2 / 8.0
+
+
+def shape_condition(n_models: int, reward_bound: float | None = None, known: RewardRange | None = None) -> str:
+    """What these certificates rest on, as a clause.
+
+    >>> shape_condition(3)
+    'if one of the 3 models is true and errors are bell-shaped'
+    """
+    parts = [truth(n_models), "errors are bell-shaped"]
+    parts += [] if reward_bound is None else [f"rewards are within reward_bound = {reward_bound:g}"]
+    parts += [] if known is None else [f"rewards lie between {known.low:g} and {known.high:g}"]
+    return f"if {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+class ShapeCertifier(Certifier):
+    """From nothing but models that are linear, and noise that is Gaussian with one unknown variance.
+
+    `size` bounds how far the rewards of candidates lie from a constant, or from zero where models have none, if a range
+    or a bound was stated.
+    """
+
+    def __init__(self, models: ModelClass, candidates: CandidateTable | None, size: float | None) -> None:
+        if models.kernels is not None:
+            raise NotCertified("kernels can follow any rewards, so that noise of unknown size is not told apart")
+        widest = int(np.diff(models.offsets).max())
+        if widest > _WIDEST or models.n_columns > _MOST_COLUMNS:
+            raise NotCertified(
+                f"certificates for noise of unknown size are for models of at most {_WIDEST} features, and "
+                f"{_MOST_COLUMNS} columns together; got one with {widest}, and {models.n_columns} columns"
+            )
+        super().__init__(models, candidates)
+        self._size = size if candidates is not None else None
+
+    @cached_property
+    def _ledger(self) -> ShapeLedger:
+        typical: FloatArray | None = None
+        if self._candidates is not None:
+            typical = self._candidates.rows(spread(self._candidates.n_candidates, _LOOKED_AT)).T
+        elif self._models.example_rows is not None:
+            typical = self._models.example_rows.T
+        return ShapeLedger(self._models, typical, self._size)
+
+    def _caught_up(self) -> ShapeLedger:
+        self._ledger.catch_up(self.told)
+        self._ledger.look()
+        return self._ledger
+
+    def check(self, delta: float) -> ModelCheck:
+        """Whether every model was ruled out."""
+        ledger = self._caught_up()
+        at = ledger.contradicted_at(delta)
+        rejected = np.flatnonzero(ledger.largest > np.log(1.0 / delta))
+        e_value = ledger.history[-1][1] if ledger.history else 0.0
+        trials = () if at is None else self._missed(int(np.argmin(ledger.largest)), at)
+        against = () if at is None else ("models",)
+        return ModelCheck(delta, at is not None, at, max(e_value, 0.0), rejected, against, trials=trials)
+
+    def _missed(self, j: int, at: int) -> tuple[int, ...]:
+        """Positions of the rewards up to `at` that model j misses most."""
+        rest = self._ledger.fits(DELTA).residuals_of(j, self.told.rows[:at], self.told.rewards[:at])
+        return tuple(sorted(np.argsort(-np.abs(rest), kind="stable")[:_SHOWN].tolist()))
+
+    def plausible(self, delta: float) -> PlausibleFits:
+        """The models that were never ruled out at level delta; NotCertified while nothing is said of one of them."""
+        ledger = self._caught_up()
+        local = ledger.plausible(delta)
+        if local.size == 0:
+            raise NotCertified(self.check(delta).text)
+        needed = int(ledger.ranks[local].max())
+        if ledger.n_counted <= (max(needed, 1) if self._size is None else 1):
+            raise NotCertified(
+                f"too few rewards: models that are not ruled out have up to {self._coefficients()} coefficients, and "
+                f"the first {len(self.told) - ledger.n_counted} of {len(self.told)} rewards only fix units"
+            )
+        return PlausibleFits(ledger.fits(delta), local, ledger.radii(local, delta))
+
+    def _coefficients(self) -> int:
+        return int(np.diff(self._models.offsets).max()) + int(self._models.intercept and not self._models.arm_blocks)

@@ -17,7 +17,7 @@ from alexp.algorithms.base import (
     Observation,
     RoundArguments,
 )
-from alexp.algorithms.several import GRIDS, SeveralObjectives, SharedByObjective, value_of
+from alexp.algorithms.several import GRIDS, SeveralObjectives, SharedByObjective
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -211,7 +211,7 @@ class MixtureBelief:
         They only fall while further trials become pending. Those with fewer trials pending are upper bounds, and only
         choices that may be the best by them are looked at again.
         """
-        if self._run.is_contextual or self._run.costs is not None:
+        if self._run.is_contextual or self._run.cost is not None:
             gains = self.expected_improvement(round, width)
             return int(np.argmax(gains)), float(gains.max())
         bounds = self._upper_gains(round, width)
@@ -497,16 +497,18 @@ class EvidenceMixture(SeveralObjectives):
             play = self.rule.play(self._cached("belief", partial(MixtureBelief, self)), round_)
         else:
             play = self.rule.play(self._cached("objectives", self._several), round_)
-        gamma = max(self.floor, min(1.0, self.gamma * (self._log.n_told + 1) ** (-1.0 / 3.0)))
-        return Decision(Explore(gamma, len(round_), None, play) if gamma > 0.0 else play)
+        if self.gamma == self.floor == 0.0:
+            return Decision(play)
+        share = max(self.floor, min(1.0, self.gamma * (self._log.n_told + 1) ** (-1.0 / 3.0)))
+        return Decision(Explore(share, len(round_), None, play))
 
     def _learn(self, seen: Observation) -> None:
         if not self._replays.hold(seen.index, seen.reward):  # the same candidate has given exactly the same before
             for candidate, reward in self._replays.release():
                 self._mixture.update(self._listed.row(candidate), reward, candidate)
             self._mixture.update(seen.row, seen.reward, seen.index)
-        for part, name in zip(self._others, self._measured[1:], strict=True):
-            part._mixture.update(seen.row, value_of(seen.reward, name), seen.index)
+        for part, reward in zip(self._others, seen.further, strict=True):
+            part._mixture.update(seen.row, reward, seen.index)
         if self._success is not None:
             self._success.update(seen.row, True, seen.index)
 

@@ -6,19 +6,17 @@ from array import array
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import inf, isclose, isnan, nan
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
-from alexp.common.codec import Packable, State, jsonable
+from alexp.common.codec import State, jsonable
 from alexp.common.notebook import table
-from alexp.common.schema import a_dict, booleans, floats, integers, record, same
-from alexp.common.validation import LARGEST
+from alexp.common.schema import integers, record, same
 from alexp.problem.domains import Domain
-from alexp.problem.objectives import NamedReward
+from alexp.problem.objectives import Value, numbers_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,7 +270,7 @@ class Failure(NamedTuple):
     reason: str = ""
 
 
-Entry = float | Failure | None  # of a trial: its reward, its failure, or nothing
+Entry = Value | Failure | None  # of a trial: its reward, its failure, or nothing
 
 
 def check_remark(name: str, text: object) -> str:
@@ -382,7 +380,7 @@ class TrialLog:
     def observe(
         self,
         index: int,
-        reward: float,
+        reward: Value,
         propensity: float = nan,
         offer: Offer | None = None,
         replicate_of: int | None = None,
@@ -403,23 +401,24 @@ class TrialLog:
         self.reward.append(float("nan"))
         return len(self.index) - 1
 
-    def record(self, trial_id: int, reward: float) -> None:
+    def record(self, trial_id: int, reward: Value) -> None:
         """Store the reward of a trial; NaN if it was withdrawn."""
         self.events.told(trial_id)
         self._set(trial_id, reward)
 
-    def _set(self, trial_id: int, reward: float) -> None:
-        self.reward[trial_id] = reward
-        if isinstance(reward, NamedReward):
-            self.further[trial_id] = tuple(reward.named.values())[1:]
+    def _set(self, trial_id: int, reward: Value) -> None:
+        first, *further = numbers_of(reward)
+        self.reward[trial_id] = first
+        if further:
+            self.further[trial_id] = tuple(further)
         self._settle(trial_id)
-        if isnan(reward):
+        if isnan(first):
             self.abandoned.add(trial_id)
             self.retracted.add(trial_id)
         else:
-            self.seen = self.seen.including(reward)
+            self.seen = self.seen.including(first)
         if self.offers is not None:
-            self.offers.settle(trial_id, self.index[trial_id], isnan(reward))
+            self.offers.settle(trial_id, self.index[trial_id], isnan(first))
 
     def _settle(self, trial_id: int) -> None:
         if self.pending.pop(trial_id, None) is not None:
@@ -458,12 +457,12 @@ class TrialLog:
             return Failure(self.remarks.get(trial_id, ""))
         return None if isnan(self.reward[trial_id]) else self.value(trial_id)
 
-    def value(self, trial_id: int) -> float:
-        """The reward of a trial: NaN where it has none, and `NamedReward` where several objectives are measured."""
+    def value(self, trial_id: int) -> Value:
+        """The reward of a trial: NaN where it has none, and numbers by name where several objectives are measured."""
         reward = self.reward[trial_id]
         if trial_id not in self.further or isnan(reward):
             return reward
-        return NamedReward(dict(zip(self.objectives, (reward, *self.further[trial_id]), strict=True)))
+        return dict(zip(self.objectives, (reward, *self.further[trial_id]), strict=True))
 
     def values(self, objective: int) -> FloatArray:
         """The rewards of all trials as far as one of the measured objectives is concerned; NaN where there is none."""
@@ -481,10 +480,10 @@ class TrialLog:
         out.objectives, out.further = (), {}
         return out
 
-    def measurements(self, trial_id: int) -> tuple[float, ...]:
+    def measurements(self, trial_id: int) -> tuple[Value, ...]:
         """All rewards of the experiment of a trial, its own first."""
-        own = (self.value(k) for k in (trial_id, *self.replicates.get(trial_id, ())))
-        return tuple(reward for reward in own if not isnan(reward))
+        own = (trial_id, *self.replicates.get(trial_id, ()))
+        return tuple(self.value(k) for k in own if not isnan(self.reward[k]))
 
     def head_of(self, trial_id: int) -> int:
         """The trial that a replicate belongs to; other trials belong to themselves."""
@@ -636,127 +635,6 @@ def _number(trial: object) -> object:
     """Ids as they come from keys of JSON objects and from labels, as whole numbers."""
     digits = trial.removeprefix("#") if isinstance(trial, str) else ""
     return int(digits) if digits.isascii() and digits.isdigit() else trial
-
-
-_CERTAIN = 1.0 + 1e-6  # the largest propensity, up to rounding
-
-
-def read_log(
-    state: State,
-    n_candidates: int,
-    n_models: int,
-    offers: OfferLog | None = None,
-    objectives: tuple[str, ...] = (),
-) -> TrialLog:
-    """Invert `TrialLog.state`.
-
-    Rounds of contextual runs are read into `offers`, and every one has its own number of candidates; `objectives`
-    names those that are measured, where there are several.
-    """
-    n = len(record("log", state, {"index": integers(None)})["index"])
-    if offers is not None:
-        offers.restore(record("log", state, {"offers": a_dict})["offers"], n)
-        n_candidates = max(offers.n_candidates, default=1)
-    ids = integers(None, low=0, high=n - 1)
-    checks = {
-        "index": integers(n, low=0, high=n_candidates - 1),
-        "model": integers(n, low=-1, high=n_models - 1),
-        "explored": booleans(n),
-        "propensity": floats(n, low=0.0, high=_CERTAIN, missing=True),
-        "reward": floats(n, low=-LARGEST, high=LARGEST, missing=True),
-        "abandoned": ids,
-        "retracted": ids,
-        "events": a_dict,
-        "failed": ids,
-        "remarks": a_dict,
-        "replicates": ids,
-        "further": floats(None, low=-LARGEST, high=LARGEST),
-        "arrivals": integers(None, low=0),
-    }
-    known = record("log", state, checks, optional=["failed", "remarks", "replicates", "further", "arrivals"])
-    out = TrialLog(offers, objectives)
-    for name in ("index", "model", "explored", "propensity", "reward"):
-        getattr(out, name).frombytes(known[name].tobytes())  # a truth value is one byte, here and there
-    out.abandoned = set(known["abandoned"].tolist())
-    out.retracted = set(known["retracted"].tolist())
-    out.seen = SeenRewards.of(known["reward"])
-    missing = np.flatnonzero(np.isnan(known["reward"])).tolist()
-    if not out.retracted <= out.abandoned <= set(missing):
-        raise ValueError("log['abandoned'] must be trials without a reward, log['retracted'] some of them")
-    out.failed = set(known["failed"].tolist()) if "failed" in known else set()
-    if not out.failed <= out.abandoned - out.retracted:
-        raise ValueError("log['failed'] must be trials in log['abandoned'] that are not in log['retracted']")
-    out.replicates = _read_replicates(known.get("replicates", np.empty(0, dtype=np.int64)), out.index)
-    out.remarks = _read_remarks(known.get("remarks", {}), n)
-    out.further = _read_further(known.get("further", np.empty(0)), known["reward"], len(objectives) - 1)
-    out.arrivals = _read_arrivals(known.get("arrivals", np.empty(0, dtype=np.int64)), n, n_candidates)
-    out.pending = {i: out.index[i] for i in missing if i not in out.abandoned}
-    if offers is not None:
-        offers.check(out)
-    out.events = EventLog.read(known["events"], [*(candidates for _, candidates in out.arrivals), n_candidates])
-    _check_events(out)
-    return out
-
-
-def _read_replicates(flat: IntArray, index: Sequence[int]) -> dict[int, list[int]]:
-    pairs = flat.tolist()
-    out: dict[int, list[int]] = {}
-    for head, one in zip(pairs[::2], pairs[1::2], strict=False):
-        out.setdefault(head, []).append(one)
-    own = pairs[1::2]
-    if len(pairs) % 2 or len(set(own)) != len(own) or any(a >= b or index[a] != index[b] for a in out for b in out[a]):
-        raise ValueError("log['replicates'] must be pairs of a trial and a later one of the same candidate")
-    return out
-
-
-def _read_further(flat: FloatArray, rewards: FloatArray, n: int) -> dict[int, tuple[float, ...]]:
-    """Values of n further objectives, for all trials with a reward."""
-    told = np.flatnonzero(~np.isnan(rewards)).tolist()
-    if n < 1 or not told:
-        same("length of log['further']", flat.size, 0, "that of a run with one objective")
-        return {}
-    same("length of log['further']", flat.size, len(told) * n, "rewards times further objectives")
-    return {trial: tuple(own) for trial, own in zip(told, flat.reshape(-1, n).tolist(), strict=True)}
-
-
-def _read_arrivals(flat: IntArray, n: int, n_candidates: int) -> list[tuple[int, int]]:
-    pairs = list(zip(flat[::2].tolist(), flat[1::2].tolist(), strict=False))
-    trials, candidates = [pair[0] for pair in pairs], [*(pair[1] for pair in pairs), n_candidates]
-    growing = all(a < b for a, b in pairwise(candidates)) and candidates[0] > 0
-    if flat.size % 2 or trials != sorted(trials) or any(one > n for one in trials) or not growing:
-        raise ValueError("log['arrivals'] must be growing numbers of trials and of candidates, in pairs")
-    return pairs
-
-
-def _read_remarks(stored: State, n: int) -> dict[int, str]:
-    if not all(isinstance(key, str) and key.isdigit() and int(key) < n and stored[key] for key in stored):
-        raise ValueError(f"log['remarks'] must be texts by the numbers of trials, below {n}")
-    return {int(trial): check_remark("log['remarks']", text) for trial, text in stored.items()}
-
-
-def _check_events(log: TrialLog) -> None:
-    """Raise unless the events are those of the trials of the log, in a possible order."""
-    steps, trials = log.events.as_arrays()
-    creates = np.isin(steps, ("ask", "observe"))
-    if int(creates.sum()) != len(log) or np.any(trials >= np.cumsum(creates)):
-        raise ValueError(f"log['events'] must create the {len(log)} trials of the log, each before its other events")
-    has_reward = ~np.isnan(np.array(log.reward, dtype=np.float64))
-    has_reward[list(log.retracted)] = True
-    if not np.array_equal(np.sort(trials[np.isin(steps, ("tell", "observe"))]), np.flatnonzero(has_reward)):
-        raise ValueError("log['events'] must have every reward in log['reward'] once, and of no others")
-    if not np.array_equal(np.sort(trials[steps == "abandon"]), sorted(log.abandoned - log.retracted)):
-        raise ValueError("log['events'] must have every trial in log['abandoned'] once, and of no others")
-    by_chance = ~np.isnan(np.array(log.propensity, dtype=np.float64))
-    asked = trials[steps == "ask"]
-    if not np.array_equal(asked, np.flatnonzero(by_chance)) and (log.offers is None or not by_chance[asked].all()):
-        raise ValueError("log['propensity'] must be missing for observations, and for them alone")
-
-
-def read_notes(name: str, notes: Packable) -> dict[int, Packable]:
-    """What was noted about trials, which is stored by their ids as text."""
-    if not isinstance(notes, dict) or not all(isinstance(key, str) and key.isdigit() for key in notes):
-        raise ValueError(f"{name} must be a dict by the numbers of trials")
-    return {int(trial): note for trial, note in notes.items()}
 
 
 def looks_like_a_typo(seen: SeenRewards | Sequence[float] | FloatArray, reward: float) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from math import fsum
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
 
@@ -13,28 +13,26 @@ import numpy as np
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.base import CheckedTell, Direction, Noise, RandomState, RoundArguments, Shared
 from alexp.algorithms.certified import Certified
-from alexp.algorithms.objectives_belief import ObjectivesBelief
 from alexp.algorithms.offer_log import LogFeatures
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.validation import non_negative, positive
-from alexp.decision.hypervolume import non_dominated
+from alexp.decision.hypervolume import non_dominated, reference_point
 from alexp.estimation.mixture.success import SuccessMixture
-from alexp.problem.candidates import Round
+from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Available, ContextualDomain, Domain
 from alexp.problem.objectives import (
-    Measurements,
-    NamedReward,
     Objectives,
-    Reward,
+    Value,
     check_cost,
     column_names,
     costs_of,
     known_column,
     numbers_in,
+    numbers_of,
 )
 from alexp.problem.offers import Offer
-from alexp.problem.plates import PlateLimits, Purse, check_plate
+from alexp.problem.plates import Purse
 from alexp.problem.ranges import RewardRange
 from alexp.rules import Rule, rule_named
 from alexp.table.encoding import Arrivals
@@ -72,12 +70,6 @@ class SharedByObjective(TypedDict, total=False):
     noise: Noise | None
 
 
-def value_of(reward: float, name: str) -> float:
-    """The value of one objective in a reward of several."""
-    assert isinstance(reward, NamedReward)
-    return reward.named[name]
-
-
 def by_objective(key: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
     """What was stated for each of the measured objectives; raises unless it is stated by their names."""
     if value is None:
@@ -92,6 +84,84 @@ def by_objective(key: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
     return dict(value)
 
 
+class ObjectivesBelief:
+    """The `SeveralBeliefs` of a run: K objectives to be maximised, which are independent given the rewards.
+
+    Parameters
+    ----------
+    parts : for every objective the belief of its mixture, or its known values (N,).
+    measured : (m,) candidates that have been measured.
+    costs : (N,) of all candidates; None where experiments have none.
+    """
+
+    def __init__(
+        self, parts: Sequence[MixtureBelief | FloatArray], measured: IntArray, costs: FloatArray | None
+    ) -> None:
+        self._parts, self._measured, self._costs = parts, measured, costs
+        self._first = next(part for part in parts if not isinstance(part, np.ndarray))
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """Values of the measured candidates, (m, K): means of their measurements, or of the posterior under noise."""
+        if not self._measured.size:
+            return np.empty((0, len(self._parts)))
+        own = [
+            part[self._measured] if isinstance(part, np.ndarray) else part.values_at(self._measured)
+            for part in self._parts
+        ]
+        return np.stack(own, axis=1)
+
+    @cached_property
+    def reference(self) -> FloatArray:
+        """`reference_point` of the measured values; of a known objective, of all candidates.
+
+        Before the first reward, one deviation below what is expected.
+        """
+        ends = [
+            reference_point(part[:, None])[0]
+            if isinstance(part, np.ndarray)
+            else reference_point(self.values[:, [k]])[0]
+            if self._measured.size
+            else -1.0
+            for k, part in enumerate(self._parts)
+        ]
+        return np.array(ends)
+
+    def front(self, round: Round) -> FloatArray:
+        """Measured values, and means of pending trials, (m, K)."""
+        if not round.pending:
+            return self.values
+        waiting = Choices(round.pending.indices, np.ascontiguousarray(round.pending.rows.T))
+        expected = [
+            part[round.pending.indices] if isinstance(part, np.ndarray) else part.moments_at(waiting)[0]
+            for part in self._parts
+        ]
+        return np.vstack([self.values, np.stack(expected, axis=1)])
+
+    def excess(self, objective: int, round: Round, levels: FloatArray, width: float) -> FloatArray:
+        """E[max(value - level, 0)] of one objective, (L, n)."""
+        part = self._parts[objective]
+        if isinstance(part, np.ndarray):
+            return np.maximum(part[round.indices] - levels[:, None], 0.0)
+        return part.excess(round, levels, width)
+
+    def uncertainty(self, round: Round) -> FloatArray:
+        """Standard deviations in units of the reach of the measured values above the reference, summed, (n,)."""
+        reach = np.ones(len(self._parts))
+        if self._measured.size:
+            reach = self.values.max(axis=0) - self.reference
+        total = np.zeros(len(round))
+        for part, unit in zip(self._parts, reach.tolist(), strict=True):
+            if not isinstance(part, np.ndarray):
+                total += part.plain_moments(round).std / unit
+        return total
+
+    def worth(self, round: Round, gains: FloatArray) -> FloatArray:
+        """Gains times the probability of success, per unit of cost."""
+        likely = gains * self._first.success_probabilities(round)
+        return likely if self._costs is None else likely / self._costs[round.indices]
+
+
 class SeveralObjectives(Certified):
     """A run that may improve several objectives at once, and whose experiments may cost something.
 
@@ -102,9 +172,7 @@ class SeveralObjectives(Certified):
     goal: str
     rule: Rule
     power: float
-    objectives: Objectives | None
     cost: str | tuple[float, ...] | None
-    budget: float | None
     _others: list[Any]  # runs of the further objectives
     _success: SuccessMixture | None
     _stated_by_name: dict[str, Any]
@@ -119,7 +187,6 @@ class SeveralObjectives(Certified):
     ) -> list[Shared]:
         """Sets `objectives`; what was stated for each measured one, or as it is where a reward is a number."""
         if given is None:
-            self.objectives: Objectives | None = None
             return [cast(Shared, shared)]
         if self.goal != "best":
             raise ValueError('objectives= needs goal="best": sums of rewards have one objective')
@@ -186,13 +253,9 @@ class SeveralObjectives(Certified):
         """What is left of the budget; None where none was stated."""
         return None if self.budget is None else max(self.budget - self.spent, 0.0)
 
-    def plate_limits(
-        self, at_most: Mapping[str, int] | None = None, together: Sequence[str] | str | None = None
-    ) -> PlateLimits | None:
-        """What limits the trials of one ask: constraints of the plate, and what is left of a budget."""
+    def _purse(self) -> Purse | None:
         costs, left = self.costs, self.budget_left
-        purse = None if costs is None or left is None else Purse(costs, left)
-        return check_plate(self.domain, at_most, together, purse)
+        return None if costs is None or left is None else Purse(costs, left)
 
     def check_candidates(self, table: Table) -> Arrivals:
         """What `add_candidates` would add: costs and known objectives come with it in their columns."""
@@ -274,33 +337,22 @@ class SeveralObjectives(Certified):
             frame[name] = known_column("objectives", self.domain, name)[frame["index"]]
         return frame
 
-    def check_rewards(self, reward: Measurements) -> tuple[float, ...]:
-        """The measurements of one experiment; with objectives, by their names."""
-        return super().check_rewards(reward if self.objectives is None else self.objectives.listed(reward))
-
-    def check_reward(self, reward: Reward) -> float:
-        """A reward as a number, or as `NamedReward` where several objectives are measured; raises if it is wrong."""
-        return super().check_reward(reward) if self.objectives is None else self.objectives.check(reward)
-
-    def _to_maximise(self, reward: float) -> float:
-        if not isinstance(reward, NamedReward) or self.objectives is None:
-            return super()._to_maximise(reward)
-        return NamedReward({name: self.objectives.sign(name) * value for name, value in reward.named.items()})
-
     def suspects(self, tells: Sequence[CheckedTell]) -> dict[int, str]:
         """Which of some rewards look like typing errors, in any objective, by trial, and why."""
         found = super().suspects(tells)
         for k, name in enumerate(self._measured[1:], 1):
-            own = [told._replace(reward=value_of(told.reward, name)) for told in tells]
-            own = [one._replace(more=tuple(value_of(value, name) for value in one.more)) for one in own]
+            own = [
+                told._replace(reward=numbers_of(told.reward)[k], more=tuple(numbers_of(one)[k] for one in told.more))
+                for told in tells
+            ]
             found |= {trial: f"{why} ({name})" for trial, why in self._part(k).suspects(own).items()}
         return found
 
-    def suspect_observations(self, rewards: Sequence[float]) -> list[str | None]:
+    def suspect_observations(self, rewards: Sequence[Value]) -> list[str | None]:
         """For each of some measurements, why it looks like a typing error in any objective."""
         found = super().suspect_observations(rewards)
-        for k, name in enumerate(self._measured[1:], 1):
-            own = self._part(k).suspect_observations([value_of(reward, name) for reward in rewards])
+        for k in range(1, len(self._measured)):
+            own = self._part(k).suspect_observations([numbers_of(reward)[k] for reward in rewards])
             found = [first or second for first, second in zip(found, own, strict=True)]
         return found
 

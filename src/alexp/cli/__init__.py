@@ -118,11 +118,11 @@ add_commands()
 
 
 def main() -> None:
-    """Run the command line; a missing package is named in one line, with the extra that installs it."""
+    """Run the command line; a missing package, or a lack of memory, is named in one line, with the remedy."""
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # without the line of code
     try:
         app()
-    except ImportError as error:
+    except (ImportError, MemoryError) as error:  # also while the command line itself is loaded
         advice = advice_for(error)
         if advice is None:
             raise

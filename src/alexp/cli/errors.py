@@ -67,15 +67,17 @@ def explain(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
 
 
-def advice_for(error: ImportError) -> str | None:
-    """What to install, in one line; None if the missing module is none of ours.
+def advice_for(error: ImportError | MemoryError) -> str | None:
+    """What to install, or that memory is short, in one line; None if the missing module is none of ours.
 
     >>> advice_for(ModuleNotFoundError("No module named 'cvxpy'", name="cvxpy.settings"))
     "this needs cvxpy, which is not installed: pip install 'alexp[design]'"
     """
+    if is_lack_of_memory(error):  # a compiled module that cannot be mapped is installed
+        return explain(error)
     if "alexp[" in str(error):  # raised by this library, with the remedy
         return str(error)
-    package = (error.name or "").partition(".")[0]
+    package = (getattr(error, "name", None) or "").partition(".")[0]
     if package not in _EXTRAS:
         return None
     return f"this needs {_NAMES.get(package, package)}, which is not installed: pip install '{_EXTRAS[package]}'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import cast
@@ -29,6 +29,57 @@ from alexp.problem.models import ModelClass
 from alexp.problem.rows import RemoteRows, Rows, column_units, dense, first_rows, shifted, take
 
 _CANCELLED = 1e-6  # variances below this share of the mean square are computed from the deviations instead
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """Pending trials, oldest first.
+
+    Attributes
+    ----------
+    trials : (k,) their ids.
+    indices : (k,) their candidates.
+    rows : (k, P) the dictionary there.
+    """
+
+    trials: IntArray
+    indices: IntArray
+    rows: FloatArray
+
+    def __len__(self) -> int:
+        return int(self.trials.size)
+
+    def begins_with(self, others: Pending) -> bool:
+        """Whether these are the others of the same run, and perhaps further ones behind them."""
+        k = others.trials.size
+        if k > self.trials.size or not np.array_equal(self.trials[:k], others.trials):
+            return False
+        return np.array_equal(self.indices[:k], others.indices)
+
+
+NOTHING = Pending(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty((0, 0)))
+
+
+class PendingList:
+    """Pending trials of a run on a fixed domain; one more takes the same time whatever their number.
+
+    `now` are the trials so far; those that are added later do not change it.
+    """
+
+    def __init__(self) -> None:
+        self.now, self._numbers, self._rows = NOTHING, np.empty((2, 0), dtype=np.int64), np.empty((0, 0))
+
+    def extend(self, trials: IntArray, indices: IntArray, rows: FloatArray) -> None:
+        """Add k trials of some candidates (k,), with the dictionary there (k, P)."""
+        low = self.now.trials.size
+        high = low + trials.size
+        if high > len(self._rows):
+            numbers, known = np.empty((2, 2 * high), dtype=np.int64), np.empty((2 * high, rows.shape[1]))
+            if low:
+                numbers[:, :low], known[:low] = self._numbers[:, :low], self._rows[:low]
+            self._numbers, self._rows = numbers, known
+        self._numbers[0, low:high], self._numbers[1, low:high], self._rows[low:high] = trials, indices, rows
+        self.now = Pending(self._numbers[0, :high], self._numbers[1, :high], self._rows[:high])
 
 
 class Listing:
@@ -59,20 +110,14 @@ class Listing:
         """(P, N) the features, feature-major and in visiting order."""
         raise NotImplementedError
 
-    def round(self, indices: IntArray | None = None, pending: Pending | None = None, copied: bool = False) -> Round:
+    def round(self, indices: IntArray | None = None, pending: Pending = NOTHING, copied: bool = False) -> Round:
         """The round on some candidates, or on all of them, while some trials are pending.
 
         `copied` says that the features of the choices must be computed with in a table of their own, see `Round.wide`.
         """
-        whole = indices is None or (indices.size == self.n_candidates and not copied)
-        if whole and pending is None:
-            return self.everything
-        positions = None
-        if indices is not None and not whole:
-            mask = np.zeros(self.n_candidates, dtype=bool)
-            mask[self.position[indices]] = True
-            positions = np.flatnonzero(mask)
-        return Round(self, positions, NOTHING if pending is None else pending, copied)
+        if indices is not None and indices.size == self.n_candidates and not copied:
+            indices = None
+        return self.everything if indices is None and not pending.trials.size else Round(self, indices, pending, copied)
 
     def copied(self, positions: IntArray) -> Choices:
         """The candidates at some positions with features of their own; those of the last call are kept."""
@@ -221,60 +266,6 @@ class Choices:
         return int(self.table.shape[1] if self.indices is None else self.indices.size)
 
 
-@dataclass(frozen=True, eq=False)
-class Pending:
-    """Pending trials, oldest first.
-
-    Attributes
-    ----------
-    trials : (k,) their ids.
-    indices : (k,) their candidates.
-    rows : (k, P) the dictionary there.
-    """
-
-    trials: IntArray
-    indices: IntArray
-    rows: FloatArray
-
-    def __len__(self) -> int:
-        return int(self.trials.size)
-
-    def begins_with(self, others: Pending) -> bool:
-        """Whether these are the others of the same run, and perhaps further ones behind them."""
-        k = others.trials.size
-        if k > self.trials.size or not np.array_equal(self.trials[:k], others.trials):
-            return False
-        return np.array_equal(self.indices[:k], others.indices)
-
-
-NOTHING = Pending(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty((0, 0)))
-
-
-class PendingList:
-    """Pending trials of a run on a fixed domain; one more takes the same time whatever their number."""
-
-    def __init__(self, n_columns: int) -> None:
-        self._n, self._numbers, self._rows = 0, np.empty((2, 8), dtype=np.int64), np.empty((8, n_columns))
-
-    def __len__(self) -> int:
-        return self._n
-
-    def extend(self, trials: Sequence[int], indices: IntArray, rows: FloatArray) -> None:
-        """Add k trials of some candidates (k,), with the dictionary there (k, P)."""
-        low, high = self._n, self._n + len(trials)
-        if high > len(self._rows):
-            numbers, known = self._numbers, self._rows
-            self._numbers, self._rows = np.empty((2, 2 * high), dtype=np.int64), np.empty((2 * high, known.shape[1]))
-            self._numbers[:, :low], self._rows[:low] = numbers[:, :low], known[:low]
-        self._numbers[0, low:high], self._numbers[1, low:high], self._rows[low:high] = trials, indices, rows
-        self._n = high
-
-    def now(self) -> Pending:
-        """The trials so far; those that are added later do not change it."""
-        trials, indices = self._numbers[:, : self._n]
-        return Pending(trials, indices, self._rows[: self._n])
-
-
 class Round:
     """What one ask chooses from, and what is known to come.
 
@@ -291,22 +282,20 @@ class Round:
     """
 
     def __init__(
-        self,
-        candidates: Listing,
-        positions: IntArray | None = None,
-        pending: Pending = NOTHING,
-        copied: bool = False,
+        self, candidates: Listing, indices: IntArray | None = None, pending: Pending = NOTHING, copied: bool = False
     ) -> None:
-        self._candidates, self._positions, self.pending = candidates, positions, pending
-        self.is_full = positions is None
-        self.indices = candidates.order if positions is None else candidates.order[positions]
-        if positions is None and not len(pending):
-            self.key = candidates.mark
-        else:
-            mask = np.zeros(candidates.n_candidates, dtype=bool)
-            mask[slice(None) if positions is None else positions] = True
-            self.key = (candidates.mark or b"") + np.packbits(mask).tobytes() + pending.trials.tobytes()
-        self._copied = copied or (positions is not None and 2 * positions.size <= candidates.n_candidates)
+        self._candidates, self.pending = candidates, pending
+        self.is_full, self.indices, self.key = indices is None, candidates.order, candidates.mark
+        self._positions: IntArray | None = None
+        self._copied = copied
+        if indices is not None or pending.trials.size:
+            inside = np.zeros(candidates.n_candidates, dtype=bool)
+            inside[slice(None) if indices is None else candidates.position[indices]] = True
+            self.key = (candidates.mark or b"") + np.packbits(inside).tobytes() + pending.trials.tobytes()
+            if indices is not None:
+                self._positions = np.flatnonzero(inside)
+                self.indices = candidates.order[self._positions]
+                self._copied = copied or 2 * self._positions.size <= candidates.n_candidates
 
     def __len__(self) -> int:
         return int(self.indices.size)

@@ -16,6 +16,7 @@ from alexp.problem.where import named_columns, unknown_column
 
 Direction = Literal["maximize", "minimize"]
 Reward = float | Mapping[str, float]  # a number, or numbers by the names of objectives
+Value = float | dict[str, float]  # a reward that was checked: by name, in their order, where several are measured
 Measurements = Reward | Sequence[Reward] | Mapping[str, Sequence[float]]  # of one experiment
 _FEWEST, _MOST = 2, 3
 # Columns of exported trials and of files of results, which no objective can be.
@@ -25,44 +26,18 @@ _TAKEN = {
 }  # fmt: skip
 
 
-class NamedReward(float):
-    """A reward of several objectives: a number for each, by name. As a number it is that of the first.
+def first_of(reward: Value) -> float:
+    """The number of the first objective; a reward that is a number is that.
 
-    >>> reward = NamedReward({"yield": 81.0, "cost": 12.0})
-    >>> reward, float(reward), reward == NamedReward({"yield": 81.0, "cost": 11.0})
-    ({'yield': 81.0, 'cost': 12.0}, 81.0, False)
+    >>> first_of({"yield": 81.0, "cost": 12.0}), first_of(81.0)
+    (81.0, 81.0)
     """
-
-    named: dict[str, float]
-
-    def __new__(cls, named: Mapping[str, float]) -> Self:
-        """By the name of the objective; databases do not keep the sign of zero."""
-        numbers = {name: float(number) + 0.0 for name, number in named.items()}
-        out = super().__new__(cls, next(iter(numbers.values())))
-        out.named = numbers
-        return out
-
-    def __getnewargs__(self) -> tuple[Any]:
-        return (self.named,)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedReward) and self.named == other.named
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.named.items()))
-
-    def __repr__(self) -> str:
-        return repr(self.named)
-
-    __str__ = __repr__
+    return next(iter(reward.values())) if isinstance(reward, dict) else reward
 
 
-def plain_reward(reward: float) -> float | dict[str, float]:
-    """A reward as JSON data: a number, or numbers by the names of the objectives."""
-    return dict(reward.named) if isinstance(reward, NamedReward) else reward
+def numbers_of(reward: Value) -> tuple[float, ...]:
+    """The numbers of all measured objectives."""
+    return tuple(reward.values()) if isinstance(reward, dict) else (reward,)
 
 
 @dataclass(frozen=True)
@@ -120,9 +95,8 @@ class Objectives:
         """What values of an objective are multiplied by so that larger is better."""
         return 1.0 if self.directions[name] == "maximize" else -1.0
 
-    def check(self, reward: object) -> float:
-        """A reward as a number, or as `NamedReward` if several objectives are measured; raises if it is wrong."""
-        reward = reward.named if isinstance(reward, NamedReward) else reward
+    def check(self, reward: object) -> Value:
+        """A reward as a number, or as numbers by name if several objectives are measured; raises if it is wrong."""
         if not isinstance(reward, Mapping):
             if len(self.measured) > 1 or isinstance(reward, str):
                 raise ValueError(f"reward must name the objectives, such as {self._example()}, got {reward!r:.80}")
@@ -136,7 +110,9 @@ class Objectives:
         if missing := [name for name in self.measured if name not in reward]:
             raise ValueError(f"reward lacks {missing[0]!r}: an experiment has a number for each{self._listed()}")
         numbers = {name: self._number(name, reward[name]) for name in self.measured}
-        return NamedReward(numbers) if len(numbers) > 1 else numbers[self.measured[0]]
+        if len(numbers) == 1:
+            return numbers[self.measured[0]]
+        return {name: number + 0.0 for name, number in numbers.items()}  # databases do not keep the sign of zero
 
     def listed(self, reward: Measurements) -> Any:
         """A reward as it is; with a list of numbers for every objective, the list of measurements that they make."""

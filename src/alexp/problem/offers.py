@@ -9,7 +9,7 @@ import numpy as np
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.validation import check_sizes
-from alexp.problem.candidates import Listing, Pending, Round
+from alexp.problem.candidates import NOTHING, Listing, Pending, Round
 from alexp.problem.contextual import Blocks
 from alexp.problem.domains import Arms, Available, Ball, ContextualDomain, Domain, check_positions
 from alexp.problem.models import ModelClass
@@ -330,6 +330,6 @@ class Reference:
         return np.asarray(np.var(self.rows, axis=0) if centred else np.mean(np.square(self.rows), axis=0))
 
 
-def open_round(offer: Offer, order: IntArray, mark: bytes, pending: Pending | None = None) -> Round:
+def open_round(offer: Offer, order: IntArray, mark: bytes, pending: Pending = NOTHING) -> Round:
     """The round in which one of the offer's candidates is chosen."""
     return OfferTable(offer.rows, order, mark).round(offer.allowed, pending)

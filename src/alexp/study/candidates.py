@@ -16,7 +16,7 @@ from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import Packable, jsonable
 from alexp.common.validation import count, did_you_mean, limited, matrix
 from alexp.problem.domains import Arms, ContextualDomain, Domain, FiniteSet
-from alexp.problem.objectives import Reward, plain_reward
+from alexp.problem.objectives import Reward
 from alexp.study.view import TrialState
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def trial_lines(algorithm: Algorithm, trials: Iterable[int]) -> list[TrialLine]:
     ids, what, log = list(trials), labeller(algorithm), algorithm.log
     return [
         algorithm.trial(trial).to_dict()
-        | {"reward": None if isnan(log.reward[trial]) else plain_reward(log.value(trial))}
+        | {"reward": None if isnan(log.reward[trial]) else log.value(trial)}
         | {"state": state, "label": what(trial)}
         | {"note": log.remarks.get(trial, "")}
         for trial, state in zip(ids, trial_states(log, ids), strict=True)

@@ -6,7 +6,8 @@ overwritten; such commits are lost with the process. Three things are compared:
 - device and inode of the database, of its `-wal` and of its `-shm` file with those that were opened;
 - the last frame that the `-shm` file knows with that frame in the `-wal` file. Its checksum covers the whole log before
   it. Formats: https://www.sqlite.org/walformat.html;
-- time and size of the database: in WAL mode only checkpoints may change them.
+- time and size of the database: in WAL mode only checkpoints may change them. When SQLite opens an empty database, it
+  deletes the log.
 
 The files are read through SQLite's own descriptors: POSIX drops all locks of a process on a file as soon as the process
 closes any descriptor of it. Where descriptors cannot be listed, inodes alone are compared.
@@ -48,6 +49,9 @@ class _Index(NamedTuple):
     attempted: int  # up to which a checkpoint has begun to write to the database
 
 
+_State = tuple[tuple[int, int] | None, _Index | None]  # time and size of the database, if it is there; the index
+
+
 class OpenFile:
     """The files that one connection has open. Create it after the connection has read from the database.
 
@@ -80,17 +84,19 @@ class OpenFile:
         if not self.is_wal:
             return Condition.SAME
         state = self._look()
-        if [inode_of(self.path + suffix) for suffix in ("-wal", "-shm")] != self._beside or not self._agrees(state[1]):
+        is_empty = state[0] is not None and state[0][1] == 0
+        beside = [inode_of(self.path + suffix) for suffix in ("-wal", "-shm")]
+        if is_empty or beside != self._beside or not self._agrees(state[1]):
             return Condition.OVERWRITTEN
         before, self._state = self._state, state
         return Condition.TOUCHED if _is_foreign(before, state) else Condition.SAME
 
-    def _look(self) -> tuple[tuple[int, int], _Index | None]:
+    def _look(self) -> _State:
         """Time and size of the database, then the index: a checkpoint updates the index before it writes."""
         try:
             found = os.stat(self.path)
         except OSError:
-            return (0, 0), None
+            return None, None
         return (found.st_mtime_ns, found.st_size), self._index()
 
     def _index(self) -> _Index | None:
@@ -122,7 +128,7 @@ class OpenFile:
         return True
 
 
-def _is_foreign(before: tuple[tuple[int, int], _Index | None], now: tuple[tuple[int, int], _Index | None]) -> bool:
+def _is_foreign(before: _State, now: _State) -> bool:
     """Whether the database has changed although no checkpoint was made or is being made."""
     (main, old), (main_now, new) = before, now
     if main == main_now or old is None or new is None:

@@ -25,7 +25,7 @@ from alexp.algorithms.rerun import Rerun
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, pack, unpack
 from alexp.problem.domains import Arms, Available
-from alexp.problem.objectives import Measurements, NamedReward
+from alexp.problem.objectives import Measurements, Value, first_of
 from alexp.problem.offers import Offer
 from alexp.problem.plates import PlateLimits
 from alexp.study.errors import ReplayError
@@ -213,15 +213,15 @@ class Replica:
         )
         return self._next(event, start)
 
-    def tell(self, trial_id: int, reward: float, more: Sequence[float] = (), note: str = "") -> list[Event]:
+    def tell(self, trial_id: int, reward: Value, more: Sequence[Value] = (), note: str = "") -> list[Event]:
         """Learn a reward that `check_tell` has accepted, and further measurements of the same experiment."""
         start = perf_counter()
         self.algorithm.take_in(CheckedTell(trial_id, reward, "tell", note=note))
-        told = Event(self.n_events, "tell", trial_id, reward=float(reward), detail=noted(note, reward))
+        told = Event(self.n_events, "tell", trial_id, reward=first_of(reward), detail=noted(note, reward))
         event = self._next(told, start)
         return [event, *self.replicates(trial_id, more)]
 
-    def replicates(self, trial_id: int, more: Sequence[float]) -> list[Event]:
+    def replicates(self, trial_id: int, more: Sequence[Value]) -> list[Event]:
         """Learn further measurements of the experiment of a trial."""
         index = self.algorithm.log.index[trial_id]
         return [self.observe(index, reward, replicate_of=trial_id) for reward in more]
@@ -229,7 +229,7 @@ class Replica:
     def observe(
         self,
         candidate: int,
-        reward: float,
+        reward: Value,
         offer: Offer | None = None,
         propensity: float = nan,
         replicate_of: int | None = None,
@@ -251,7 +251,7 @@ class Replica:
             candidate=candidate,
             explored=False,
             propensity=None if propensity != propensity else propensity,
-            reward=float(reward),
+            reward=first_of(reward),
             detail=compress(detail) if detail else None,
         )
         return self._next(event, start)
@@ -358,14 +358,14 @@ class Replica:
 
     def check_ask(
         self,
-        wanted: int,
+        n: int | None,
         available: Available,
         distinct: bool,
         where: str | None = None,
         limits: PlateLimits | None = None,
     ) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates for `ask`; raises if they are not valid. Changes nothing."""
-        wanted, allowed = self.algorithm.check_ask(wanted, available, where, limits)
+        wanted, allowed = self.algorithm.check_ask(n, available, where, limits)
         room = self.algorithm.domain.n_candidates if allowed is None else allowed.size
         if wanted > room and distinct:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")
@@ -439,16 +439,16 @@ def _amending(seq: int, trial: int, entry: Entry, note: str) -> Event:
         return Event(seq, "fail", trial, detail=noted(entry.reason))
     if entry is None:
         return Event(seq, "retract", trial, detail=noted(note))
-    return Event(seq, "amend", trial, reward=float(entry), detail=noted(note, entry))
+    return Event(seq, "amend", trial, reward=first_of(entry), detail=noted(note, entry))
 
 
 def _without_sign_of_zero(told: CheckedTell) -> CheckedTell:
     return told._replace(reward=as_stored(told.reward), more=tuple(map(as_stored, told.more)))
 
 
-def as_stored(reward: float) -> float:
-    """A reward as databases keep it: without the sign of zero, which `NamedReward` do not have either."""
-    return reward if isinstance(reward, NamedReward) else reward + 0.0
+def as_stored(reward: Value) -> Value:
+    """A reward as databases keep it: without the sign of zero, which those of several objectives do not have either."""
+    return reward if isinstance(reward, dict) else reward + 0.0
 
 
 # -- replaying asks --------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def _confidence(certificates: Certificates) -> str:
 
 def _header(view: StudyView, now: float) -> str:
     counts, best, certificates = view.counts, view.best, view.certificates
-    tiles = [(str(counts["told"]), "rewards told"), (str(counts["pending"]), "pending")]
+    tiles = [(str(counts["told"]), "rewards"), (str(counts["pending"]), "pending")]
     if counts["abandoned"]:
         tiles.append((str(counts["abandoned"]), "abandoned"))
     if "failed" in counts:
@@ -183,7 +183,7 @@ def _models(view: StudyView) -> str:
         name = escape(repr(view.algorithm))
         return _section(title, f"<p>The algorithm {name} keeps no probabilities over models.</p>")
     if view.counts["told"] == 0:
-        return _section(title, "<p>No reward has been told yet: all models are equal.</p>")
+        return _section(title, "<p>There is no reward yet: all models are equal.</p>")
     drawn = ""
     if standing.history is not None:
         drawn = _figure("probabilities", "Probability of the leading models", _MEANING_OF_Q[standing.meaning])
@@ -319,12 +319,12 @@ def odds_sentence(seen: Explanation) -> str:
     """What the rewards say of the two leading models, as HTML."""
     if seen.odds is None or seen.runner_up is None:
         return ""
-    now, leader, second = float(seen.odds[-1]), escape(seen.leader), escape(seen.runner_up)
+    now, leader, second = float(seen.odds[-1]), f"<b>{escape(seen.leader)}</b>", f"<b>{escape(seen.runner_up)}</b>"
     if not np.isfinite(now):
-        return f"<b>{leader}</b> is ahead of {second} with certainty, given these models."
+        return f"{leader} is ahead of {second} with certainty, given these models."
     if abs(now) < np.log10(3.0):
-        return f"The rewards do not yet tell <b>{leader}</b> and {second} apart: odds of {10.0**now:.2g} to 1."
-    return f"The rewards favour <b>{leader}</b> over {second} by {_factor(now)} to 1."
+        return f"The rewards do not yet tell {leader} and {second} apart: odds of {10.0**now:.2g} to 1."
+    return f"The rewards favour {leader} over {second} by {_factor(now)} to 1."
 
 
 def _factor(decades: float) -> str:
@@ -336,9 +336,9 @@ def _factor(decades: float) -> str:
 
 def _rewards(view: StudyView) -> str:
     if view.counts["told"] == 0:
-        return _section("Rewards", "<p>No reward has been told yet.</p>")
+        return _section("Rewards", "<p>There is no reward yet.</p>")
     what = "the mean so far" if view.is_contextual else "the best so far"
-    note = f"Every reward told, in the order of the trials, and {what}."
+    note = f"Every reward, in the order of the trials, and {what}."
     return _section("Rewards", _figure("rewards", note=note))
 
 

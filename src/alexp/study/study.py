@@ -31,10 +31,10 @@ from alexp.algorithms.statements import DELTA
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import count
 from alexp.problem.domains import Available, Domain, FiniteSet
-from alexp.problem.objectives import Measurements, Reward
+from alexp.problem.objectives import Measurements, Reward, Value
 from alexp.problem.offers import Offer
 from alexp.problem.plates import check_unrestricted
-from alexp.study import leases, logbook, records
+from alexp.study import leases, logbook
 from alexp.study.candidates import (
     TrialLine,
     contextual_observations,
@@ -56,6 +56,7 @@ from alexp.study.leases import (
     check_lease,
 )
 from alexp.study.logbook import LogCache, describe, same_call, same_rewards
+from alexp.study.records import StudyRow
 from alexp.study.replay import Replica, as_stored, offer_from, recordable
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
@@ -105,15 +106,16 @@ class Study:
     is therefore in the database, and all processes agree on every trial.
     """
 
-    def __init__(
-        self, storage: Storage, row: records.StudyRow, make: Callable[[], Algorithm], first: Algorithm
-    ) -> None:
+    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
         self._id, self._is_contextual = row.id, first.is_contextual
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         self._follower = Follower(storage, row, make, first)
         self._log_cache: tuple[Replica, LogCache] | None = None
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - {"counting", "explanation", "refresh"})  # for the service and the shell
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -188,8 +190,8 @@ class Study:
 
         def check(replica: Replica) -> AskRequest:
             if not is_contextual:
-                limits, wanted = replica.algorithm.plate_limits(at_most, together), 1 if n is None else n
-                return AskRequest(*replica.check_ask(wanted, available, distinct, where, limits), limits=limits)
+                limits = replica.algorithm.plate_limits(at_most, together)
+                return AskRequest(*replica.check_ask(n, available, distinct, where, limits), limits=limits)
             if not replica.still_offers(rounds):  # an arm was added meanwhile
                 rounds[:] = offers_for(replica.algorithm.models, replica.algorithm.domain, n, available, presented)
             return AskRequest(len(rounds), None, offers=tuple(replica.check_offers(rounds, distinct)))
@@ -732,7 +734,7 @@ class Study:
         """
         start, most = count("since", since, 0), None if limit is None else count("limit", limit)
         with self.storage.reading() as connection:
-            stop = records.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
+            stop = logbook.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
             stop = stop if most is None else min(stop, start + most)
             return logbook.public_events(connection, self._id, start, stop)
 
@@ -741,7 +743,7 @@ class Study:
         import pandas as pd  # slow to import, and needed here only
 
         with self.storage.reading() as connection:
-            head = records.head(connection, self._id, lock=False)
+            head = logbook.head(connection, self._id, lock=False)
             rows = logbook.event_times(connection, self._id, head.n_events)
         frame = pd.DataFrame(rows, columns=["kind", "trial", "at", "worker"])
         frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
@@ -750,7 +752,7 @@ class Study:
     def beliefs(self) -> list[tuple[int, BeliefRecord]]:
         """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
         with self.storage.reading() as connection:
-            head = records.head(connection, self._id, lock=False)
+            head = logbook.head(connection, self._id, lock=False)
             return logbook.beliefs(connection, self._id, 0, head.n_events)
 
     # -- keeping up --------------------------------------------------------------------------------------------
@@ -785,7 +787,7 @@ class Study:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"
 
 
-def _check_plausible(algorithm: Algorithm, rewards: Sequence[float]) -> None:
+def _check_plausible(algorithm: Algorithm, rewards: Sequence[Value]) -> None:
     found = enumerate(algorithm.suspect_observations(rewards))
     if reasons := [f"observation {k}: {reason}" for k, reason in found if reason is not None]:
         raise SuspiciousRewardError("\n".join(reasons))
@@ -824,7 +826,7 @@ def _check_result(replica: Replica, one: TrialResult, if_told: IfTold) -> Checke
     return replica.check_tell(one.trial, one.reward, if_told, one.candidate, one.note)
 
 
-def _measurements(replica: Replica, reward: AnyReward) -> tuple[float, ...] | None:
+def _measurements(replica: Replica, reward: AnyReward) -> tuple[Value, ...] | None:
     """The measurements of a result; None for a failure."""
     return None if isinstance(reward, str) else replica.algorithm.check_rewards(reward)
 
@@ -853,10 +855,10 @@ def _tells(results: Sequence[Checked]) -> list[CheckedTell]:
     return [one for one in results if isinstance(one, CheckedTell)]
 
 
-def _amendments(replica: Replica, results: Sequence[Checked]) -> tuple[dict[int, Entry], dict[int, tuple[float, ...]]]:
+def _amendments(replica: Replica, results: Sequence[Checked]) -> tuple[dict[int, Entry], dict[int, tuple[Value, ...]]]:
     """Entries that change, and measurements that are added, by trial."""
     changes: dict[int, Entry] = {}
-    added: dict[int, tuple[float, ...]] = {}
+    added: dict[int, tuple[Value, ...]] = {}
     for one in results:
         if one.action == "amend":
             own, added[one.trial] = replica.algorithm.entries(one)

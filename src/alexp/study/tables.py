@@ -19,7 +19,7 @@ from alexp.common.files import read_bytes, write_text
 from alexp.common.validation import did_you_mean
 from alexp.common.warning import caution
 from alexp.problem.domains import ContextualDomain
-from alexp.problem.objectives import Reward, plain_reward
+from alexp.problem.objectives import Reward, Value
 from alexp.study.candidates import candidate_columns, column_names, trial_columns
 from alexp.study.events import FAILED, EventDict, entry_text
 from alexp.study.sheets import SUFFIX, check_wells, sheet, well, write_sheet
@@ -165,7 +165,7 @@ def as_result(one: Checked) -> TrialResult:
     """What was checked, as a result to tell."""
     if isinstance(one, CheckedFail):
         return TrialResult(one.trial, FAILED, note=one.reason)
-    measured = [plain_reward(reward) for reward in (one.reward, *one.more)]
+    measured = [one.reward, *one.more]
     return TrialResult(one.trial, measured if one.more else measured[0], note=one.note)
 
 
@@ -225,7 +225,7 @@ def _checked(
     return told
 
 
-def _joined(values: Sequence[float]) -> str:
+def _joined(values: Sequence[Value]) -> str:
     return "; ".join(map(str, values))
 
 

@@ -21,14 +21,13 @@ of models never become surer than some 1 / (1 - forget) rewards can make them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import expm1, inf, isfinite, lgamma, log, pi, sinh, sqrt
-from typing import NamedTuple, TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.backends import entries
 from alexp.common.codec import Packable
 from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.factory import posterior_grid
@@ -242,29 +241,33 @@ class Mixture:
             divisors = np.ones(self._sizes.size)
             self._calibration = Calibration(make, calibrate, divisors, n_columns)
         self.grid = make(divisors)
-        self._variances: FloatArray | None = None  # `noise_variances`, since the last reward
 
     @property
     def n_observations(self) -> int:
         """Number of rewards taken in so far, t."""
         return self.grid.n_observations
 
+    def _forget_computed(self) -> None:
+        """Drop what was computed from the rewards so far."""
+        vars(self).pop("noise_variances", None)
+        vars(self).pop("_evidence", None)
+
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one observation; ``row`` (P,) is the dictionary at the action taken, ``index`` its candidate's."""
-        self._variances = None
+        self._forget_computed()
         self.grid.update(row, y, index)
         if self._calibration is not None:
             self.grid = self._calibration.after(self.grid, row, y)
 
     def log_evidence(self) -> FloatArray:
         """Log evidence of every component up to a common constant, shape (cells, M); minus infinity if negligible."""
-        self._variances = None  # models that wake have other residuals
+        vars(self).pop("noise_variances", None)  # models that wake have other residuals
         return self.grid.evidence(self._score, 1.0 / self.power)
 
     @property
     def mass(self) -> float:
         """Sum of the rewards' weights: t, or (1 - forget^t) / (1 - forget)."""
-        t = self.n_observations
+        t = self.grid.n_observations
         return t if self.forget is None else -expm1(t * log(self.forget)) / (1.0 - self.forget)
 
     @property
@@ -327,13 +330,9 @@ class Mixture:
         shares = np.repeat(self.probabilities(weights), self._sizes)
         return np.asarray(np.bincount(self._columns, shares, minlength=self.n_columns), dtype=np.float64)
 
+    @cached_property
     def noise_variances(self) -> FloatArray:
         """Variance of the noise in every component, shape (cells, M); kept until the next reward, not to be written."""
-        if self._variances is None:
-            self._variances = self._noise_variances()
-        return self._variances
-
-    def _noise_variances(self) -> FloatArray:
         return np.repeat(self.noise[:, None] ** 2, self._sizes.size, axis=1)
 
     def noise_variance(self, weights: FloatArray) -> float:
@@ -351,7 +350,7 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        mean, variance = self.grid.moments(weights, self.noise_variances(), choices, pending)
+        mean, variance = self.grid.moments(weights, self.noise_variances, choices, pending)
         if not np.isfinite([mean.min(), mean.max(), variance.min(), variance.max()]).all():
             for part in self.components(weights, choices, pending):
                 part.check()
@@ -362,11 +361,11 @@ class Mixture:
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
     ) -> Iterator[Component]:
         """The components of weight above ``least`` one by one; shares sum to one."""
-        return self.grid.components(weights, self.noise_variances(), choices, pending, least)
+        return self.grid.components(weights, self.noise_variances, choices, pending, least)
 
     def values(self, weights: FloatArray, choices: Choices, pending: Pending, least: float) -> ComponentValues:
         """The same all at once, for few choices, which have something pending or a reward."""
-        out = self.grid.values(weights, self.noise_variances(), choices, pending, least)
+        out = self.grid.values(weights, self.noise_variances, choices, pending, least)
         if not (np.isfinite(out.mean).all() and np.isfinite(out.variance).all()):
             for part in self.components(weights, choices, pending, least):
                 part.check()
@@ -404,7 +403,7 @@ class Mixture:
             return self._shares_of_draws(weights, choices, rng)
         offset, stretches = rng.random(), self._stretches(rng, optimality.LINES)
         normals = rng.standard_normal((optimality.LINES, width))
-        deviations = np.sqrt(self.noise_variances())
+        deviations = np.sqrt(self.noise_variances)
         return optimality.by_lines(self.grid, weights, deviations, choices, normals, stretches, offset)
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -425,7 +424,7 @@ class Mixture:
 
     def restore(self, state: Packable) -> None:
         """Continue from `state`."""
-        self._variances = None
+        self._forget_computed()
         if self._calibration is None:
             self.grid.restore(state)
         else:
@@ -484,19 +483,23 @@ class StudentMixture(Mixture):
         self._mean += delta / self.mass
         self._squares = (1.0 if self.forget is None else self.forget) * self._squares + delta * (y - self._mean)
 
+    @cached_property
     def _evidence(self) -> StudentEvidence:
+        """The formulas with the rewards so far."""
         return StudentEvidence(self._freedom, reward_unit(self._squares, self._mean, self.mass))
 
     def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """Log evidence from penalised residuals and log determinants, (cells, M) each."""
-        return self._evidence().log_evidence(self.ratios, residuals, determinants)
+        return self._evidence.log_evidence(self.ratios, residuals, determinants)
 
-    def _noise_variances(self) -> FloatArray:
-        return self._evidence().noise_variances(self.ratios, self.grid.residuals())
+    @cached_property
+    def noise_variances(self) -> FloatArray:
+        """Variance of the noise in every component, shape (cells, M); kept until the next reward, not to be written."""
+        return self._evidence.noise_variances(self.ratios, self.grid.residuals())
 
     def noise_variance(self, weights: FloatArray) -> float:
         """Posterior mean of the noise variance under weights (cells, M)."""
-        return float(np.sum(weights * self.noise_variances()))
+        return float(np.sum(weights * self.noise_variances))
 
     def estimated_noise(self, weights: FloatArray, rows: FloatArray, rewards: FloatArray) -> float:
         """Posterior mean of the noise variance, with smaller ratios where the smallest of the grid leaves them open.
@@ -504,7 +507,7 @@ class StudentMixture(Mixture):
         In place of its smallest ratio, a model has that ratio divided by 1, 10, 100, ..., together of the same prior
         weight, and weighed by their evidence. Decisions are not made on these.
         """
-        smallest, evidence = int(np.argmin(self.ratios)), self._evidence()
+        smallest, evidence = int(np.argmin(self.ratios)), self._evidence
         ratios, rest = self.ratios[smallest] * STEPS, weights.copy()
         logs, found = [np.zeros(0)], [np.zeros(0)]
         likeliest = np.argsort(-weights[smallest], kind="stable")[:MOST] if self._weighs_alike and len(rewards) else ()
@@ -518,7 +521,7 @@ class StudentMixture(Mixture):
         exponents = np.concatenate(logs)
         top = float(exponents.max(initial=0.0))
         shares, others = np.exp(exponents - top), np.exp(-top) * rest
-        total = float(shares @ np.concatenate(found)) + float(np.sum(others * self.noise_variances()))
+        total = float(shares @ np.concatenate(found)) + float(np.sum(others * self.noise_variances))
         return total / float(shares.sum() + others.sum())
 
     def _spectrum(self, j: int, rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
@@ -534,18 +537,18 @@ class StudentMixture(Mixture):
     def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
         """Rewards at the choices under one draw of a component's scale and function, shape (n,)."""
         normals = rng.standard_normal(self.grid.n_normals(model))
-        shape = self._evidence().shape
-        noise = self.noise_variances()[cell, model] * shape / rng.standard_gamma(shape)
+        shape = self._evidence.shape
+        noise = self.noise_variances[cell, model] * shape / rng.standard_gamma(shape)
         return self.grid.draw(cell, model, choices, normals, float(np.sqrt(noise)))
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
-        shape = self._evidence().shape
+        shape = self._evidence.shape
         return np.asarray(np.sqrt(shape / rng.standard_gamma(shape, n)))
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom 2 a0 + t of a component's predictions, which are t-distributed."""
-        return 2.0 * self._evidence().shape
+        return 2.0 * self._evidence.shape
 
     def state(self) -> Packable:
         """Everything that observations have changed."""
@@ -596,6 +599,12 @@ def improvements(above: FloatArray, variance: FloatArray, freedom: float, width:
     low = entries(logarithms, left)
     gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
     return np.asarray(np.maximum(gains, above))  # what lies beyond the table is certain
+
+
+def entries(table: FloatArray, indices: IntArray) -> FloatArray:
+    """Entries of a table (k,) by indices of any shape, computed where these are: NumPy does not dispatch on indices."""
+    entries_of = getattr(indices, "entries_of", None)
+    return np.asarray(table[indices]) if entries_of is None else cast(FloatArray, entries_of(table))
 
 
 @lru_cache(maxsize=4)

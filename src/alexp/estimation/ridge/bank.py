@@ -112,6 +112,10 @@ class RidgeBank:
 
     def update(self, row: npt.ArrayLike, y: float) -> None:
         """Absorb one observation: ``row`` (P,) is the dictionary at the action taken, ``y`` its reward."""
+        self.absorb(*self.checked(row, y))
+
+    def checked(self, row: npt.ArrayLike, y: float) -> tuple[FloatArray, float]:
+        """An observation as `absorb` takes it; raises unless both are numbers, and of these columns."""
         features = np.ascontiguousarray(row, dtype=np.float64)
         if features.ndim != 1 or features.shape[0] < self._n_columns:
             raise ValueError(f"row must have shape (P,) with P >= {self._n_columns}, got {features.shape}")
@@ -120,7 +124,12 @@ class RidgeBank:
             raise ValueError(f"y must be a finite number, got {reward}")
         if not kernels.all_finite(features):
             raise ValueError("row must hold finite numbers only, got NaN or infinity")
-        self.fade()
+        return features, reward
+
+    def absorb(self, features: FloatArray, reward: float) -> None:
+        """Take in an observation that was `checked`."""
+        if self.forget is not None:
+            self.fade()
         self._solved = None
         if self.is_awake is None:
             self._over_models(kernels.absorb, *self.layout(), features, reward)
@@ -131,11 +140,11 @@ class RidgeBank:
         self.n_observations += 1
 
     def fade(self) -> None:
-        """Give all rewards so far the weight of those that one more has followed; nothing where they keep it."""
-        if self.forget is not None:
-            self._solved = None
-            old = (self._factor, self._starts, self._offsets, self._lead, self._ridge, self.forget)
-            self._over_models(kernels.fade, *old)
+        """Where rewards are forgotten, give all so far the weight of those that one more has followed."""
+        assert self.forget is not None
+        self._solved = None
+        old = (self._factor, self._starts, self._offsets, self._lead, self._ridge, self.forget)
+        self._over_models(kernels.fade, *old)
 
     # -- fantasies ---------------------------------------------------------------------------------------------
 
@@ -541,7 +550,7 @@ class RidgeBank:
             run_parts(task, [n * part // parts for part in range(parts + 1)], parts)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Part:
     """What one cell contributes to a mixture: some models with their shares and noise variances.
 
@@ -554,15 +563,6 @@ class Part:
     members: IntArray
     shares: FloatArray
     variances: FloatArray
-
-
-@dataclass(frozen=True)
-class Fantasies:
-    """Some models of a cell with pending trials absorbed."""
-
-    members: IntArray
-    pending: Pending
-    bank: RidgeBank
 
 
 class RidgeGrid:
@@ -596,7 +596,8 @@ class RidgeGrid:
         self.cells = [RidgeBank(columns, offsets, ridge, intercept, forget=forget) for ridge in ridges]
         if self._lazy:
             self._determinants = np.zeros((len(ridges), self.n_models))  # lower bounds for sleeping models
-        self._fantasies: dict[int, Fantasies] = {}  # by cell, since its last reward
+        # Pending trials, and numbers and fits with them by cell, since the last reward.
+        self._fantasies: tuple[Pending, dict[int, tuple[IntArray, RidgeBank]]] = (NOTHING, {})
         self._residuals: FloatArray | None = None  # since the last reward, if no model may sleep
 
     @property
@@ -611,9 +612,10 @@ class RidgeGrid:
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; it does not matter which candidate it is of."""
-        self._fantasies, self._residuals = {}, None
+        self._fantasies, self._residuals = (NOTHING, {}), None
+        seen = self.cells[0].checked(row, y)
         for bank in self.cells:
-            bank.update(row, y)
+            bank.absorb(*seen)
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
@@ -722,26 +724,25 @@ class RidgeGrid:
 
         Fits with fantasies are kept until the next reward: one pending trial more is absorbed alone, to the same bits.
         """
-        active, kept = [], 0.0
+        parts, total = list[Part](), 0.0
         for cell, row in enumerate(weights):
             own = np.flatnonzero(row > least)
-            kept += float(row[own].sum())
+            total += float(row[own].sum())
             if own.size:
-                active.append((cell, own))
-        parts = []
-        for cell, own in active:
-            bank, members = self.cells[cell], own
-            if pending:
-                known = self._fantasies.get(cell)
-                if known is None or not np.array_equal(known.members, own) or not pending.begins_with(known.pending):
-                    bank = bank.with_fantasies(pending.rows, own)
-                elif len(new := pending.rows[len(known.pending) :]):
-                    bank = known.bank.with_fantasies(new)
+                parts.append(Part(cell, self.cells[cell], own, own, row[own], variances[cell, own]))
+        for part in parts:
+            part.shares /= total
+        if pending.trials.size:
+            known, banks = self._fantasies if pending.begins_with(self._fantasies[0]) else (NOTHING, {})
+            new = pending.rows[known.trials.size :]
+            for part in parts:
+                numbers, bank = banks.get(part.cell, (None, part.bank))
+                if numbers is None or not np.array_equal(numbers, part.numbers):
+                    part.bank = part.bank.with_fantasies(pending.rows, part.numbers)
                 else:
-                    bank = known.bank
-                self._fantasies[cell] = Fantasies(own, pending, bank)
-                members = np.arange(own.size)
-            parts.append(Part(cell, bank, own, members, weights[cell, own] / kept, variances[cell, own]))
+                    part.bank = bank.with_fantasies(new) if len(new) else bank
+                part.members = np.arange(part.numbers.size)
+            self._fantasies = pending, {part.cell: (part.numbers, part.bank) for part in parts}
         return parts
 
     def _by_coefficients(self, n_active: int, n_candidates: int) -> bool:
@@ -804,7 +805,7 @@ class RidgeGrid:
 
     def restore(self, state: list[FactorState]) -> None:
         """Continue from `state`."""
-        self._fantasies, self._residuals = {}, None
+        self._fantasies, self._residuals = (NOTHING, {}), None
         for bank, saved in zip(self.cells, sequence("cells", state, len(self.cells)), strict=True):
             bank.restore(saved)
             same("n_observations of a cell", bank.n_observations, self.cells[0].n_observations, "as in the first")

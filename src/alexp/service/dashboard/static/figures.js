@@ -43,7 +43,7 @@ export function probabilities({ standing, counts }) {
       ? "Given the rewards, and if one of the models is true, that it is this one."
       : "q: the share of rounds in which a model's agent is followed.",
     summary: `${first.name} has ${percent(first.q)} after ${many(counts.told, "reward")}`,
-    x: "rewards told",
+    x: "rewards",
     y: posterior ? "probability" : "q",
     legend: true,
     yaxis: { range: [0, Math.min(1.02, 1.15 * most)] },
@@ -66,7 +66,7 @@ export function evidence({ explanation: seen }) {
     title: "Evidence against the runner-up",
     note: `How strongly the rewards speak for ${seen.leader} over ${seen.runner_up}; at zero they are level.`,
     summary: `odds of ${seen.leader} over ${seen.runner_up} are ${now === null ? "unknown" : `${odds(10 ** Math.min(now, 300))} to 1`}`,
-    x: "rewards told",
+    x: "rewards",
     y: "odds, powers of ten",
     shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: "#8a94a0", width: 1 } }],
     draw: (colours) => [
@@ -96,7 +96,7 @@ export function returns({ standing, explanation, counts }) {
     summary: second
       ? `${second.name} is ${number(-second.behind)} behind ${standing.leaders[0].name}`
       : "there is only one model",
-    x: "rewards told",
+    x: "rewards",
     y: "return behind",
     legend: true,
     draw: overTime(standing, history.behind, ".4g"),
@@ -269,7 +269,7 @@ export function plausible({ standing, counts, n_models: m, certificates }) {
     title: "Models still in question",
     note: `How many models, the likeliest first, together have 95 % of the ${standing.meaning === "posterior" ? "probability" : "weight"}.${certified}`,
     summary: `${now} of ${m} models have 95 % of the probability`,
-    x: "rewards told",
+    x: "rewards",
     y: "models",
     yaxis: { rangemode: "tozero", range: [0, 1.08 * Math.max(...history.likeliest, 2)] },
     draw: (colours) => [

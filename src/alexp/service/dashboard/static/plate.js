@@ -234,7 +234,7 @@ export class Plate {
     const find = (name) => inputs[Number(/^results\[(\d+)\]/.exec(name)?.[1] ?? -1)];
     await acting({ button: this.tellButton, message: this.message, find }, async () => {
       if ((await careful(of(this.name, "tell"), { results })) === null) return inputs[0].focus();
-      await this.done(`${many(results.length, "reward")} told.`);
+      await this.done(`${many(results.length, "reward")} stored.`);
     });
   }
 

@@ -73,7 +73,7 @@ export async function showStudy(place, name, setStatus) {
     trials.update(view);
     arrivals.update(view);
     if (told !== null && view.n_events > told)
-      announce(`${text} ${many(view.counts.told, "reward")} told, ${view.counts.pending} pending.`);
+      announce(`${text} ${many(view.counts.told, "reward")} stored, ${view.counts.pending} pending.`);
     told = view.n_events;
     clearTimeout(timer);
     timer = setTimeout(refresh, view.fresh_in ? 1000 * view.fresh_in + 50 : 30_000); // leases change without events
@@ -161,7 +161,7 @@ function alarm({ check }) {
 function tiles(view) {
   const { counts, best, certificates, standing } = view;
   const rows = [
-    ["Rewards told", counts.told.toLocaleString("en")],
+    ["Rewards", counts.told.toLocaleString("en")],
     ["Pending", counts.pending.toLocaleString("en")],
   ];
   if (best) {

@@ -6,7 +6,7 @@ import { field, fill, h, note, question, table } from "./dom.js";
 import { many, measured, measures, number } from "./words.js";
 
 const STATES = {
-  told: "told",
+  told: "measured",
   pending: "pending",
   abandoned: "abandoned",
   failed: "failed",
@@ -111,7 +111,7 @@ export class Trials {
       body: h(
         "div",
         {},
-        h("p", { class: "hint" }, `${label}. The study continues as if this had been told at once; the log keeps both.`),
+        h("p", { class: "hint" }, `${label}. The study continues as if this had been entered at once; the log keeps both.`),
         inputs.map((input, k) => field(names[k], input, { hint: k === 0 ? hint : null })),
       ),
       confirm: "Correct it",
