@@ -316,7 +316,7 @@ def noted_events(connection: Connection, study: int, start: int, stop: int) -> l
 
 
 class LogCache:
-    """Beliefs of earlier rounds, and the asks of pending trials. Only new events are read.
+    """Beliefs of earlier rounds, and the asks of pending trials. Only new events are read, unless the log is another.
 
     Attributes
     ----------
@@ -327,19 +327,23 @@ class LogCache:
 
     def __init__(self, study: int) -> None:
         self._study = study
-        self._n_read = 0
+        self._seen: tuple[int, bytes | None] = (0, None)  # number of events read, and the checksum of the last one
+        self._n_beliefs = 0  # events that were read for beliefs
         self.beliefs: list[tuple[int, BeliefRecord]] = []
         self.asked: dict[int, PendingAsk] = {}
         self.noted: list[Noted] = []
-        self._n_noted = 0
 
     def read(self, connection: Connection, n_events: int, pending: Sequence[int], history: bool) -> None:
         """Read the asks of pending trials and, with `history`, beliefs among the first `n_events` events."""
+        n_read, newest = self._seen
+        if n_read > n_events or (n_read and checksum_after(connection, self._study, n_read) != newest):
+            LogCache.__init__(self, self._study)
+            n_read = 0
         if history:
-            self.beliefs += beliefs(connection, self._study, self._n_read, n_events)
-            self._n_read = n_events
-        self.noted += noted_events(connection, self._study, self._n_noted, n_events)
-        self._n_noted = n_events
+            self.beliefs += beliefs(connection, self._study, self._n_beliefs, n_events)
+            self._n_beliefs = n_events
+        self.noted += noted_events(connection, self._study, n_read, n_events)
+        self._seen = (n_events, checksum_after(connection, self._study, n_events))
         known = {trial: self.asked[trial] for trial in pending if trial in self.asked}
         self.asked = known | asked(connection, self._study, set(pending) - known.keys(), n_events)
 

@@ -114,6 +114,10 @@ class Replica:
         """Estimated seconds to apply `n_events` events."""
         return n_events * self._pace
 
+    def is_far_behind(self, snapshot_at: int) -> bool:
+        """Whether to start again from a newer snapshot, rather than apply the events before it."""
+        return self.seconds_for(snapshot_at - self.n_events) > REPLAY_SECONDS
+
     def _apply(self, event: Event) -> None:
         algorithm = self.algorithm
         if event.kind == "ask":
