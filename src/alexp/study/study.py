@@ -611,7 +611,7 @@ class Study:
             Whether to compute the estimated reward on a one-dimensional domain.
         explanation
             Whether to predict every reward from the rewards before it, where the algorithm can. Takes as long as
-            learning did, and is omitted where models x rewards exceed 5 million.
+            learning did, later only for new rewards; omitted where models x rewards exceed 5 million.
         delta
             Certified statements hold with probability 1 - delta.
         """
