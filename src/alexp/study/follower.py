@@ -22,7 +22,7 @@ from alexp.study.errors import (
     UnknownOutcomeError,
     damaged,
 )
-from alexp.study.events import LIBRARY, RERUNS, Event, compress
+from alexp.study.events import AMENDS, LIBRARY, RERUNS, Event, compress
 from alexp.study.forking import Forked, watch
 from alexp.study.leases import LeaseHandler
 from alexp.study.logbook import (
@@ -195,8 +195,8 @@ class Follower(Forked):
                     head = logbook.head(connection, self._study, lock=False)
                     if replica.is_far_behind(head.snapshot_at):
                         replica = self._replica = self._rebuild(connection)
-                    events = self._next_events(replica, connection, head)
-                self._apply(replica, events)
+                    events, last = self._next_events(replica, connection, head)
+                self._advance(replica, events, last)
                 if replica.n_events >= head.n_events:
                     self._note_caught_up(replica, head)
                     return replica
@@ -285,19 +285,26 @@ class Follower(Forked):
         replica = Replica(self._make(), self._beginning)
         while True:
             with self._storage.reading() as connection:
-                events = self._next_events(replica, connection, logbook.head(connection, self._study, lock=False))
+                head = logbook.head(connection, self._study, lock=False)
+                events, last = self._next_events(replica, connection, head)
             if not events:
                 return replica
-            self._apply(replica, events)
+            self._apply(replica, events, last)
 
     def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
-        while events := self._next_events(replica, connection, head):
+        while replica.n_events != head.n_events or head.chain != replica.chain:
+            events, last = self._next_events(replica, connection, head)
             if any(event.kind in RERUNS for event in events) and replica.seconds_for(head.n_events) > patience:
                 raise _FarBehindError  # they repeat the whole run
-            self._apply(replica, events)
+            self._advance(replica, events, last)
 
-    def _next_events(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:
-        """The next events that the replica lacks, verified."""
+    def _advance(self, replica: Replica, events: list[Event], last_correction: int) -> None:
+        """Apply events; a replica whose corrections are still being gathered is not kept if reading on fails."""
+        self._apply(replica, events, last_correction)
+        self._replica = replica if replica.is_whole else None
+
+    def _next_events(self, replica: Replica, connection: Connection, head: Head) -> tuple[list[Event], int]:
+        """The next events that the replica lacks, verified, and the last correction among all that it lacks."""
         start = replica.n_events
         try:
             if head.n_events < start:
@@ -306,6 +313,8 @@ class Follower(Forked):
             events = (
                 logbook.verified_events(connection, self._study, start, stop, replica.chain) if start < stop else []
             )
+            corrects = not replica.is_whole or any(event.kind in AMENDS for event in events)
+            last = logbook.last_correction(connection, self._study, start, head.n_events) if corrects else -1
             newest = events[-1].chain if events else replica.chain
             if stop == head.n_events and newest != head.chain:
                 raise damaged(f"event {stop - 1} is not the last event that the study records", max(stop - 1, 0))
@@ -313,11 +322,11 @@ class Follower(Forked):
             self._replica = None
             self._check_seen(connection, head)
             raise
-        return events
+        return events, last
 
-    def _apply(self, replica: Replica, events: list[Event]) -> None:
+    def _apply(self, replica: Replica, events: list[Event], last_correction: int) -> None:
         try:
-            replica.follow(events)
+            replica.follow(events, last_correction)
             replica.chain = events[-1].chain if events else replica.chain
         except (ValueError, IndexError) as error:
             self._replica = None

@@ -161,6 +161,14 @@ def read_all(connection: Connection, study: int, n_events: int, before: bytes, s
         start = stop
 
 
+def last_correction(connection: Connection, study: int, start: int, stop: int) -> int:
+    """Number of the last event among `start` to `stop` - 1 that amends or retracts a reward; -1 if there is none."""
+    own = (events.c.study_id == study, events.c.seq >= start, events.c.seq < stop, events.c.kind.in_(AMENDS))
+    with damage_errors("the table of events"):
+        found = connection.execute(sa.select(sa.func.max(events.c.seq)).where(*own)).scalar()
+    return -1 if found is None else int(found)
+
+
 def checksum_after(connection: Connection, study: int, n_events: int) -> bytes | None:
     """The checksum that event number `n_events` follows: that of the event before it, or of the study's row."""
     query = sa.select(events.c.chain).where(events.c.study_id == study, events.c.seq == n_events - 1)
