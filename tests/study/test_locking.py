@@ -317,11 +317,11 @@ def test_whoever_writes_does_not_wait_for_whoever_looks(storage, monkeypatch, lo
         replica = refresh(self)
         if self is study._reader:
             inside.set()
-            assert written.wait(60.0)
+            assert written.wait(20.0)
         return replica
 
     def write():
-        assert inside.wait(60.0)
+        assert inside.wait(20.0)
         play(study, 2)
         written.set()
 

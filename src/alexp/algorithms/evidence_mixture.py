@@ -40,7 +40,7 @@ from alexp.table.table import Table
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
 _FEW = 64  # choices with the largest upper bounds that are looked at first
-_FOLLOWED = 1024  # models up to which all are followed in hindsight; later calls may ask for any of them
+_FOLLOWED = 64  # models up to which all are followed in hindsight, so that a later call may ask for any of them
 _FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
 UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
