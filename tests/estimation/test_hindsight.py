@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.estimation.mixture.mixture import Mixture
 
 MODELS = alexp.ModelClass.legendre(degree=4, size=2)
 LINE = alexp.Interval(-1.0, 1.0, resolution=30)
+POINTS = alexp.FiniteSet(LINE.points)  # where rewards may be exact
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
@@ -41,3 +43,29 @@ def test_a_model_alone_expects_what_it_would_without_the_others():
         many.observe(index, float(np.sin(index)))
         one.observe(index, float(np.sin(index)))
     np.testing.assert_allclose(many.hindsight([3, 0]).model_mean[2:, 0], one.hindsight([0]).mean[2:], rtol=1e-9)
+
+
+@pytest.mark.parametrize("stated", [{}, {"noise_std": 0.1, "reward_bound": 1.0}], ids=str)
+@pytest.mark.parametrize("exact", [0, 14, 21], ids=["noise", "replays that end", "replays"])
+def test_a_later_look_continues_the_earlier_one(stated, exact, monkeypatch):
+    rng = np.random.default_rng(1)
+    opt, fed = alexp.EvidenceMixture(MODELS, POINTS, random_state=0, **stated), []
+    update = Mixture.update
+
+    def again():
+        """By a run that has not looked back yet."""
+        return alexp.EvidenceMixture.from_dict(opt.to_dict()).hindsight([2, 0])
+
+    for pair in ([1, 3], [2, 0], [2, 0]):
+        for index in (3, 17, 25, 3, 9, 12, 3):
+            opt.observe(index, float(np.sin(index) + (0.1 * rng.normal() if opt.n_told >= exact else 0.0)))
+        with monkeypatch.context() as patch:
+            patch.setattr(Mixture, "update", lambda self, *given: fed.append(given) or update(self, *given))
+            seen = opt.hindsight(pair)
+    if exact != 14:
+        assert len(fed) == opt._mixture.n_observations  # every reward once, unless it is held back
+    for name, value in vars(again()).items():
+        np.testing.assert_allclose(getattr(seen, name), value, rtol=1e-12, err_msg=name)
+    opt.amend(4, 5.0)
+    for name, value in vars(again()).items():
+        np.testing.assert_allclose(getattr(opt.hindsight([2, 0]), name), value, rtol=1e-12, err_msg=name)

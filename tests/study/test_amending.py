@@ -9,14 +9,16 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.study import AbandonedTrialError, list_studies, load_study, logbook
+from alexp.algorithms.rerun import Rerun
+from alexp.study import AbandonedTrialError, Storage, check, list_studies, load_study, logbook
+from alexp.study.errors import StorageError
 from alexp.study.events import detail_of, restriction
 from alexp.study.replay import Replica
 from alexp.study.storage import snapshots
 from alexp.testing import on_tables
 from alexp.testing.amending import force, release
 
-from .conftest import DOMAIN, MODELS, new_study, reward
+from .conftest import DOMAIN, MODELS, new_study, play, reward
 
 EXAMPLES = {name: alexp.Algorithm.registry[name].example for name in on_tables()}
 
@@ -262,3 +264,61 @@ def test_several_who_ask_tell_and_correct_at_once_agree(storage):
     assert text_of(load_study("s", storage).algorithm, "state", "log") == text_of(study.algorithm, "state", "log")
     told = [k for k in range(18) if k not in study.algorithm.log.retracted]
     assert all(study.algorithm.log.reward[k] == reward(study.trial(k)) for k in told)
+
+
+@pytest.mark.parametrize("batch", [3, 10_000])
+def test_many_corrections_repeat_the_run_once(storage, monkeypatch, batch):
+    """Whoever opens, follows or checks a study repeats its run for all corrections together, however they came."""
+    study = new_study(storage, algorithm="evidence-mixture")
+    study.tell(study.ask(), 0.3)
+    other = load_study("s", storage)
+    assert other.counts["told"] == 1
+    for k in range(1, 9):
+        study.tell(study.ask(), 0.1 * k)
+        study.amend(k - 1, 0.1 * k + 0.05)
+    study.fail(study.ask(), "broken")
+    study.retract(2)
+    study.ask(2)
+    study.fail(5, "spilt", "amend")
+    study.amend(9, 0.4)
+    study.amend(2, 0.7)
+    play(study, 2)
+    with study.storage.writing() as connection:
+        connection.execute(snapshots.delete())
+    runs, begin = [], Rerun.__init__
+    monkeypatch.setattr(Rerun, "__init__", lambda self, *given: runs.append(given) or begin(self, *given))
+    monkeypatch.setattr(logbook, "BATCH", batch)
+    known = text_of(study.algorithm, "state", "log")
+    for again in (other.refresh(), load_study("s", storage).refresh(), study.replayed()):
+        assert text_of(again.algorithm, "state", "log") == known
+        assert again.is_whole
+    assert len(runs) == 3
+    report = check("s", storage)
+    assert report.ok
+    assert report.between == 10  # asks between the first and the last correction
+    assert "10 decisions between corrections, taken from the log and not made again" in str(report)
+
+
+def test_a_replica_between_corrections_is_not_kept(sqlite, monkeypatch):
+    """The database fails after half the corrections were read: the next look begins again."""
+    study, other = new_study(sqlite), load_study("s", sqlite)
+    assert other.counts["told"] == 0
+    play(study, 3)
+    study.amend(0, 0.4)
+    play(study, 3)
+    study.amend(1, 0.5)
+    monkeypatch.setattr(logbook, "BATCH", 4)
+    reading, times = Storage.reading, []
+
+    def failing(self):
+        times.append(self)
+        if len(times) == 4:
+            raise StorageError("gone")
+        return reading(self)
+
+    monkeypatch.setattr(Storage, "reading", failing)
+    with pytest.raises(StorageError, match="gone"):
+        other.refresh()
+    monkeypatch.undo()
+    assert other._follower._replica is None
+    assert text_of(other._follower.known().algorithm, "state", "log") == text_of(study.algorithm, "state", "log")

@@ -7,16 +7,19 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import alexp
 from alexp.estimation.lasso.group_lasso import GroupLasso
-from alexp.study import Storage, follower, load_study, logbook
+from alexp.study import Storage, follower, load_study, logbook, replay
 from alexp.study.events import belief
 from alexp.study.replay import Replica
+from alexp.study.view import HeldTrial, StudyView
 from alexp.testing import on_tables
 
 from .conftest import in_memory, new_study, play, reward
@@ -279,21 +282,90 @@ def in_threads(*actions):
     return answers
 
 
-@pytest.mark.parametrize("look", ["counts", "best", "view", "trials_dataframe", "pending", "probabilities", "ask"])
+LOOKS = ("view", "trials_dataframe", "log_frame", "pending", "stop_report", "plausible_models", "check_models")
+
+
+@pytest.mark.parametrize("look", ["counts", "best", "probabilities", "ask", *LOOKS])
 def test_threads_do_not_apply_the_same_events_twice(storage, monkeypatch, look):
     """Two threads find that others have acted; one applies the events while the other waits for it."""
-    study, other = new_study(storage), load_study("s", storage)
+    study, other = new_study(storage, reward_bound=1.0), load_study("s", storage)
     play(study, 1)
+    study.view()
     play(other, 4)
 
     def action():
         value = getattr(study, look)
         return value() if callable(value) else value
 
+    both = (study.view, study.pending) if look in LOOKS else (lambda: study.counts, lambda: study.trial(3))
     with applied_events(monkeypatch, Lock(), lambda: time.sleep(0.01)) as applied:
-        in_threads(action, lambda: study.counts, lambda: study.trial(3))
+        in_threads(action, *both)
     assert [seq for seq, _ in applied] == list(range(2, 10))
     assert study.counts["told"] == 5
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_whoever_writes_does_not_wait_for_whoever_looks(storage, monkeypatch, look):
+    """The reader stops in the middle of its work until another thread has asked and told."""
+    study = new_study(storage, algorithm="evidence-mixture", reward_bound=1.0)
+    play(study, 6)
+    expected = comparable(getattr(study, look)())
+    inside, written = threading.Event(), threading.Event()
+    refresh = follower.Follower.refresh
+
+    def halted(self):
+        replica = refresh(self)
+        if self is study._reader:
+            inside.set()
+            assert written.wait(20.0)
+        return replica
+
+    def write():
+        assert inside.wait(20.0)
+        play(study, 2)
+        written.set()
+
+    monkeypatch.setattr(follower.Follower, "refresh", halted)
+    seen, _ = in_threads(getattr(study, look), write)
+    monkeypatch.undo()
+    assert study.counts["told"] == 8
+    later = comparable(getattr(study, look)())
+    assert comparable(seen) in (expected, later)  # of one moment: before or after what was written
+    assert later == comparable(getattr(load_study("s", storage), look)())
+
+
+def test_a_process_that_only_reads_has_one_replica(sqlite, monkeypatch):
+    play(new_study(sqlite), 3)
+    study = load_study("s", sqlite)
+    with applied_events(monkeypatch, Lock()) as applied:
+        study.view()
+        assert study.counts["told"] == 3
+        study.best(), study.algorithm, study.domain
+    assert [seq for seq, _ in applied] == list(range(6))
+
+
+def test_a_reader_that_is_far_behind_starts_from_a_snapshot(sqlite, monkeypatch):
+    study, other = new_study(sqlite), load_study("s", sqlite)
+    play(study, 2)
+    before = study.view()
+    play(other, 10)
+    other.close()  # writes a snapshot
+    play(other, 1)
+    monkeypatch.setattr(replay, "REPLAY_SECONDS", 0.0)
+    with applied_events(monkeypatch, Lock()) as applied:
+        after = study.view()
+    assert [seq for seq, _ in applied] == [24, 25]
+    assert before.counts["told"] == 2
+    assert comparable(after) == comparable(load_study("s", sqlite).view())
+
+
+def comparable(value):
+    """A result as text, without ages and times of reading."""
+    if isinstance(value, StudyView):
+        value = [value.n_events, value.counts, value.best, value.standing, value.explanation, value.stopping]
+    if isinstance(value, list):
+        value = [replace(one, age=0.0) if isinstance(one, HeldTrial) else one for one in value]
+    return value.to_csv() if isinstance(value, pd.DataFrame) else str(value)
 
 
 def test_nobody_looks_at_an_algorithm_while_it_acts(sqlite, monkeypatch):

@@ -28,7 +28,7 @@ from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement, improvements
-from alexp.estimation.mixture.replays import Hindsight, Replays, look_back, replayed
+from alexp.estimation.mixture.replays import Hindsight, LookBack, Replays, replayed
 from alexp.estimation.mixture.success import SuccessMixture, weighed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
@@ -40,6 +40,7 @@ from alexp.table.table import Table
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
 _FEW = 64  # choices with the largest upper bounds that are looked at first
+_FOLLOWED = 64  # models up to which all are followed in hindsight, so that a later call may ask for any of them
 _FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
 UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
@@ -243,7 +244,7 @@ class MixtureBelief:
         """Expected improvements of some choices of a round with pending trials."""
         indices, listed = round.indices[positions], self._run._listed
         choices = Choices(indices, lambda: np.ascontiguousarray(listed.rows(indices).T))
-        shares, mean, variance = self.mixture.values(self.weights, choices, round.pending, self._least)
+        shares, mean, variance, _ = self.mixture.values(self.weights, choices, round.pending, self._least)
         if self.success is not None:
             chances = self.success_probabilities(round)[positions]
             mean, variance = weighed(mean, chances, self.worst), chances**2 * variance
@@ -453,6 +454,7 @@ class EvidenceMixture(SeveralObjectives):
                 check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
                 check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
         self._mixture, self._replays = self._new_mixture(), Replays(self._may_be_exact)
+        self._looked_back: LookBack | None = None
         self._success: SuccessMixture | None = None  # from the first failure on
         self._others = [self._beside(one) for one in others]
 
@@ -576,11 +578,19 @@ class EvidenceMixture(SeveralObjectives):
         return CrediblePrediction(*self.belief.plain_moments(round_))
 
     def hindsight(self, models: Sequence[int]) -> Hindsight:
-        """What was expected of every reward before it came, by all models together and by some of them alone."""
-        told = self._rewards_told()
-        numbers = np.asarray(models, dtype=np.int64)
-        mixture = self._new_mixture(self.models.as_listed())
-        seen = look_back(mixture, told, numbers, Replays(self._replays.watched))
+        """What was expected of every reward before it came, by all models together and by some of them alone.
+
+        A later call continues with the rewards that came since, unless one was amended.
+        """
+        told, before = self._rewards_told(), self._looked_back
+        numbers, m = np.asarray(models, dtype=np.int64), self.models.n_models
+        if before is None or not before.covers(numbers, self._replays.watched):
+            followed = np.arange(m) if m <= _FOLLOWED else np.unique(numbers)
+            mixture, replays = self._new_mixture(self.models.as_listed()), Replays(self._replays.watched)
+            before = LookBack(mixture, followed, replays)
+        self._looked_back = None  # while it changes
+        seen = before.continued(told).about(numbers)
+        self._looked_back = before
         return replace(seen, mean=self._sign * seen.mean, model_mean=self._sign * seen.model_mean)
 
     def _state(self) -> State:
@@ -610,7 +620,7 @@ class EvidenceMixture(SeveralObjectives):
         n_learned = self._mixture.n_observations
         replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
         same("n_observations of the mixture", n_learned, self.n_told - len(replays), "the number of rewards")
-        self._replays = replays
+        self._replays, self._looked_back = replays, None
 
     def _restored_success(self, state: State) -> SuccessMixture:
         log, out = self._log, self._new_success()

@@ -499,7 +499,8 @@ class ArmGrid:
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> ComponentValues:
         """The same all at once."""
-        return ComponentValues(*self._components(weights, variances, choices, pending, least)[1:])
+        numbers, shares, mean, variance = self._components(weights, variances, choices, pending, least)
+        return ComponentValues(shares, mean, variance, numbers)
 
     def _components(
         self,

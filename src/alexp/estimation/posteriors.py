@@ -110,11 +110,12 @@ class Component(NamedTuple):
 
 
 class ComponentValues(NamedTuple):
-    """K components of a mixture at few candidates: shares (K,), means and variances (K, n)."""
+    """K components of a mixture at few candidates: shares (K,), means and variances (K, n), numbers g M + j (K,)."""
 
     shares: FloatArray
     mean: FloatArray
     variance: FloatArray
+    numbers: IntArray
 
 
 class Posteriors(Protocol):

@@ -22,7 +22,7 @@ from alexp.study.errors import (
     UnknownOutcomeError,
     damaged,
 )
-from alexp.study.events import LIBRARY, RERUNS, Event, compress
+from alexp.study.events import AMENDS, LIBRARY, RERUNS, Event, compress
 from alexp.study.forking import Forked, watch
 from alexp.study.leases import LeaseHandler
 from alexp.study.logbook import (
@@ -66,10 +66,10 @@ class _Call(Generic[_Checked]):
 
 
 class Follower(Forked):
-    """The replica of one study in this process, for any number of threads.
+    """A replica of one study in this process, for any number of threads.
 
-    Slow work is done without the lock: compiling the algorithm, replaying a long log, packing a snapshot. Under the
-    lock, only the last few events of other processes and the call itself are computed.
+    Slow work is done without the lock of the database: compiling the algorithm, replaying a long log, packing a
+    snapshot. Under it, only the last few events of other processes and the call itself are computed.
 
     Parameters
     ----------
@@ -77,18 +77,16 @@ class Follower(Forked):
         The database, and the row of the study.
     make
         Builds the algorithm in its state before the first event.
-    first
-        A result of `make`, to be used first.
     """
 
-    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
+    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm]) -> None:
         self.mutex = threading.RLock()
         self._storage, self._study, self._name, self._make = storage, row.id, row.name, make
         self._beginning = row_checksum(row)
         self._epoch = storage.epoch  # of the file that the replica was read from
         self._seen = (0, self._beginning)  # number of events known to be stored, and the checksum of the last one
-        self._fresh: Algorithm | None = first
         self._replica: Replica | None = None
+        self.is_used = False  # whether a replica was needed so far
         self._is_warm = False
         self._spoiled: set[int] = set()  # damaged snapshots, by their numbers of events
         self._is_whole = True  # at the moment of a fork
@@ -188,15 +186,17 @@ class Follower(Forked):
             return self._opened()
 
     def refresh(self) -> Replica:
-        """Apply the new events of other processes, and return the replica."""
+        """Apply the new events of others, or start from a snapshot if that is faster, and return the replica."""
         with self.mutex:
             replica = self._opened()
             while True:  # long logs in parts, each applied after its transaction
                 with self._storage.reading() as connection:
                     self._verify_replaced_file(connection)
                     head = logbook.head(connection, self._study, lock=False)
-                    events = self._next_events(replica, connection, head)
-                self._apply(replica, events)
+                    if replica.is_far_behind(head.snapshot_at):
+                        replica = self._replica = self._rebuild(connection)
+                    events, last = self._next_events(replica, connection, head)
+                self._advance(replica, events, last)
                 if replica.n_events >= head.n_events:
                     self._note_caught_up(replica, head)
                     return replica
@@ -205,7 +205,7 @@ class Follower(Forked):
     def moment(self) -> Iterator[tuple[Replica, Connection]]:
         """A read-only transaction in which the replica is up to date with the database."""
         with self.mutex:
-            replica = self._opened()
+            replica = self.refresh()
             with self._storage.reading() as connection:
                 self._verify_replaced_file(connection)
                 self._catch_up(replica, connection, logbook.head(connection, self._study, lock=False))
@@ -214,6 +214,7 @@ class Follower(Forked):
     def _opened(self) -> Replica:
         """The replica; rebuilt from the newest snapshot and the log if there is none."""
         if self._replica is None:
+            self.is_used = True
             with self._storage.reading() as connection:
                 self._verify_replaced_file(connection)
                 self._replica = self._rebuild(connection)
@@ -234,7 +235,7 @@ class Follower(Forked):
         self._check_seen(connection, head)
         check_length(connection, self._study, head.n_events)
         for shot in intact_snapshots(connection, self._study, head.n_events, self._spoiled):
-            replica = Replica(self._new_algorithm(), shot.chain)
+            replica = Replica(self._make(), shot.chain)
             try:
                 replica.resume(shot.n_events, shot.state())
             except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -242,7 +243,7 @@ class Follower(Forked):
                     raise
                 continue  # a snapshot of another version; the log suffices
             return replica
-        return Replica(self._new_algorithm(), self._beginning)
+        return Replica(self._make(), self._beginning)
 
     def _verify_replaced_file(self, connection: Connection) -> None:
         """After the file was replaced, or changed by another program: verify the log from its first event on."""
@@ -284,23 +285,26 @@ class Follower(Forked):
         replica = Replica(self._make(), self._beginning)
         while True:
             with self._storage.reading() as connection:
-                events = self._next_events(replica, connection, logbook.head(connection, self._study, lock=False))
+                head = logbook.head(connection, self._study, lock=False)
+                events, last = self._next_events(replica, connection, head)
             if not events:
                 return replica
-            self._apply(replica, events)
-
-    def _new_algorithm(self) -> Algorithm:
-        algorithm, self._fresh = self._fresh or self._make(), None
-        return algorithm
+            self._apply(replica, events, last)
 
     def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
-        while events := self._next_events(replica, connection, head):
+        while replica.n_events != head.n_events or head.chain != replica.chain:
+            events, last = self._next_events(replica, connection, head)
             if any(event.kind in RERUNS for event in events) and replica.seconds_for(head.n_events) > patience:
                 raise _FarBehindError  # they repeat the whole run
-            self._apply(replica, events)
+            self._advance(replica, events, last)
 
-    def _next_events(self, replica: Replica, connection: Connection, head: Head) -> list[Event]:
-        """The next events that the replica lacks, verified."""
+    def _advance(self, replica: Replica, events: list[Event], last_correction: int) -> None:
+        """Apply events; a replica whose corrections are still being gathered is not kept if reading on fails."""
+        self._apply(replica, events, last_correction)
+        self._replica = replica if replica.is_whole else None
+
+    def _next_events(self, replica: Replica, connection: Connection, head: Head) -> tuple[list[Event], int]:
+        """The next events that the replica lacks, verified, and the last correction among all that it lacks."""
         start = replica.n_events
         try:
             if head.n_events < start:
@@ -309,6 +313,8 @@ class Follower(Forked):
             events = (
                 logbook.verified_events(connection, self._study, start, stop, replica.chain) if start < stop else []
             )
+            corrects = not replica.is_whole or any(event.kind in AMENDS for event in events)
+            last = logbook.last_correction(connection, self._study, start, head.n_events) if corrects else -1
             newest = events[-1].chain if events else replica.chain
             if stop == head.n_events and newest != head.chain:
                 raise damaged(f"event {stop - 1} is not the last event that the study records", max(stop - 1, 0))
@@ -316,11 +322,11 @@ class Follower(Forked):
             self._replica = None
             self._check_seen(connection, head)
             raise
-        return events
+        return events, last
 
-    def _apply(self, replica: Replica, events: list[Event]) -> None:
+    def _apply(self, replica: Replica, events: list[Event], last_correction: int) -> None:
         try:
-            replica.follow(events)
+            replica.follow(events, last_correction)
             replica.chain = events[-1].chain if events else replica.chain
         except (ValueError, IndexError) as error:
             self._replica = None
@@ -362,6 +368,6 @@ class Follower(Forked):
         if in_child:
             self.mutex = threading.RLock()
             if not self._is_whole:
-                self._replica = self._fresh = None
+                self._replica = None
         elif self._is_whole:
             self.mutex.release()

@@ -34,7 +34,8 @@ _TOLERANCE = 1e-6  # of numbers that another version of the library may compute 
 class CheckReport:
     """Result of `check`: number of events of a study, how many from the first on are intact, and problems.
 
-    `taken` counts, by device, decisions that this process cannot repeat and that were taken from the log.
+    `taken` counts, by device, decisions that this process cannot repeat and that were taken from the log, and
+    `between` those between the first and the last correction, which are not made again either.
     """
 
     name: str
@@ -43,6 +44,7 @@ class CheckReport:
     snapshots: int = 0
     problems: list[str] = field(default_factory=list)
     taken: dict[str, int] = field(default_factory=dict)
+    between: int = 0
 
     @property
     def ok(self) -> bool:
@@ -51,9 +53,11 @@ class CheckReport:
 
     def __str__(self) -> str:
         if self.ok:
+            made = {f"made on {device}": n for device, n in sorted(self.taken.items())}
+            made |= {"between corrections": self.between} if self.between else {}
             taken = "".join(
-                f"; {n} decision{'s' * (n != 1)} made on {device}, taken from the log and not made again"
-                for device, n in sorted(self.taken.items())
+                f"; {n} decision{'s' * (n != 1)} {where}, taken from the log and not made again"
+                for where, n in made.items()
             )
             return (
                 f"{self.name}: {self.events} events and {self.snapshots} snapshots verified, replayed and compared: "
@@ -128,7 +132,7 @@ def _replay(study: Study, report: CheckReport) -> None:
     opened = study.refresh()
     if opened.n_events != replayed.n_events:  # another process has acted meanwhile
         replayed = study.replayed()
-    report.taken = dict(replayed.taken)
+    report.taken, report.between = dict(replayed.taken), replayed.n_noted
     old, new = opened.snapshot(), replayed.snapshot()
     alike = {"log": _alike(old["log"], new["log"], 0.0)}
     if not (replayed.taken and replayed.algorithm.asks_matter()):  # asks on another device changed the state

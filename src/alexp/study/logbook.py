@@ -161,6 +161,14 @@ def read_all(connection: Connection, study: int, n_events: int, before: bytes, s
         start = stop
 
 
+def last_correction(connection: Connection, study: int, start: int, stop: int) -> int:
+    """Number of the last event among `start` to `stop` - 1 that amends or retracts a reward; -1 if there is none."""
+    own = (events.c.study_id == study, events.c.seq >= start, events.c.seq < stop, events.c.kind.in_(AMENDS))
+    with damage_errors("the table of events"):
+        found = connection.execute(sa.select(sa.func.max(events.c.seq)).where(*own)).scalar()
+    return -1 if found is None else int(found)
+
+
 def checksum_after(connection: Connection, study: int, n_events: int) -> bytes | None:
     """The checksum that event number `n_events` follows: that of the event before it, or of the study's row."""
     query = sa.select(events.c.chain).where(events.c.study_id == study, events.c.seq == n_events - 1)
@@ -316,7 +324,7 @@ def noted_events(connection: Connection, study: int, start: int, stop: int) -> l
 
 
 class LogCache:
-    """Beliefs of earlier rounds, and the asks of pending trials. Only new events are read.
+    """Beliefs of earlier rounds, and the asks of pending trials. Only new events are read, unless the log is another.
 
     Attributes
     ----------
@@ -327,19 +335,23 @@ class LogCache:
 
     def __init__(self, study: int) -> None:
         self._study = study
-        self._n_read = 0
+        self._seen: tuple[int, bytes | None] = (0, None)  # number of events read, and the checksum of the last one
+        self._n_beliefs = 0  # events that were read for beliefs
         self.beliefs: list[tuple[int, BeliefRecord]] = []
         self.asked: dict[int, PendingAsk] = {}
         self.noted: list[Noted] = []
-        self._n_noted = 0
 
     def read(self, connection: Connection, n_events: int, pending: Sequence[int], history: bool) -> None:
         """Read the asks of pending trials and, with `history`, beliefs among the first `n_events` events."""
+        n_read, newest = self._seen
+        if n_read > n_events or (n_read and checksum_after(connection, self._study, n_read) != newest):
+            LogCache.__init__(self, self._study)
+            n_read = 0
         if history:
-            self.beliefs += beliefs(connection, self._study, self._n_read, n_events)
-            self._n_read = n_events
-        self.noted += noted_events(connection, self._study, self._n_noted, n_events)
-        self._n_noted = n_events
+            self.beliefs += beliefs(connection, self._study, self._n_beliefs, n_events)
+            self._n_beliefs = n_events
+        self.noted += noted_events(connection, self._study, n_read, n_events)
+        self._seen = (n_events, checksum_after(connection, self._study, n_events))
         known = {trial: self.asked[trial] for trial in pending if trial in self.asked}
         self.asked = known | asked(connection, self._study, set(pending) - known.keys(), n_events)
 

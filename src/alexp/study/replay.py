@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from math import isclose, nan
 from time import perf_counter
 from typing import NotRequired, TypedDict
@@ -18,7 +17,7 @@ import numpy as np
 
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.base import Algorithm, CheckedFail, CheckedTell, IfTold
-from alexp.algorithms.log import Entry, Failure, Trial
+from alexp.algorithms.log import Entry, Failure, Trial, pack_restriction
 from alexp.algorithms.naming import Name
 from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.algorithms.rerun import Rerun
@@ -82,37 +81,107 @@ class Replica:
         self._attempted = 0  # events at the last attempt to save a snapshot
         self._snapshot_seconds = 0.0  # for the last snapshot of this process
         self._prepared: Rerun | None = None
+        self._corrections: dict[int, Entry] = {}  # gathered, by trial, and their notes
+        self._notes: dict[int, str] = {}
+        self.n_noted = 0  # asks between corrections, which were not decided again
 
     # -- following the log -------------------------------------------------------------------------------------
 
-    def follow(self, events: Iterable[Event]) -> None:
-        """Apply events of other processes, in order."""
-        for is_amend, group in groupby(events, lambda event: event.kind in AMENDS):
-            if is_amend:
-                self._follow_amends(list(group))
-                continue
-            for event in group:
-                start = perf_counter()
-                with quietly():  # the process that told these rewards was warned
-                    self._apply(event)
-                (self._count_rerun if event.kind in RERUNS else self._next)(event, start)
+    def follow(self, events: Iterable[Event], last_correction: int = -1) -> None:
+        """Apply events of other processes, in order.
 
-    def _follow_amends(self, events: list[Event]) -> None:
-        """Apply consecutive amendments together: each repeats the whole run."""
-        algorithm, start = self.algorithm, perf_counter()
+        Every correction repeats the whole run, so they are gathered until the last, event `last_correction`. What comes
+        in between is only written into the algorithm's log: asks there are not decided again.
+        """
         for event in events:
-            algorithm.log.check_told(event.trial)
-        algorithm.amend_all({event.trial: reward_of(event) for event in events})
-        for event in events:
-            if note := detail_of(event).get("note", ""):
-                algorithm.log.remark(event.trial, note)
-        for event in events:
-            self._count_rerun(event, start)
-            start = perf_counter()
+            start, fails = perf_counter(), event.kind == "fail" and event.trial not in self.algorithm.log.pending
+            corrects = event.kind in AMENDS or (fails and not self.is_whole)
+            with quietly():  # the process that told these rewards was warned
+                if event.kind in ("arm", "add"):
+                    self._correct()
+                if corrects:
+                    self._gather(event)
+                elif self.is_whole:
+                    self._apply(event)
+                else:
+                    self._note(event)
+                if event.seq >= last_correction:
+                    self._correct()
+            (self._count_rerun if corrects or event.kind in RERUNS else self._next)(event, start)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no corrections wait for the last one; the algorithm is not to be used otherwise."""
+        return not self._corrections
+
+    def _gather(self, event: Event) -> None:
+        log, note = self.algorithm.log, detail_of(event).get("note", "")
+        log.check_told(event.trial)
+        self._corrections[event.trial] = Failure(note) if event.kind == "fail" else reward_of(event)
+        if note and event.kind != "fail":
+            self._notes[event.trial] = note
+        elif event.kind == "fail":
+            self._notes.pop(event.trial, None)
+
+    def _correct(self) -> None:
+        """Repeat the run with all corrections gathered."""
+        if self.is_whole:
+            return
+        self.algorithm.amend_all(self._corrections)
+        for trial, note in self._notes.items():
+            self.algorithm.log.remark(trial, note)
+        self._corrections, self._notes = {}, {}
+
+    def _note(self, event: Event) -> None:
+        """Write an event into the log of the algorithm, which repeats the run later."""
+        algorithm, log, detail = self.algorithm, self.algorithm.log, detail_of(event)
+        note, index, propensity = detail.get("note", ""), event.candidate, event.propensity
+        offer = None
+        if algorithm.is_contextual and index is not None:
+            offer = offer_from(detail, index, algorithm.models.n_columns)
+        if event.kind == "ask":
+            assert index is not None
+            assert propensity is not None
+            self._check_next(event)
+            if not algorithm.is_contextual and (on := _decided_on(detail)) != algorithm.decides_on:
+                self.taken[on or "the CPU"] += 1
+            packed = None
+            if offer is None and algorithm.asks_matter():
+                n = algorithm.domain.n_candidates
+                packed = None if (allowed := restriction(detail, n)) is None else pack_restriction(allowed, n)
+            log.append(index, event.model, bool(event.explored), propensity, packed, offer)
+            self.n_noted += 1
+        elif event.kind == "tell":
+            reward = reward_of(event)
+            assert reward is not None
+            log.record(algorithm.check_tell(event.trial, reward).trial, reward)
+            if note:
+                log.remark(event.trial, note)
+        elif event.kind == "observe":
+            reward = reward_of(event)
+            assert reward is not None
+            assert index is not None
+            head = None if algorithm.is_contextual else detail.get("replicate")
+            log.observe(index, reward, nan if propensity is None else propensity, offer, head)
+        elif event.kind == "abandon":
+            log.abandon(log.check_pending(event.trial))
+        elif event.kind == "fail":
+            log.fail(event.trial, note)
+        else:
+            raise ReplayError(f"event {event.seq} is of unknown kind {event.kind!r}; install a newer version")
+        log.commit()
+
+    def _check_next(self, event: Event) -> None:
+        if event.trial != self.algorithm.n_asked:
+            raise ReplayError(f"event {event.seq}: trial {event.trial} came after {self.algorithm.n_asked} trials")
 
     def seconds_for(self, n_events: int) -> float:
         """Estimated seconds to apply `n_events` events."""
         return n_events * self._pace
+
+    def is_far_behind(self, snapshot_at: int) -> bool:
+        """Whether to start again from a newer snapshot, rather than apply the events before it."""
+        return self.seconds_for(snapshot_at - self.n_events) > REPLAY_SECONDS
 
     def _apply(self, event: Event) -> None:
         algorithm = self.algorithm
@@ -465,7 +534,7 @@ def replay_ask(event: Event, algorithm: Algorithm, moved: bool = False) -> str |
     """
     assert event.propensity is not None
     detail, taken = detail_of(event), None
-    on = detail["decided"]["on"] if "decided" in detail else None
+    on = _decided_on(detail)
     allowed = None if algorithm.is_contextual else restriction(detail, algorithm.domain.n_candidates)
     if not algorithm.is_contextual and (on != algorithm.decides_on or (moved and algorithm.asks_matter())):
         taken = on or "the CPU"
@@ -481,6 +550,10 @@ def replay_ask(event: Event, algorithm: Algorithm, moved: bool = False) -> str |
             _append_logged(event, algorithm, offer)
     algorithm.log.propensity[event.trial] = event.propensity
     return taken
+
+
+def _decided_on(detail: Detail) -> str | None:
+    return detail["decided"]["on"] if "decided" in detail else None
 
 
 def _append_logged(event: Event, algorithm: Algorithm, offer: Offer | None, allowed: IntArray | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from math import isfinite
@@ -104,14 +104,25 @@ class Study:
     Many processes and threads may use the same study. Each keeps the algorithm in memory. A call that writes locks the
     study, applies the new events of other processes, acts, appends its events, and commits. What a method has returned
     is therefore in the database, and all processes agree on every trial.
+
+    Views, reports, tables and certificates are computed from a second copy of the algorithm, which is read from the
+    database when it is first needed: other threads ask and tell meanwhile.
     """
 
     def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
         self._id, self._is_contextual = row.id, first.is_contextual
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
-        self._follower = Follower(storage, row, make, first)
-        self._log_cache: tuple[Replica, LogCache] | None = None
+        made = [first]
+
+        def make_or_first() -> Algorithm:
+            with suppress(IndexError):
+                return made.pop()
+            return make()
+
+        self._follower = Follower(storage, row, make_or_first)
+        self._reader = Follower(storage, row, make_or_first)  # for what may take long: nobody who writes waits for it
+        self._log_cache = LogCache(row.id)
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
 
     def __dir__(self) -> list[str]:
@@ -494,48 +505,57 @@ class Study:
 
     def pending(self) -> list[HeldTrial]:
         """Pending trials, oldest first, each with its worker, its age and the rest of its lease."""
-        with self._follower.mutex:
-            with self._follower.moment() as (replica, connection):
+        with self._reader.mutex:
+            with self._reader.moment() as (replica, connection):
                 ids = list(replica.algorithm.log.pending)
                 if not ids:
                     return []
-                log_cache = self._cache_of(replica)
-                log_cache.read(connection, replica.n_events, ids, history=False)
+                self._log_cache.read(connection, replica.n_events, ids, history=False)
                 held, now = leases.read(connection, self._id), leases.now(connection)
             found = []
             for trial in ids:
-                (at, worker, _), lease = log_cache.asked[trial], held.get(trial)
+                (at, worker, _), lease = self._log_cache.asked[trial], held.get(trial)
                 left = None if lease is None or not isfinite(lease.expires_at) else lease.expires_at - now
                 worker = worker if lease is None else lease.worker
                 found.append(HeldTrial(**vars(replica.algorithm.trial(trial)), worker=worker, age=now - at, lease=left))
         return found
 
-    def _cache_of(self, replica: Replica) -> LogCache:
-        """The cache that belongs to this replica; a new replica gets a new one."""
-        if self._log_cache is None or self._log_cache[0] is not replica:
-            self._log_cache = (replica, LogCache(self._id))
-        return self._log_cache[1]
+    @contextmanager
+    def _reading(self) -> Iterator[Algorithm]:
+        """The algorithm for what may take long: other threads ask and tell meanwhile."""
+        with self._reader.mutex:
+            yield self._reader.refresh().algorithm
+
+    @contextmanager
+    def _glancing(self) -> Iterator[Algorithm]:
+        """The algorithm for what is quick."""
+        with self._glanced_at.mutex:
+            yield self._glanced_at.refresh().algorithm
+
+    @property
+    def _glanced_at(self) -> Follower:
+        """The replica of asks and tells, unless this process only reads: one is enough then."""
+        return self._reader if self._reader.is_used and not self._follower.is_used else self._follower
 
     # -- trials and views --------------------------------------------------------------------------------------
 
     def trial(self, trial_id: int) -> Trial:
         """A trial by its id."""
-        with self._follower.mutex:
-            return self.algorithm.trial(trial_id)
+        with self._glancing() as algorithm:
+            return algorithm.trial(trial_id)
 
     def trials(self, since: int = 0, limit: int | None = None) -> list[TrialLine]:
         """The trials from number `since` on, at most `limit` of them, as JSON data with reward, state and label."""
         start, most = count("since", since, 0), None if limit is None else count("limit", limit)
-        with self._follower.mutex:
-            algorithm = self.algorithm
+        with self._glancing() as algorithm:
             stop = len(algorithm.log) if most is None else min(len(algorithm.log), start + most)
             return trial_lines(algorithm, range(start, stop))
 
     @property
     def counts(self) -> Counts:
         """Numbers of trials: all, told (with external observations), pending, abandoned (with retracted), failed."""
-        with self._follower.mutex:
-            return counts(self.algorithm)
+        with self._glancing() as algorithm:
+            return counts(algorithm)
 
     @contextmanager
     def counting(self) -> Iterator[Callable[[], Counts]]:
@@ -551,16 +571,15 @@ class Study:
 
         `state` is "told", "pending", "abandoned", "failed", "retracted", or "observed" for external measurements.
         """
-        with self._follower.mutex:
-            algorithm = self.algorithm
+        with self._reading() as algorithm:
             frame = algorithm.trials_dataframe()
             frame["state"] = trial_states(algorithm.log, range(len(frame)))
         return frame
 
     def log_frame(self) -> pd.DataFrame:
         """The trials with what their rounds offered, for off-policy evaluation; see `Algorithm.log_frame`."""
-        with self._follower.mutex:
-            return self.algorithm.log_frame()
+        with self._reading() as algorithm:
+            return algorithm.log_frame()
 
     def view(
         self,
@@ -592,23 +611,22 @@ class Study:
             Whether to compute the estimated reward on a one-dimensional domain.
         explanation
             Whether to predict every reward from the rewards before it, where the algorithm can. Takes as long as
-            learning did, and is omitted where models x rewards exceed 5 million.
+            learning did, later only for new rewards; omitted where models x rewards exceed 5 million.
         delta
             Certified statements hold with probability 1 - delta.
         """
         options = ViewOptions(trials, leaders, history, certificates, curve, explanation, delta)
-        with self._follower.mutex:
-            with self._follower.moment() as (replica, connection):
+        with self._reader.mutex:
+            with self._reader.moment() as (replica, connection):
                 n_events, pending = replica.n_events, list(replica.algorithm.log.pending)
                 held = leases.read(connection, self._id) if pending else {}
                 if self._last_view is not None:
                     *before, view = self._last_view
                     if (*before, view.n_events) == (replica, options, held, n_events):
                         return view
-                log_cache = self._cache_of(replica)
-                log_cache.read(connection, n_events, pending, history)
+                self._log_cache.read(connection, n_events, pending, history)
             identity = Identity(self.name, self.storage.describe(), self.created_at, self.library)
-            view = make_view(identity, n_events, replica.algorithm, log_cache, held, options)
+            view = make_view(identity, n_events, replica.algorithm, self._log_cache, held, options)
             self._last_view = (replica, options, held, view)
         return view
 
@@ -617,8 +635,7 @@ class Study:
 
         For pages that load this part later; see `explanation` of `view`.
         """
-        with self._follower.mutex:
-            algorithm = self.algorithm
+        with self._reading() as algorithm:
             return explanation(algorithm, standing, labeller(algorithm))
 
     def plot(self, kind: str | None = None, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
@@ -649,18 +666,17 @@ class Study:
     @property
     def domain(self) -> Domain:
         """The candidates as this process knows them; others may have added some since its last call."""
-        return self._follower.known().algorithm.domain
+        return self._glanced_at.known().algorithm.domain
 
     @property
     def algorithm(self) -> Algorithm:
         """The algorithm in its present state, for reading: asking or telling it directly is not recorded."""
-        return self._follower.refresh().algorithm
+        return self._glanced_at.refresh().algorithm
 
     @property
     def probabilities(self) -> FloatArray:
         """q over the M models for the next round, shape (M,), for algorithms that have it."""
-        with self._follower.mutex:
-            algorithm = self.algorithm
+        with self._glancing() as algorithm:
             q = probabilities_of(algorithm)
         if q is None:
             raise NotOfferedError(f"algorithm {algorithm.name!r} has no probabilities over models")
@@ -668,37 +684,36 @@ class Study:
 
     def best(self, *, available: Available = None, **presented: Unpack[RoundArguments]) -> Recommendation:
         """The recommended action, given all rewards so far; in contextual studies of a round, passed as to `ask`."""
-        with self._follower.mutex:
-            return self.algorithm.best(available=available, **presented)
+        with self._glancing() as algorithm:
+            return algorithm.best(available=available, **presented)
 
     def pareto(self) -> pd.DataFrame:
         """Measured candidates that no other measured one beats in every objective: the best compromises.
 
         For studies with `objectives=`; see `EvidenceMixture.pareto`.
         """
-        with self._follower.mutex:
-            algorithm = self.algorithm
+        with self._glancing() as algorithm:
             if not isinstance(algorithm, EvidenceMixture):
                 raise NotOfferedError(f"algorithm {algorithm.name!r} has one objective only")
             return algorithm.pareto()
 
     def policy(self, available: Available = None, **presented: Unpack[RoundArguments]) -> FloatArray:
         """The probability with which the next ask with these arguments would play each candidate, shape (n,)."""
-        with self._follower.mutex:
-            return self.algorithm.policy(available, **presented)
+        with self._glancing() as algorithm:
+            return algorithm.policy(available, **presented)
 
     def stop_report(self, delta: float = DELTA, epsilon: float | None = None, **about: Unpack[About]) -> StopReport:
         """Whether the recommended action is within `epsilon` of the best, and the smallest epsilon that holds.
 
         In contextual studies about one round, passed as to `ask`.
         """
-        with self._follower.mutex:
-            return self._certifying().stop_report(delta, epsilon, **about)
+        with self._reading() as algorithm:
+            return _certifying(algorithm).stop_report(delta, epsilon, **about)
 
     def plausible_models(self, delta: float = DELTA) -> IntArray:
         """Numbers of the models not yet ruled out."""
-        with self._follower.mutex:
-            return self._certifying().plausible_models(delta)
+        with self._reading() as algorithm:
+            return _certifying(algorithm).plausible_models(delta)
 
     def confidence(
         self,
@@ -710,20 +725,14 @@ class Study:
         features: object = None,
     ) -> Band:
         """Certified band of the noiseless reward at `x`, or at all candidates of a contextual round."""
-        with self._follower.mutex:
-            certifying = self._certifying()
+        with self._reading() as algorithm:
+            certifying = _certifying(algorithm)
             return certifying.confidence(x, delta, context=context, candidates=candidates, features=features)
-
-    def _certifying(self) -> Certifies:
-        algorithm: object = self.algorithm
-        if not offers(algorithm, Certifies):
-            raise NotOfferedError(f"algorithm {self.algorithm.name!r} gives no certificates")
-        return algorithm
 
     def check_models(self, delta: float = DELTA) -> ModelCheck:
         """Whether the rewards contradict what was stated about noise, bound and models."""
-        with self._follower.mutex:
-            return self._certifying().check_models(delta)
+        with self._reading() as algorithm:
+            return _certifying(algorithm).check_models(delta)
 
     # -- the log -----------------------------------------------------------------------------------------------
 
@@ -763,8 +772,8 @@ class Study:
 
     def replayed(self) -> Replica:
         """A replica made from the whole log without snapshots, for comparison; slow for long logs."""
-        with self._follower.mutex:
-            return self._follower.replayed()
+        with self._reader.mutex:
+            return self._reader.replayed()
 
     def close(self) -> None:
         """Save a snapshot if it would make opening faster, and close the connections; they open again when needed."""
@@ -785,6 +794,13 @@ class Study:
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, storage={self.storage.describe()!r})"
+
+
+def _certifying(algorithm: Algorithm) -> Certifies:
+    subject: object = algorithm
+    if not offers(subject, Certifies):
+        raise NotOfferedError(f"algorithm {algorithm.name!r} gives no certificates")
+    return subject
 
 
 def _check_plausible(algorithm: Algorithm, rewards: Sequence[Value]) -> None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.estimation.checking import Rewards
 from alexp.estimation.mixture.mixture import Mixture
-from alexp.problem.candidates import Choices
+from alexp.problem.candidates import NOTHING, Choices
 
 _FIRST = 2  # rewards before anything is expected
+_NEGLIGIBLE = 1e-12  # weights of components that predictions leave out
 
 
 class Replays:
@@ -113,62 +115,85 @@ class Hindsight:
     Attributes
     ----------
     mean, std : (t,) the mixture's prediction of a reward given those before it, noise included.
-    model_mean, model_std : (t, K) the same by each of the models alone.
+    model_mean : (t, K) the same by each of the models alone.
     log_odds : (t + 1, K) logarithm of each model's weight, relative to the first model's, after 0..t rewards.
     """
 
     mean: FloatArray
     std: FloatArray
     model_mean: FloatArray
-    model_std: FloatArray
     log_odds: FloatArray
 
 
-def look_back(mixture: Mixture, told: Rewards, models: IntArray, replays: Replays) -> Hindsight:
-    """Feed an empty mixture with the rewards told, and note what it expected of each.
+class LookBack:
+    """What a mixture expected of every reward before it came. It grows with the run: only new rewards take time.
 
-    ``models`` (K,) are those to be told apart, ``replays`` is empty and watched if the run still holds rewards back.
-    Takes as long as learning did. Nothing is expected of the first two rewards, which may be of any size and level.
+    Parameters
+    ----------
+    mixture : an empty one.
+    models : (F,) those to be told apart later; every reward takes 16 F bytes.
+    replays : empty, and watched if the run still holds rewards back.
     """
-    t, k = len(told), models.size
-    mean, std = np.full((2, t), np.nan)
-    model_mean, model_std = np.full((2, t, k), np.nan)
-    log_odds = np.empty((t + 1, k))
-    log_odds[0] = _log_odds(mixture, models)
-    for step in range(t):
-        point = Choices(told.indices[step : step + 1], np.ascontiguousarray(told.rows[step][:, None]))
-        scores = mixture.log_weights()
-        if step >= _FIRST:
-            mean[step], std[step] = _prediction(mixture, _normalised(scores), point, replays)
-        for place, model in enumerate(models if step >= _FIRST else ()):
-            alone = np.full_like(scores, -np.inf)
-            alone[:, model] = scores[:, model]  # all of them may be negligible, and then there is no prediction
-            model_mean[step, place], model_std[step, place] = _prediction(mixture, _normalised(alone), point)
-        index, reward = int(told.indices[step]), float(told.rewards[step])
-        if not replays.hold(index, reward):
-            mixture.update(told.rows[step], reward, index)
-        log_odds[step + 1] = _log_odds(mixture, models)
-    return Hindsight(mean, std, model_mean, model_std, log_odds)
+
+    def __init__(self, mixture: Mixture, models: IntArray, replays: Replays) -> None:
+        self._mixture, self._models, self._replays, self._watched = mixture, models, replays, replays.watched
+        # By reward: mean and std of the mixture, means of the models, and the logarithms of their weights before it.
+        self._rows = np.empty((0, 2 + 2 * models.size))
+
+    def covers(self, models: IntArray, watched: bool) -> bool:
+        """Whether it can say something about these models of a run that watches for replays or does not."""
+        return watched == self._watched and bool(np.isin(models, self._models).all())
+
+    def continued(self, told: Rewards) -> Self:
+        """Feed the mixture with the rewards that it lacks of all those told, and note what it expected of each.
+
+        Takes as long as learning did. Nothing is expected of the first two rewards, which may be of any size and level.
+        """
+        start, f = len(self._rows), self._models.size
+        self._rows = np.concatenate([self._rows, np.full((len(told) - start, 2 + 2 * f), np.nan)])
+        for step, row in enumerate(self._rows[start:], start):
+            scores = self._mixture.log_weights()
+            row[2 + f :] = np.logaddexp.reduce(scores[:, self._models], axis=0)
+            if step >= _FIRST:
+                features = np.ascontiguousarray(told.rows[step][:, None])
+                self._expect(scores, Choices(told.indices[step : step + 1], features), row[: 2 + f])
+            index, reward = int(told.indices[step]), float(told.rewards[step])
+            if not self._replays.hold(index, reward):
+                self._mixture.update(told.rows[step], reward, index)
+        return self
+
+    def _expect(self, scores: FloatArray, point: Choices, out: FloatArray) -> None:
+        """Write the predictions of one reward, where scores (cells, M) are those of the components."""
+        mixture, weights = self._mixture, _normalised(scores)
+        alone = _normalised(scores[:, self._models], axis=0)  # all may be negligible, and then there is no prediction
+        wanted = np.where(weights > _NEGLIGIBLE, weights, 0.0)
+        wanted[:, self._models] += np.nan_to_num(alone)
+        if not wanted.any():
+            return
+        _, mean, variance, numbers = mixture.values(wanted / wanted.sum(), point, NOTHING, 0.0)
+        means, variances = np.zeros((2, scores.size))
+        means[numbers], variances[numbers] = mean[:, 0], variance[:, 0]
+        means, variances = means.reshape(scores.shape), variances.reshape(scores.shape)
+        out[2:] = (alone * means[:, self._models]).sum(axis=0)
+        if np.isnan(weights).any():
+            return
+        shares, noise = np.where(weights > _NEGLIGIBLE, weights, 0.0), mixture.noise_variance(weights)
+        shares /= shares.sum()
+        centre = float((shares * means).sum())
+        spread = float((shares * (variances + (means - centre) ** 2)).sum())
+        settled, own = self._replays.settle(np.array([centre]), np.array([spread]), noise, point)
+        out[0], out[1] = settled[0], np.sqrt(own[0] + noise)
+
+    def about(self, models: IntArray) -> Hindsight:
+        """What was noted, with some of the models followed; log odds after the last reward, too."""
+        f, own = self._models.size, np.searchsorted(self._models, models)
+        now = np.logaddexp.reduce(self._mixture.log_weights()[:, models], axis=0)
+        weights = np.concatenate([self._rows[:, 2 + f + own], now[None]])
+        return Hindsight(self._rows[:, 0], self._rows[:, 1], self._rows[:, 2 + own], weights - weights[:, :1])
 
 
-def _log_odds(mixture: Mixture, models: IntArray) -> FloatArray:
-    """Of each model against the first, (K,); of priors that differ before there are rewards."""
-    weights = mixture.log_weights()[:, models]
-    return np.asarray(np.logaddexp.reduce(weights, axis=0) - np.logaddexp.reduce(weights[:, 0]))
-
-
-def _prediction(
-    mixture: Mixture, weights: FloatArray, point: Choices, replays: Replays | None = None
-) -> tuple[float, float]:
-    if np.isnan(weights).any():
-        return np.nan, np.nan
-    noise, (mean, variance) = mixture.noise_variance(weights), mixture.moments(weights, point)
-    if replays is not None:
-        mean, variance = replays.settle(mean, variance, noise, point)
-    return float(mean[0]), float(np.sqrt(variance[0] + noise))
-
-
-def _normalised(scores: FloatArray) -> FloatArray:
-    top = scores.max()
-    weights = np.exp(scores - top) if np.isfinite(top) else np.full_like(scores, np.nan)
-    return np.asarray(weights / weights.sum())
+def _normalised(scores: FloatArray, axis: int | None = None) -> FloatArray:
+    """Weights from their logarithms, along an axis or all together; NaN where all are negligible."""
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=axis, keepdims=True))

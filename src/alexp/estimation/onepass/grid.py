@@ -441,7 +441,8 @@ class OnePassGrid:
         """The same all at once."""
         parts = list(self.components(weights, variances, choices, pending, least))
         both = np.array([part.mean for part in parts]), np.array([part.variance for part in parts])
-        return ComponentValues(np.array([part.share for part in parts]), *both)
+        numbers = np.array([part.cell * weights.shape[1] + part.model for part in parts])
+        return ComponentValues(np.array([part.share for part in parts]), *both, numbers)
 
     def n_normals(self, model: int) -> int:
         """How many standard normals a draw of a model takes."""

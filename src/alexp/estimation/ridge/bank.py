@@ -715,7 +715,8 @@ class RidgeGrid:
         both = [part.bank.values(rows, part.members) for part in parts]
         spreads = [part.variances[:, None] * squares for part, (_, squares, _) in zip(parts, both, strict=True)]
         shares = np.concatenate([part.shares for part in parts])
-        return ComponentValues(shares, np.concatenate([mean for mean, _, _ in both]), np.concatenate(spreads))
+        numbers = np.concatenate([part.cell * self.n_models + part.numbers for part in parts])
+        return ComponentValues(shares, np.concatenate([mean for mean, _, _ in both]), np.concatenate(spreads), numbers)
 
     def _parts(
         self, weights: FloatArray, variances: FloatArray, pending: Pending = NOTHING, least: float = _NEGLIGIBLE
